@@ -86,6 +86,7 @@ class WorkflowExecution(TenantOwned, HasId, Base):
             "ix_workflow_executions_active",
             "tenant_id",
             "status",
+            text("depth DESC"),
             "id",
             postgresql_where=text("status IN ('pending', 'running', 'waiting')"),
         ),

@@ -71,10 +71,11 @@ SELECT {_EXECUTION} FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
 WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e
 """
+# Those that others wait for come first: so a chain of calls ends before more of them begin.
 _LOCK_PENDING = f"""
 SELECT {_EXECUTION} FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
-WHERE e.tenant_id = $1 AND e.status = 'pending' ORDER BY e.id LIMIT $2
+WHERE e.tenant_id = $1 AND e.status = 'pending' ORDER BY e.depth DESC, e.id LIMIT $2
 FOR NO KEY UPDATE OF e SKIP LOCKED
 """
 # More than an expression may read. Larger values are not sent to the worker.
@@ -196,7 +197,7 @@ async def lock(tx: Tx, tenant: str, execution_id: str) -> Execution | None:
 
 
 async def lock_pending(tx: Tx, tenant: str, limit: int) -> list[Execution]:
-    """Returns the oldest executions that wait to be started."""
+    """Returns the executions that are to be started next: called ones, then the oldest."""
     return [_build_execution(row) for row in await fast.rows(tx, tenant, _LOCK_PENDING, limit)]
 
 

@@ -113,7 +113,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_workflow_executions_active",
         "workflow_executions",
-        ["tenant_id", "status", "id"],
+        ["tenant_id", "status", sa.text("depth DESC"), "id"],
         unique=False,
         postgresql_where=sa.text("status IN ('pending', 'running', 'waiting')"),
     )

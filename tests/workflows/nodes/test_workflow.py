@@ -124,6 +124,22 @@ async def test_workflows_that_call_each_other_end_at_the_limit(
             assert {row["status"] for row in rows} == {"failed"}
 
 
+async def test_called_workflows_start_before_others_that_wait(
+    world: World, worker: WorkerProcess, services: Services
+) -> None:
+    """Else workflows that call each other several times each would grow for hours."""
+    limits = {"requests_per_minute": 100_000, "concurrent_executions": 1}
+    client = await world.user("tenant_admin", await world.tenant(limits=limits))
+    child = await create_published(client, [transform("x", 1)])
+    parent = (await create_workflow(client, [_call(child)]))["id"]
+    ids = [await start(client, parent) for _ in range(3)]
+    for execution_id in ids:
+        assert (await read_end(client, execution_id))["status"] == "completed"
+    sql = "SELECT depth FROM workflow_executions WHERE tenant_id = $1 ORDER BY started_at"
+    rows = await fetch_rows(services, sql, client.tenant_id)
+    assert [row["depth"] for row in rows] == [0, 1, 0, 1, 0, 1]
+
+
 async def test_a_child_runs_when_the_plan_allows_one_execution_at_a_time(
     world: World, worker: WorkerProcess
 ) -> None:
@@ -136,3 +152,25 @@ async def test_a_child_runs_when_the_plan_allows_one_execution_at_a_time(
     for execution_id in ids:
         record = await read_end(client, execution_id)
         assert record["output"] == {"call0": 0, "call1": 1, "call2": 2}
+
+
+async def test_a_child_that_waits_for_a_slot_is_cancelled_with_its_parent(
+    world: World, worker: WorkerProcess, services: Services
+) -> None:
+    limits = {"requests_per_minute": 100_000, "workflow_executions_per_minute": 1}
+    client = await world.user("tenant_admin", await world.tenant(limits=limits))
+    child = await create_published(client, [transform("x", 1)])
+    execution_id = await start_single(client, "workflow", {"workflow_id": child})
+    await wait_for_row(services, f"{_CHILDREN} AND status = 'pending'", execution_id)
+    await cancel(client, execution_id)
+    await wait_for_row(services, f"{_CHILDREN} AND status = 'cancelled'", execution_id)
+
+
+async def test_a_timeout_of_the_node_cancels_the_child(
+    developer: Client, worker: WorkerProcess, services: Services
+) -> None:
+    child = await create_published(developer, [build_node("delay", {"seconds": 3600})])
+    config = {"workflow_id": child}
+    execution_id = await start_single(developer, "workflow", config, timeout_seconds=0.3)
+    assert (await read_end(developer, execution_id))["error"]["code"] == "timeout"
+    await wait_for_row(services, f"{_CHILDREN} AND status = 'cancelled'", execution_id)
