@@ -11,6 +11,7 @@ from tests.talk import Talker
 from tests.tools.chat_tools import attach_tool
 from tests.tools.execution_requests import ECHO
 from tests.tools.factories import ToolClient
+from tests.workflows.factories import create_workflow, start
 from tests.workflows.nodes.single_node import (
     cancel,
     fail_single,
@@ -136,3 +137,25 @@ async def test_the_agent_of_a_node_calls_its_tools(talk: Talker, worker: WorkerP
     assert node["output"]["text"] == "Pong."
     (call,) = node["output"]["tool_calls"]
     assert (call["status"], call["output"]) == ("completed", {"word": "pong"})
+
+
+async def test_parallel_nodes_end_when_their_agent_is_deleted_meanwhile(
+    talk: Talker, worker: WorkerProcess
+) -> None:
+    tool_id = await ToolClient(talk.client).create("function", ECHO, name="Echo")
+    await attach_tool(talk, tool_id)
+    talk.script(Reply(delay=0.05))
+    ask, use = {"agent_id": talk.agent_id, "message": "Hi"}, {"tool_id": tool_id}
+    retry = {"max_attempts": 3, "delay_seconds": 0}
+    nodes = [
+        {"id": f"{name}{index}", "type": name, "config": config, "retry": retry}
+        for name, config in (("agent", ask), ("tool", use))
+        for index in range(4)
+    ]
+    workflow = await create_workflow(talk.client, nodes)
+    ids = [await start(talk.client, workflow["id"]) for _ in range(4)]
+    await until(lambda: len(talk.asked) > 3)
+    assert (await talk.client.delete(talk.path)).status_code == 204
+    assert (await talk.client.delete(f"/v1/tools/{tool_id}")).status_code == 204
+    for execution_id in ids:
+        await read_end(talk.client, execution_id)
