@@ -124,6 +124,30 @@ async def test_what_the_table_refuses_fails_the_node(
     assert len(await list_values(developer, table, "email")) == len(_ROWS)
 
 
+async def test_input_cannot_change_what_a_filter_compares(
+    developer: Client, table: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    """Input may come from anybody who knows the address of a webhook."""
+    by_column = {"filter": {"email": "{{ input.value }}"}}
+    by_operator = {"filter": {"email": {"eq": "{{ input.value }}"}}}
+    as_a_whole = {"filter": "{{ input.value }}"}
+    delete = {"table_id": table["id"], "operation": "delete"}
+    for config, value in (
+        (by_column, {"ne": "nobody"}),
+        (by_column, {}),
+        (by_operator, {"ne": "nobody"}),
+        (as_a_whole, {}),
+    ):
+        with subtests.test(f"{config} {value}"):
+            given = {"value": value}
+            code = await fail_single(developer, "data_table", {**delete, **config}, given)
+            assert code == "validation_error"
+    assert len(await list_values(developer, table, "email")) == len(_ROWS)
+    given = {"value": {"email": "a@example.com"}}
+    assert await _run(developer, table, given, operation="delete", **as_a_whole) == {"count": 1}
+    assert await _run(developer, table, {}, operation="delete", filter={}) == {"count": 4}
+
+
 async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
     developer: Client, admin: Client, worker: WorkerProcess, subtests: pytest.Subtests
 ) -> None:

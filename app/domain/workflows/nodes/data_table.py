@@ -7,7 +7,7 @@ from msgspec import Meta
 from app.domain.tables import service as tables
 from app.domain.tables.errors import DataTableNotFound
 from app.domain.workflows.nodes.protocol import Done, Id, NodeCall, NodeType, Outcome
-from app.kit.errors import Problem
+from app.kit.errors import Invalid, Problem
 from db.session import Tx
 
 
@@ -62,6 +62,7 @@ class DataTableNode(NodeType[DataTableConfig]):
 
     async def run(self, call: NodeCall, config: DataTableConfig) -> Outcome:
         where = (call.tx, call.tenant_id, config.table_id)
+        Invalid.check(_find_filter_problems(call.node.config.get("filter"), config))
         match config.operation:
             case "insert":
                 row = await tables.insert_row(*where, config.values or {}, source=call.caller_id)
@@ -71,6 +72,19 @@ class DataTableNode(NodeType[DataTableConfig]):
             case "delete":
                 return await _delete(where, config)
         return await _query(where, config)
+
+
+def _find_filter_problems(saved: Any, config: DataTableConfig) -> Iterator[Problem]:
+    """Only the author of the workflow chooses operators, and that all rows match. Where a template
+    yields them, anybody who can give the input would.
+    """
+    filters = config.filter or {}
+    if isinstance(saved, dict):
+        for name, value in filters.items():
+            if isinstance(value, dict) and not isinstance(saved.get(name), dict):
+                yield f"filter.{name}", "must be a plain value, since its template has no operator"
+    elif config.operation in {"update", "delete"} and config.filter == {}:
+        yield "filter", "must not be empty when it is a template"
 
 
 async def _update(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
