@@ -10,6 +10,7 @@ from app.kit.validation import ONE_LINE
 
 MAX_NODES: Final = 100
 MAX_EDGES: Final = 500
+_MAX_DELAY_SECONDS = 86400.0
 _MAX_TIMEOUT_SECONDS = 30 * 86400
 
 # A name in both template languages, so that `nodes.<id>.output` works.
@@ -23,12 +24,16 @@ NodeId = Annotated[str, Meta(pattern=_NODE_ID, examples=["ask_agent"])]
 
 class Retry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """How often a node is tried in all, and how long it waits before the next attempt: the delay,
-    multiplied by `backoff` after each attempt.
+    multiplied by `backoff` after each attempt, and at most a day.
     """
 
     max_attempts: Annotated[int, Meta(ge=1, le=10)] = 3
     delay_seconds: Annotated[float, Meta(ge=0, le=3600)] = 1.0
     backoff: Annotated[float, Meta(ge=1, le=10)] = 2.0
+
+    def find_delay(self, attempt: int) -> float:
+        """Returns the seconds between this attempt and the next one."""
+        return min(self.delay_seconds * self.backoff ** (attempt - 1), _MAX_DELAY_SECONDS)
 
 
 class Node(msgspec.Struct, kw_only=True, omit_defaults=True):

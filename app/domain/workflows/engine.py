@@ -15,7 +15,6 @@ import msgspec
 from app.domain.area import Areas, Event, FinishedCall
 from app.domain.events import service as events
 from app.domain.workflows import execution_queries as queries
-from app.domain.workflows.definitions import Node
 from app.domain.workflows.errors import PERMANENT
 from app.domain.workflows.events import (
     ExecutionCancelled,
@@ -39,7 +38,6 @@ from db.session import Tx
 
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 _MAX_EVENT_OUTPUT_BYTES = 64 * 1024
-_MAX_RETRY_SECONDS = 86400.0
 
 
 class Step:
@@ -163,9 +161,10 @@ class Step:
             self._set(node_id, state.to("failed"))
             await self._end("failed", {**error, "node_id": node_id})
             return
-        self._set(node_id, state.to("queued"))
-        wait = _find_wait(node, number)
+        wait = node.retry.find_delay(number) if node.retry else 0.0
         run_at = clock.now() + timedelta(seconds=wait) if wait else None
+        # A delay holds no slot of the plan.
+        self._set(node_id, state.to("delayed" if run_at else "queued"))
         self._add_work(node_id, attempt + 1, "run", run_at)
         await self._store()
 
@@ -319,14 +318,6 @@ def chain_of(execution: Execution) -> Iterator[None]:
 
 async def stop_later(tx: Tx, tenant_id: str, caller_id: str, ref_id: str) -> None:
     await work.accept(tx, STOP, tenant_id=tenant_id, ref_id=f"{caller_id}/{ref_id}")
-
-
-def _find_wait(node: Node, number: int) -> float:
-    """Returns the seconds before the attempt that follows attempt `number`."""
-    retry = node.retry
-    if retry is None:
-        return 0.0
-    return min(retry.delay_seconds * retry.backoff ** (number - 1), _MAX_RETRY_SECONDS)
 
 
 def _describe(execution: Execution) -> tuple[str, str, str, int, str, str | None]:

@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 from app.domain.workflows.definitions import Definition, Edge, Node
 from app.kit.errors import Problem
 
-# States of a node within `progress`. A queued node has work in the ledger; the API shows it as
-# pending until that work runs.
-UNFINISHED: Final = frozenset({"pending", "queued", "running", "waiting"})
+# States of a node within `progress`. A queued node has work in the ledger, and a delayed one has
+# work that is due later; the API shows both as pending until that work runs.
+UNFINISHED: Final = frozenset({"pending", "queued", "delayed", "running", "waiting"})
+DUE: Final = ("queued", "delayed")
 _RESOLVED: Final = frozenset({"completed", "skipped"})
 
 

@@ -11,7 +11,7 @@ from app.domain.workflows import execution_queries as queries
 from app.domain.workflows.definitions import Edge, Node
 from app.domain.workflows.engine import Step
 from app.domain.workflows.errors import PERMANENT
-from app.domain.workflows.graph import Graph, NodeState
+from app.domain.workflows.graph import DUE, Graph, NodeState
 from app.domain.workflows.nodes.protocol import (
     Done,
     Failed,
@@ -83,7 +83,7 @@ async def prepare(
     """Renders the config of a queued node. None when it is not queued for this attempt."""
     state = msgspec.convert(row["state"], NodeState)
     node = graph.nodes[row["node_id"]]
-    if state.status != "queued" or state.attempt != number - 1:
+    if state.status not in DUE or state.attempt != number - 1:
         return None
     ids = (row["execution_id"], node, row["row_id"], number)
     node_type = NODE_TYPES.get(node.type)
@@ -148,7 +148,7 @@ async def fail(
 async def _open(tx: Tx, services: Services, tenant_id: str, attempt: Attempt) -> Step | None:
     step = await engine.open_step(tx, services, tenant_id, attempt.execution_id)
     node_id = attempt.node.id
-    if step is None or not step.is_current(node_id, attempt.number - 1, "queued"):
+    if step is None or not step.is_current(node_id, attempt.number - 1, *DUE):
         return None
     step.start_attempt(node_id)
     return step
@@ -247,7 +247,7 @@ def _concerns(step: Step, node_id: str, ref: WorkRef) -> bool:
     """True when the node is still in the state for which the work was queued."""
     if ref.is_timer:
         return step.is_current(node_id, ref.number, "running", "waiting")
-    return step.is_current(node_id, ref.number - 1, "queued")
+    return step.is_current(node_id, ref.number - 1, *DUE)
 
 
 async def on_call_finished(call: FinishedCall) -> None:

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from app.domain.workflows.definitions import Retry
 from tests.tools.execution_requests import FAILING
 from tests.tools.factories import ToolClient
-from tests.workflows.factories import create_workflow, run, transform
-from tests.workflows.nodes.single_node import build_node, fail_single
+from tests.workflows.factories import create_workflow, run, transform, wait_for_status
+from tests.workflows.nodes.single_node import build_node, cancel, fail_single, start_single
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
@@ -30,6 +31,28 @@ async def test_a_retry_waits_longer_each_time(admin: Client, worker: WorkerProce
         record["started_at"]
     )
     assert took >= timedelta(seconds=0.8)
+
+
+def test_the_delay_of_a_retry_grows_up_to_a_day() -> None:
+    retry = Retry(max_attempts=10, delay_seconds=3600, backoff=10)
+    assert [retry.find_delay(attempt) for attempt in (1, 2, 3, 9)] == [3600, 36000, 86400, 86400]
+
+
+async def test_a_node_that_waits_for_its_retry_holds_no_slot(
+    world: World, worker: WorkerProcess
+) -> None:
+    limits = {"requests_per_minute": 100_000, "concurrent_executions": 1}
+    client = await world.user("tenant_admin", await world.tenant(limits=limits))
+    tool_id = await ToolClient(client).create("function", FAILING)
+    retry = {"max_attempts": 2, "delay_seconds": 3600}
+    execution_id = await start_single(client, "tool", {"tool_id": tool_id}, retry=retry)
+    record = await wait_for_status(client, execution_id, "waiting")
+    (node,) = record["nodes"]
+    assert (node["status"], node["attempt"]) == ("pending", 1)
+    assert node["error"]["code"] == "runtime_error"
+    other = await create_workflow(client, [transform("other", 1)])
+    assert (await run(client, other["id"]))["status"] == "completed"
+    assert (await cancel(client, execution_id))["status"] == "cancelled"
 
 
 async def test_an_expression_without_bounds_fails_its_node_alone(
