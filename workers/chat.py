@@ -63,7 +63,8 @@ class _JobTurnWriter:
                 tx, tenant_id, job.ref_id, "completed", as_json(reply), None
             )
             if row is not None:
-                await jobs.report_end(tx, job.services, tenant_id, row, reply=reply)
+                caller_id = row["caller_id"]
+                await jobs.report_end(tx, job.services, tenant_id, caller_id, reply=reply)
         return reply
 
     async def save_partial(self, transcript: Transcript) -> None:
@@ -144,6 +145,12 @@ async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> Non
             # Even when job and conversation were deleted with their agent meanwhile.
             await persistence.add_usage(tx, writer.turn, writer.budget)
         await jobs.end(tx, job.services, job.tenant_id, job.ref_id, "failed", error)
+
+
+async def report_cancelled(job: Job) -> None:
+    error = ("cancelled", "the agent was deleted")
+    async with job.finish_first() as tx:
+        await jobs.report_end(tx, job.services, job.tenant_id, job.ref_id, error=error)
 
 
 async def on_dead_turn(services: Services, tx: Tx, row: WorkRow, error: str) -> None:

@@ -25,7 +25,7 @@ from app.kit.work import CANCEL_CHANNEL, QUEUES
 from app.services import Services
 from app.settings import Settings
 from workers.approvals import expire_approval, on_dead_expiry
-from workers.chat import on_dead_turn, run_turn
+from workers.chat import on_dead_turn, report_cancelled, run_turn
 from workers.courier import Courier
 from workers.deliveries import (
     deliver,
@@ -68,6 +68,7 @@ log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
     "approvals.expire": expire_approval,
+    "chat.report_cancelled": report_cancelled,
     "chat.turn": run_turn,
     "events.act": run_subscription_action,
     "events.fan_out": fan_out_event,

@@ -44,7 +44,7 @@ AREA: Final = Area(
             "conversations:write", "End and delete other people's conversations", DEVELOPERS
         ),
     ),
-    work_kinds=(jobs.CHAT_TURN,),
+    work_kinds=(jobs.CHAT_TURN, jobs.REPORT_CANCELLED),
     retention=(
         RetentionRule(
             "chat_jobs",

@@ -47,6 +47,8 @@ CHAT_TURN: Final = WorkKind(
     awaited=True,
     per_tenant=24,
 )
+# Tells the caller of a job that it was cancelled with its agent.
+REPORT_CANCELLED: Final = WorkKind("chat.report_cancelled")
 _FINISHED = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -154,17 +156,18 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
 
 async def cancel_all(tx: Tx, services: Services, tenant_id: str, agent_ids: list[str]) -> list[str]:
     """Before agents are deleted: events tell that their answers will not come. Returns the jobs."""
-    doorbell = services.doorbell
-    rows = [
-        row
-        for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids)
-        if await work.cancel(tx, doorbell, tenant_id, row["work_id"])
-    ]
-    # All work is locked by now: the end of a job may lock a caller, like a worker that ends one.
-    for row in rows:
-        await end(tx, services, tenant_id, row["id"], "cancelled", None)
-        tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
-    return [row["id"] for row in rows]
+    doorbell, cancelled = services.doorbell, []
+    for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids):
+        if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
+            await end(tx, services, tenant_id, row["id"], "cancelled", None, is_reported=False)
+            if row["caller_id"] is not None:
+                # By work of its own: this transaction cancels more jobs, and their workers may
+                # have locked the same rows of the caller's area.
+                ref_id = row["caller_id"]
+                await work.accept(tx, REPORT_CANCELLED, tenant_id=tenant_id, ref_id=ref_id)
+            tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
+            cancelled.append(row["id"])
+    return cancelled
 
 
 async def end(
@@ -174,6 +177,8 @@ async def end(
     job_id: str,
     outcome: Literal["failed", "cancelled"],
     error: ApiError | None,
+    *,
+    is_reported: bool = True,
 ) -> None:
     """Ends a job without a reply: frees its conversation, emits its end, and adds the usage of its
     stored rounds, unless its worker has added more already.
@@ -195,26 +200,27 @@ async def end(
     )
     await events.emit(tx, completed, tenant_id=tenant_id)
     failure = (error.code, error.message) if error else ("cancelled", "the job was cancelled")
-    await report_end(tx, services, tenant_id, row, error=failure)
+    if is_reported:
+        await report_end(tx, services, tenant_id, row["caller_id"], error=failure)
 
 
 async def report_end(
     tx: Tx,
     services: Services,
     tenant_id: str,
-    job: Row,
+    caller_id: str | None,
     *,
     reply: ChatReply | None = None,
     error: tuple[str, str] | None = None,
 ) -> None:
     """Tells the area that accepted the job for itself."""
-    if job["caller_id"] is None:
+    if caller_id is None:
         return
     output = None
     if reply is not None:
         output = {"text": reply.message.content, **msgspec.to_builtins(reply)}
     await services.get(Areas).on_call_finished(
-        FinishedCall(tx, services, tenant_id, job["caller_id"], output, error)
+        FinishedCall(tx, services, tenant_id, caller_id, output, error)
     )
 
 

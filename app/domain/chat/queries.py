@@ -81,7 +81,7 @@ WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
 """
 
 _UNFINISHED = """
-SELECT id, work_id FROM chat_jobs
+SELECT id, work_id, caller_id FROM chat_jobs
 WHERE tenant_id = $1 AND agent_id = ANY($2) AND status IN ('pending', 'running')
 ORDER BY work_id
 """
