@@ -84,16 +84,19 @@ FROM started JOIN tools t ON t.tenant_id = $1 AND t.id = started.tool_id
 LEFT JOIN agent_tools a
   ON a.tenant_id = $1 AND a.tool_id = t.id AND a.agent_id = started.agent_id
 """
-# Locks the tool before its execution, as deleting the tool does. An execution ends and counts once.
+# Locks the tool before its execution, as deleting the tool does. By a statement of its own, so that
+# the next one sees the row that is locked: else two runs that end at once can wait for each other.
+_LOCK_TOOL = """
+SELECT t.id FROM tools t JOIN tool_executions e ON e.tool_id = t.id
+WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL FOR NO KEY UPDATE OF t
+"""
+# An execution ends and counts once.
 _FINISH_EXECUTION = f"""
-WITH tool AS (
-    SELECT t.id FROM tools t JOIN tool_executions e ON e.tool_id = t.id
-    WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL FOR NO KEY UPDATE OF t
-), finished AS (
+WITH finished AS (
     UPDATE tool_executions e
     SET status = $3, output = $4::json, error_code = $5, error_message = $6,
         execution_time_ms = $7, finished_at = now()
-    FROM tool WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL
+    WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL
     RETURNING e.id, e.tool_id, e.agent_id
 ), counted AS (
     {usage.count_sql("tool_executions", "FROM finished e", "e.id", "e.agent_id")}
@@ -220,6 +223,7 @@ async def finish_execution(
     error: tuple[str | None, str | None],
     milliseconds: int,
 ) -> None:
+    await fast.execute(tx, tenant, _LOCK_TOOL, execution_id)
     await fast.execute(
         tx, tenant, _FINISH_EXECUTION, execution_id, status, output, *error, milliseconds
     )
