@@ -1,0 +1,117 @@
+"""Dry runs: everything up to the first effect is rendered, and nothing is stored."""
+
+from typing import Any
+
+from app.services import Services
+from tests.asking import refused
+from tests.database import fetch_rows
+from tests.events.database import load_events, load_work
+from tests.tables.api import create_table
+from tests.workflows.factories import PATH, chain, condition, create_workflow, edge, transform
+from tests.world import Client
+
+
+async def _dry_run(client: Client, workflow_id: str, **values: Any) -> dict[str, Any]:
+    body = {"input": values, "dry_run": True}
+    answer = await client.post(f"{PATH}/{workflow_id}/execute", body)
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def _statuses(dry: dict[str, Any]) -> dict[str, str]:
+    return {node["node_id"]: node["status"] for node in dry["nodes"]}
+
+
+async def test_a_workflow_without_effects_is_run_to_its_end(developer: Client) -> None:
+    nodes = [
+        condition("large", "input.amount > 100"),
+        transform("refuse", "no"),
+        transform("greet", "Hello {{ input.name }}"),
+        transform("end", {"text": "{{ nodes.greet.output }}!"}),
+    ]
+    edges = [
+        edge("large", "refuse", when=True),
+        edge("large", "greet", when=False),
+        edge("greet", "end"),
+    ]
+    workflow = await create_workflow(developer, nodes, edges)
+    dry = await _dry_run(developer, workflow["id"], name="Ada", amount=3)
+    assert (dry["dry_run"], dry["version"], dry["status"]) == (True, 1, "completed")
+    assert (dry["output"], dry["error"]) == ({"text": "Hello Ada!"}, None)
+    assert dry["workflow_id"] == workflow["id"]
+    assert _statuses(dry) == {
+        "large": "completed",
+        "refuse": "skipped",
+        "greet": "completed",
+        "end": "completed",
+    }
+
+
+async def test_it_stops_before_the_first_effect_and_stores_nothing(
+    developer: Client, services: Services
+) -> None:
+    table = await create_table(developer, [{"name": "n", "type": "integer"}])
+    insert = {
+        "id": "store",
+        "type": "data_table",
+        "config": {
+            "table_id": table["id"],
+            "operation": "insert",
+            "values": {"n": "{{ nodes.double.output }}"},
+        },
+    }
+    nodes = [transform("double", "{{ input.n * 2 }}"), insert, transform("end", 1)]
+    workflow = await create_workflow(developer, nodes, chain("double", "store", "end"))
+    events = len(await load_events(services, developer.tenant_id))
+    dry = await _dry_run(developer, workflow["id"], n=21)
+    assert (dry["status"], dry["output"], dry["error"]) == ("would_continue", None, None)
+    assert _statuses(dry) == {"double": "completed", "store": "would_run", "end": "unknown"}
+    assert dry["nodes"][1]["input"]["values"] == {"n": 42}
+    sql = "SELECT 1 FROM workflow_executions WHERE tenant_id = $1"
+    assert await fetch_rows(services, sql, developer.tenant_id) == []
+    assert len(await load_events(services, developer.tenant_id)) == events
+    assert await load_work(services, developer.tenant_id) == []
+    rows = (await developer.get(f"/api/v1/data-tables/{table['id']}/rows")).json()
+    assert rows["data"] == []
+
+
+async def test_an_expression_that_fails_is_reported(developer: Client) -> None:
+    nodes = [condition("check", "input.missing > 1"), transform("end", 1)]
+    workflow = await create_workflow(developer, nodes, [edge("check", "end", when=True)])
+    dry = await _dry_run(developer, workflow["id"])
+    assert dry["status"] == "failed"
+    assert (dry["error"]["code"], dry["error"]["node_id"]) == ("expression_error", "check")
+    assert _statuses(dry) == {"check": "failed", "end": "unknown"}
+
+
+async def test_a_rendered_value_of_the_wrong_type_is_reported(developer: Client) -> None:
+    delay = {"id": "wait", "type": "delay", "config": {"seconds": "{{ input.seconds }}"}}
+    workflow = await create_workflow(developer, [delay])
+    dry = await _dry_run(developer, workflow["id"], seconds="soon")
+    assert (dry["status"], dry["error"]["code"]) == ("failed", "invalid_config")
+    dry = await _dry_run(developer, workflow["id"], seconds=5)
+    assert (dry["status"], dry["nodes"][0]["input"]) == ("would_continue", {"seconds": 5})
+
+
+async def test_a_reference_that_is_gone_is_refused(developer: Client) -> None:
+    called = await create_workflow(developer, [transform("a", 1)])
+    call = {"id": "call", "type": "workflow", "config": {"workflow_id": called["id"]}}
+    workflow = await create_workflow(developer, [call])
+    await developer.delete(f"{PATH}/{called['id']}")
+    answer = await developer.post(f"{PATH}/{workflow['id']}/execute", {"dry_run": True})
+    error = refused(answer, 422, "validation_error")
+    assert set(error["details"]) == {"nodes.0.config.workflow_id"}
+
+
+async def test_a_version_can_be_chosen(developer: Client) -> None:
+    workflow = await create_workflow(developer, [transform("a", 1)])
+    path = f"{PATH}/{workflow['id']}"
+    await developer.put(path, {"nodes": [transform("a", 2)]})
+    for version, output in ((1, 1), (2, 2), (None, 2)):
+        answer = await developer.post(f"{path}/execute", {"dry_run": True, "version": version})
+        assert answer.json()["data"]["output"] == output
+    answer = await developer.post(f"{path}/execute", {"dry_run": True, "version": 3})
+    refused(answer, 404, "workflow_version_not_found")
+    answer = await developer.post(f"{PATH}/wfl_nothing/execute", {"dry_run": True})
+    refused(answer, 404, "workflow_not_found")
