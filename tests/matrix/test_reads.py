@@ -18,15 +18,17 @@ from tests.matrix.seeds import VALID_VALUES, Rows, list_values
 from tests.world import Client, World
 
 # How many statements a read needs that is not one statement. Statistics and traces gather from
-# several areas; rows are filtered by the columns of their table, which are read first; the
-# deliveries of a subscription first find its endpoint.
+# several areas; the deliveries of a subscription first find its endpoint, and rows the columns of
+# their table.
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,
-    "/api/v1/event-log/trace/{correlation_id}": 8,
+    "/api/v1/data-tables/{table_id}/rows": 2,
+    "/api/v1/event-log/trace/{correlation_id}": 9,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
-    "/api/v1/data-tables/{table_id}/rows": 2,
+    "/api/v1/usage": 2,
+    "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
 # Not rows as JSON; and a read that is recorded in the audit log.

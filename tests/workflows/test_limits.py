@@ -48,7 +48,7 @@ async def _read_statuses(services: Services, owner: Client) -> list[str]:
 async def _run_work(services: Services, owner: Client, kind: str) -> int:
     """Runs what is due of one kind, as a worker does; returns how much that was."""
     runner = Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    rows = [row for row in await load_work(services, owner.tenant_id, kind)]
+    rows = await load_work(services, owner.tenant_id, kind)
     due = [row["id"] for row in rows if row["state"] == "pending"]
     for work_id in due:
         await runner.run(work_id)
