@@ -289,7 +289,7 @@ async def test_a_deleted_workflow_is_hidden_at_once_and_removed_later(
 
     async def is_cancelled() -> bool:
         sql = "SELECT status FROM workflow_executions WHERE id = $1"
-        return (await fetch_rows(services, sql, execution_id))[0]["status"] == "cancelled"
+        return bool((await fetch_rows(services, sql, execution_id))[0]["status"] == "cancelled")
 
     await wait_until(is_cancelled)
     sql = "UPDATE workflows SET deleted_at = now() - interval '2 hours' WHERE id = $1"
