@@ -18,6 +18,20 @@ from tests.workflows.factories import (
 )
 from tests.world import Client, World
 
+SUMMARY = {
+    "id",
+    "workflow_id",
+    "version",
+    "status",
+    "trigger",
+    "started_by",
+    "error",
+    "correlation_id",
+    "created_at",
+    "started_at",
+    "finished_at",
+}
+
 
 async def _post(client: Client, execution_id: str, action: str) -> Any:
     return await client.post(f"{EXECUTIONS}/{execution_id}/{action}")
@@ -52,19 +66,7 @@ async def test_executions_are_filtered_sorted_and_paged(
     assert await list_ids(per_page=2, page=2) == [ids[0]]
     assert await list_ids(EXECUTIONS) == [other, *ids[::-1]]
     answer = await developer.get(EXECUTIONS, params={"per_page": 1})
-    assert set(answer.json()["data"][0]) == {
-        "id",
-        "workflow_id",
-        "version",
-        "status",
-        "trigger",
-        "started_by",
-        "error",
-        "correlation_id",
-        "created_at",
-        "started_at",
-        "finished_at",
-    }
+    assert set(answer.json()["data"][0]) == SUMMARY
     for params in ({"status": "x"}, {"trigger": "x"}, {"from": "x"}, {"sort": "input"}):
         refused(await developer.get(path, params=params), 422, "validation_error")
 
