@@ -9,7 +9,7 @@ from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 _DUE = """
-SELECT id FROM work WHERE tenant_id = $1 AND kind LIKE 'workflows.%'
+SELECT id FROM work WHERE tenant_id = $1 AND (kind LIKE 'workflows.%' OR kind LIKE '%.report_%')
   AND (state = 'pending' AND run_at <= now() OR state = 'leased' AND lease_until < now())
 ORDER BY id
 """

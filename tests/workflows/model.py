@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ENDED = {"completed", "failed", "cancelled"}
+# A delayed node waits for its next attempt.
+DUE = {"queued", "delayed"}
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Model:
         return [(self.nodes[a], when) for a, b, when in self.edges if b == name]
 
     def list_queued(self) -> list[str]:
-        return [node.name for node in self.nodes.values() if node.status == "queued"]
+        return [node.name for node in self.nodes.values() if node.status in DUE]
 
     def list_waiting(self, kind: str) -> list[str]:
         nodes = self.nodes.values()
@@ -58,7 +60,7 @@ class Model:
 
     def _fail(self, node: ModelNode) -> None:
         if node.tries < node.attempts:
-            node.status = "queued"
+            node.status = "delayed"
             self.settle()
             return
         node.status = "failed"
@@ -93,7 +95,7 @@ class Model:
     def _end(self, status: str) -> None:
         self.status = status
         for node in self.nodes.values():
-            if node.status in {"pending", "queued", "waiting"}:
+            if node.status in {"pending", "waiting", *DUE}:
                 node.status = "cancelled"
 
     def settle(self) -> None:

@@ -165,7 +165,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), answer=st.sampled_from(["approve", "reject"]))
     def answer_late(self, data: st.DataObject, answer: str) -> None:
         """Answers any approval for which the execution no longer waits."""
-        waiting = {node["ref_id"] for node in self.record["nodes"]}
+        waiting = {node["ref_id"] for node in self.record["nodes"] if node["status"] == "waiting"}
         late = sorted({entry[2] for entry in self.approvals} - waiting)
         if late:
             self._run(self._answer(data.draw(st.sampled_from(late)), answer))
@@ -237,7 +237,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def _shown(status: str) -> str:
-    return "pending" if status == "queued" else status
+    return "pending" if status in {"queued", "delayed"} else status
 
 
 def _comparable(output: Any) -> Any:

@@ -136,6 +136,7 @@ async def test_an_agent_that_is_deleted_while_it_answers_twice_does_not_deadlock
             "SELECT 1 FROM workflow_executions WHERE id = $1 FOR UPDATE", execution_id
         )
     assert (await deletion).status_code == 204
+    await hand.run_due()
     record = await read(talk.client, execution_id)
     assert (record["status"], record["error"]["code"]) == ("failed", "cancelled")
 
