@@ -16,6 +16,7 @@ from pathlib import Path
 
 import asyncpg
 import bench_chat
+import bench_clean_up
 import bench_events
 import bench_knowledge
 import bench_notifications
@@ -52,18 +53,10 @@ from tests.world import PASSWORD, Client, World
 from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
 from workers.runner import Job
-from workers.sweep import clean_up
 
 ROUNDS = 3
 JOB_COUNT = 2000
 NOOP = WorkKind("bench.noop", retry_delays=(1,))
-DELETED_COUNT = 100_000
-EXPIRED_WORK = """
-INSERT INTO work (id, kind, ref_id, dedupe_key, state, max_attempts, correlation_id, finished_at)
-SELECT 'wrk_' || n, 'bench.expired', 'ref_' || n, n, 'done', 1, 'cor_' || n,
-       now() - interval '8 days' - n * interval '1 millisecond'
-FROM generate_series(1, $1::int) n
-"""
 ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 
@@ -242,22 +235,9 @@ async def bench_ledger(services: Services, tenant_id: str) -> None:
     share = ours / bare
     row("ledger job, accept to done", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
         holds=share >= 0.4)  # fmt: skip
-    deleted = await deletion_rate(services)
+    deleted = await bench_clean_up.deletion_rate(services)
     row("finished work, deleted and added", f"{deleted:.0f}/s", f"{ours:.0f}/s",
         f"{deleted / ours:.0%}", "≥ 100 %", holds=deleted >= ours)  # fmt: skip
-
-
-async def deletion_rate(services: Services) -> float:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        raw = await tx.raw()
-        await raw.execute(EXPIRED_WORK, DELETED_COUNT)
-        started = time.perf_counter()
-        while await clean_up(services):
-            pass
-        seconds = time.perf_counter() - started
-        if await raw.fetchval("SELECT count(*) FROM work WHERE kind = 'bench.expired'"):
-            raise RuntimeError("the clean-up has left finished work")
-    return DELETED_COUNT / seconds
 
 
 async def bench_wake_up(services: Services, tenant_id: str) -> None:
@@ -291,6 +271,25 @@ def web(factory: str, port: int) -> str:
     )
 
 
+def start_children(stores: Stores, ports: dict[str, int]) -> list[subprocess.Popen[bytes]]:
+    """The first one is the web process that is measured, the last one that of knowledge."""
+    return [
+        start(web("bench:parley_app", ports["parley"]), stores),
+        start(web("bench:bare_app", ports["bare"]), stores),
+        start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
+        start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
+        start("import stub_model; stub_model.main()", stores),
+        start("import bench; bench.ledger_worker()", stores),
+        start("import bench; bench.saq_worker()", stores),
+        start("import bench_tools; bench_tools.worker()", stores),
+        start("import bench_events; bench_events.worker()", stores),
+        start("import receiver; receiver.main()", stores),
+        start("import bench_workflows; bench_workflows.worker()", stores),
+        start("import bench_knowledge; bench_knowledge.worker()", stores),
+        start(web("bench:parley_app", ports["knowledge"]), stores),
+    ]
+
+
 async def main() -> None:
     stores = Stores()
     # Durable, as in production, so that the disk is measured as well.
@@ -310,21 +309,7 @@ async def main() -> None:
     children: list[subprocess.Popen[bytes]] = []
     try:
         await stores.start()
-        children += [
-            start(web("bench:parley_app", ports["parley"]), stores),
-            start(web("bench:bare_app", ports["bare"]), stores),
-            start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
-            start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
-            start("import stub_model; stub_model.main()", stores),
-            start("import bench; bench.ledger_worker()", stores),
-            start("import bench; bench.saq_worker()", stores),
-            start("import bench_tools; bench_tools.worker()", stores),
-            start("import bench_events; bench_events.worker()", stores),
-            start("import receiver; receiver.main()", stores),
-            start("import bench_workflows; bench_workflows.worker()", stores),
-            start("import bench_knowledge; bench_knowledge.worker()", stores),
-            start(web("bench:parley_app", ports["knowledge"]), stores),
-        ]
+        children += start_children(stores, ports)
         await measure(stores, ports, children[0].pid, children[-1].pid)
     finally:
         for child in children:

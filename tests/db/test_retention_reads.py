@@ -133,9 +133,6 @@ async def test_a_batch_with_nothing_to_delete_reads_few_rows(
 ) -> None:
     for number, rule in enumerate(RULES):
         with subtests.test(table=rule.table, condition=rule.condition):
-            if rule.table == "data_rows":
-                parents = {"age": "4000 days", "id": f"'table_id-{number}-' || n"}
-                await _add_rows(connection, "data_tables", 20, **parents)
             await _add_rows(connection, rule.table, _OLD_ROWS, batch=f"{number}", age="4000 days")
             await connection.execute(f"ANALYZE {rule.table}")
             changed = 0
