@@ -5,13 +5,23 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DateTimeUTC, HasId, TenantOwned
 
+# The other purposes belong to their own areas, which have many more files.
+_IS_LISTED = text("purpose IN ('upload', 'form')")
+
 
 class File(TenantOwned, HasId, Base):
     """A file in the store. Its key there has ids and random values, never a name from a user."""
 
     __tablename__ = "files"
     __table_args__ = (
-        Index("ix_files_tenant_id_created_at", "tenant_id", "created_at", "id"),
+        # For the deletion of a tenant.
+        Index("ix_files_tenant_id", "tenant_id"),
+        *(
+            Index(f"ix_files_listed_{name}", "tenant_id", name, "id", postgresql_where=_IS_LISTED)
+            for name in ("created_at", "filename", "size_bytes", "mime_type")
+        ),
+        # For lists of all tenants.
+        Index("ix_files_listed", "created_at", "id", postgresql_where=_IS_LISTED),
         Index(
             "ix_files_owner_id",
             "owner_id",

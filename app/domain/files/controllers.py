@@ -53,7 +53,8 @@ class FileController(Controller):
         sort: Sort = None,
     ) -> Paged[FileView]:
         """`search` looks in file names. Sort by filename, size_bytes, mime_type or created_at; by
-        default the newest come first. Documents and profile pictures are not among them.
+        default the newest come first. A list of all tenants is sorted by created_at alone.
+        Documents and profile pictures are not among them.
         """
         return await service.list_page(
             tx, page_in, search=search, mime_type=mime_type, purpose=purpose, sort=sort

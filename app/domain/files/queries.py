@@ -2,6 +2,7 @@
 
 from app.domain.files.schemas import FileView
 from app.kit import paging
+from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
 from db import fast
 from db.fast import Row, tenant_of
@@ -19,6 +20,8 @@ _SORT_ORDERS = SortOrders(
     mime_type=File.mime_type,
     created_at=File.created_at,
 )
+# The other ones have no index over all tenants.
+_SORTS_OF_ALL_TENANTS = (None, "created_at", "-created_at")
 # The other purposes belong to their own areas.
 _LISTED = "purpose IN ('upload', 'form')"
 
@@ -109,11 +112,14 @@ async def list_page(
     purpose: str | None,
     sort: str | None,
 ) -> tuple[list[FileView], Total]:
-    where = Where(tenant_of(tx), _LISTED)
+    tenant, order = tenant_of(tx), _SORT_ORDERS.sql(sort)
+    if tenant is None and sort not in _SORTS_OF_ALL_TENANTS:
+        raise Invalid.field("sort", "must be created_at or -created_at without a tenant")
+    where = Where(tenant, _LISTED)
     where.contain(search, "filename")
     where.equal("mime_type", mime_type)
     where.equal("purpose", purpose)
-    return await paging.fetch(tx, VIEW, "files", where, _SORT_ORDERS.sql(sort), page)
+    return await paging.fetch(tx, VIEW, "files", where, order, page)
 
 
 async def find_usage(tx: Tx, tenant_id: str) -> Row | None:

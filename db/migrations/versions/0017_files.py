@@ -52,13 +52,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_files")),
         sa.UniqueConstraint("key", name=op.f("uq_files_key")),
     )
-    op.create_index("ix_files_tenant_id_created_at", "files", ["tenant_id", "created_at", "id"])
-    op.create_index(
-        "ix_files_owner_id",
-        "files",
-        ["owner_id"],
-        postgresql_where=sa.text("owner_id IS NOT NULL"),
-    )
+    _create_indexes()
     op.create_table(
         "storage_usage",
         sa.Column("tenant_id", sa.String(), nullable=False),
@@ -74,6 +68,21 @@ def upgrade() -> None:
     )
     op.execute(_ADD_DOCUMENTS)
     op.execute(_COUNT_FILES)
+
+
+def _create_indexes() -> None:
+    op.create_index("ix_files_tenant_id", "files", ["tenant_id"])
+    is_listed = sa.text("purpose IN ('upload', 'form')")
+    for name in ("created_at", "filename", "size_bytes", "mime_type"):
+        columns = ["tenant_id", name, "id"]
+        op.create_index(f"ix_files_listed_{name}", "files", columns, postgresql_where=is_listed)
+    op.create_index("ix_files_listed", "files", ["created_at", "id"], postgresql_where=is_listed)
+    op.create_index(
+        "ix_files_owner_id",
+        "files",
+        ["owner_id"],
+        postgresql_where=sa.text("owner_id IS NOT NULL"),
+    )
 
 
 def downgrade() -> None:
