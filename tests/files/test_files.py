@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.files.service import find_unknown_ids
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
@@ -120,6 +121,22 @@ async def test_files_of_other_areas_are_neither_shown_nor_deleted(
     for method, target in (("GET", path), ("GET", f"{path}/content"), ("DELETE", path)):
         refused(await developer(method, target), 404, "file_not_found")
     assert await is_stored(services, row["key"])
+
+
+async def test_only_uploads_of_the_tenant_are_known_to_other_areas(
+    developer: Client, world: World, services: Services
+) -> None:
+    await set_avatar(developer)
+    sql = "SELECT id FROM files WHERE tenant_id = $1"
+    (avatar,) = await fetch_rows(services, sql, developer.tenant_id)
+    uploaded, of_form = [(await upload(developer))["id"] for _ in range(2)]
+    await run_sql(services, "UPDATE files SET purpose = 'form' WHERE id = $1", of_form)
+    foreign = (await upload(await world.user("agent_developer", await world.tenant())))["id"]
+    async with services.db.tx(developer.tenant_id) as tx:
+        unknown = await find_unknown_ids(
+            tx, developer.tenant_id, [foreign, uploaded, avatar["id"], of_form, "fil_none"]
+        )
+    assert unknown == [foreign, avatar["id"], "fil_none"]
 
 
 async def test_a_file_of_a_form_is_shown(developer: Client, services: Services) -> None:

@@ -29,9 +29,11 @@ _FIND = f"""
 SELECT key, owner_id, {VIEW.columns} FROM files
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND {_LISTED}
 """
-_FIND_UNKNOWN = """
+_FIND_UNKNOWN = f"""
 SELECT wanted.id FROM unnest($2::text[]) WITH ORDINALITY AS wanted(id, position)
-WHERE NOT EXISTS (SELECT 1 FROM files f WHERE f.tenant_id = $1 AND f.id = wanted.id)
+WHERE NOT EXISTS (
+    SELECT 1 FROM files f WHERE f.tenant_id = $1 AND f.id = wanted.id AND {_LISTED}
+)
 ORDER BY wanted.position
 """
 

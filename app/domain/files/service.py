@@ -37,7 +37,7 @@ _OTHER_BODY_BYTES = 128 * 1024
 # Those that the API shows; events tell of them alone.
 _LISTED_PURPOSES = {"upload", "form"}
 
-# Returns those of the ids that are no files of this tenant.
+# Returns those of the ids that are no uploads of this tenant to this API or to a form.
 find_unknown_ids = queries.find_unknown_ids
 
 
