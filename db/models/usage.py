@@ -49,7 +49,11 @@ class UsageHour(TenantOwned, Base):
     """The sums of an hour. Only workers write it, so that turns never wait for its lock."""
 
     __tablename__ = "usage_hours"
-    __table_args__ = (Index("ix_usage_hours_tenant_id", "tenant_id", "hour"),)
+    __table_args__ = (
+        Index("ix_usage_hours_tenant_id", "tenant_id", "hour"),
+        # For reports on all tenants.
+        Index("ix_usage_hours_hour", "hour"),
+    )
 
     agent_id: Mapped[str] = mapped_column(primary_key=True)
     model: Mapped[str] = mapped_column(primary_key=True)
@@ -67,7 +71,10 @@ class UsageDay(TenantOwned, Base):
     """The sums of a day in UTC, written together with those of its hours."""
 
     __tablename__ = "usage_days"
-    __table_args__ = (PrimaryKeyConstraint("tenant_id", "day", "agent_id", "model"),)
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "day", "agent_id", "model"),
+        Index("ix_usage_days_day", "day"),
+    )
 
     agent_id: Mapped[str]
     model: Mapped[str]
@@ -115,7 +122,10 @@ class UsageCountDay(TenantOwned, Base):
     """How many requests or executions a day in UTC had."""
 
     __tablename__ = "usage_count_days"
-    __table_args__ = (PrimaryKeyConstraint("tenant_id", "day", "kind", "agent_id"),)
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "day", "kind", "agent_id"),
+        Index("ix_usage_count_days_day", "day"),
+    )
 
     kind: Mapped[str]
     agent_id: Mapped[str]

@@ -52,6 +52,9 @@ def upgrade() -> None:
     _create_sums("usage_count_hours", sa.Column("hour", sa.DateTime(timezone=True), nullable=False))
     op.create_index("ix_usage_count_hours_hour", "usage_count_hours", ["hour"])
     _create_sums("usage_count_days", sa.Column("day", sa.Date(), nullable=False))
+    op.create_index("ix_usage_hours_hour", "usage_hours", ["hour"])
+    op.create_index("ix_usage_days_day", "usage_days", ["day"])
+    op.create_index("ix_usage_count_days_day", "usage_count_days", ["day"])
     # No hour is added to its day twice, and no execution is missed.
     op.execute("LOCK TABLE usage_hours, tool_executions IN SHARE ROW EXCLUSIVE MODE")
     for statement in (_SUM_DAYS, _COUNT_HOURS, _COUNT_DAYS):
@@ -102,5 +105,6 @@ def _create_sums(table: str, time: sa.Column[object]) -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_usage_hours_hour", "usage_hours")
     for table in ("usage_count_days", "usage_count_hours", "usage_counts", "usage_days"):
         op.drop_table(table)
