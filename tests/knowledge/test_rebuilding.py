@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -12,6 +13,8 @@ from app import container
 from app.domain.agents.service import KnowledgeInfo
 from app.domain.knowledge import maintenance, rebuilding, retrieval, table_queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.ingestion import embed_texts
+from app.domain.usage import queries as usage_queries
 from app.kit import clock
 from app.services import Services
 from tests.asking import wait_until
@@ -94,6 +97,18 @@ async def test_another_embedding_model_re_embeds_every_document(
     """
     used = await run_sql(services, sql, librarian.agent_id, model)
     assert [row["prompt_tokens"] for row in used] == [3, 1, 1]
+
+
+async def test_texts_are_embedded_although_their_usage_is_not_stored(
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise asyncpg.PostgresError
+
+    monkeypatch.setattr(usage_queries, "add", fail)
+    model, tenant_id = f"{PROVIDER}/embedder-{talk.model}", talk.client.tenant_id
+    vectors = await embed_texts(services, tenant_id, talk.agent_id, model, ["Cats purr."])
+    assert vectors.shape[0] == 1
 
 
 async def test_the_old_table_stays_while_the_new_model_fails(

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import asyncpg
 import msgspec
 import pytest
 from litestar import Litestar
 
 from app.domain.models import prices
+from app.domain.usage import queries as usage_queries
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
@@ -107,6 +109,21 @@ async def test_calls_to_the_provider_are_stored_as_usage(
             "cost": 0.01,
         }
     ]
+
+
+async def test_a_call_whose_usage_is_not_stored_is_not_made_again(
+    hosted_voice: Voice, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise asyncpg.PostgresError
+
+    monkeypatch.setattr(usage_queries, "add", fail)
+    calls = len(models.asked(EAR)), len(models.asked(MOUTH))
+    models.script(EAR, Reply(texts=["What time is it?"]))
+    assert (await hosted_voice.say(tone()))["transcript"] == "What time is it?"
+    assert await hosted_voice.speak("Hello") == SPEECH
+    assert (len(models.asked(EAR)), len(models.asked(MOUTH))) == (calls[0] + 1, calls[1] + 1)
+    assert await _list_usage(services, hosted_voice, "speech") == []
 
 
 async def test_a_transcription_without_tokens_costs_by_the_second(

@@ -3,7 +3,9 @@
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+import asyncpg
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.agents import service as agents
 from app.domain.usage import count_queries, queries
@@ -11,7 +13,7 @@ from app.domain.usage.count_queries import ExecutionKind, count_sql
 from app.domain.usage.queries import insert_sql
 from app.domain.usage.reports import build_report
 from app.domain.usage.schemas import AgentStats, Period
-from app.kit import clock, trace
+from app.kit import clock, logs, trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
@@ -29,6 +31,8 @@ __all__ = [
     "insert_sql",
     "roll_up",
 ]
+
+log = logs.get("usage")
 
 add_usage = queries.add
 
@@ -52,7 +56,8 @@ class ModelCall(msgspec.Struct, frozen=True):
 
 async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall) -> None:
     """Stores the usage of a call at once, in a transaction of its own: the provider charges for it
-    whatever becomes of the work that it was made for.
+    whatever becomes of the work that it was made for. An error of the database is logged: the work
+    has its result, and must not make the call again.
     """
     row = msgspec.structs.asdict(call) | {
         "conversation_id": "",
@@ -61,8 +66,11 @@ async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall)
         **dict.fromkeys(("turns", "conversations", "messages", "response_time_ms"), 0),
     }
     correlation_id = trace.current().correlation_id
-    async with db.tx(tenant_id, autocommit=True) as tx:
-        await queries.add(tx, tenant_id, agent_id, as_json([row]), correlation_id)
+    try:
+        async with db.tx(tenant_id, autocommit=True) as tx:
+            await queries.add(tx, tenant_id, agent_id, as_json([row]), correlation_id)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError, OSError):
+        log.exception("the usage of a call is not stored", tenant_id=tenant_id, **row)
 
 
 async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
