@@ -1,5 +1,6 @@
 """Requests of the profile and its picture."""
 
+import asyncio
 import io
 from typing import Any
 from urllib.parse import urlsplit
@@ -7,7 +8,6 @@ from urllib.parse import urlsplit
 import httpx
 from PIL import Image
 
-from app.kit.files import FileNotStored
 from app.services import Services
 from tests.world import Client
 
@@ -42,10 +42,12 @@ async def set_avatar(caller: Client, content: bytes | None = None) -> str:
     return urlsplit(url).path
 
 
+def list_stored_avatars(services: Services) -> set[str]:
+    """Returns the keys of all pictures in the store."""
+    folder = services.settings.data_dir / "files" / "files"
+    return {path.name.removeprefix("avatar_") for path in folder.glob("*/avatar_*")}
+
+
 async def is_avatar_stored(services: Services, path: str) -> bool:
     """True when there is a file for the path that serves a picture."""
-    try:
-        await services.files.read(f"avatars/{path.rpartition('/')[2]}")
-    except FileNotStored:
-        return False
-    return True
+    return path.rpartition("/")[2] in await asyncio.to_thread(list_stored_avatars, services)

@@ -1,11 +1,24 @@
 """Replaced, removed and unknown pictures."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
+from app.domain.files import maintenance
+from app.domain.profile import service
+from app.kit.errors import Conflict
 from app.services import Services
-from tests.profile.api_calls import AVATAR_PATH, get_profile, is_avatar_stored, set_avatar
+from tests.files.api import is_stored
+from tests.profile.api_calls import (
+    AVATAR_PATH,
+    draw_picture,
+    get_profile,
+    is_avatar_stored,
+    list_stored_avatars,
+    set_avatar,
+    upload_avatar,
+)
 from tests.world import Client, World
 
 
@@ -32,6 +45,37 @@ async def test_of_concurrent_uploads_one_file_is_kept(
     stored_paths = [path for path in paths if await is_avatar_stored(services, path)]
     assert len(stored_paths) == 1
     assert (await get_profile(developer))["avatar_url"].endswith(stored_paths[0])
+
+
+async def test_the_file_of_a_picture_that_is_not_committed_is_swept(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_args: object) -> None:
+        raise Conflict("The event is not stored")
+
+    kept_path = await set_avatar(developer)
+    before = list_stored_avatars(services)
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "_emit_updated", fail)
+        assert (await upload_avatar(developer, draw_picture("PNG"))).status_code == 409
+    assert len(list_stored_avatars(services) - before) == 1
+    monkeypatch.setattr(maintenance, "_MAX_UPLOAD_TIME", timedelta(days=-1))
+    await maintenance.sweep(services)
+    assert list_stored_avatars(services) <= before
+    assert await is_avatar_stored(services, kept_path)
+
+
+async def test_a_picture_in_the_old_folder_is_served_and_deleted(
+    developer: Client, anonymous: Client, services: Services
+) -> None:
+    path = await set_avatar(developer)
+    key = path.rpartition("/")[2]
+    new_key = f"files/{developer.tenant_id}/avatar_{key}"
+    await services.files.put(f"avatars/{key}", await services.files.read(new_key))
+    await services.files.delete(new_key)
+    assert (await anonymous.get(path)).status_code == 200
+    await developer.delete(AVATAR_PATH)
+    assert not await is_stored(services, f"avatars/{key}")
 
 
 async def test_removing_the_picture_returns_a_message(developer: Client) -> None:

@@ -353,7 +353,7 @@ UPDATE users u SET avatar_key = $3, avatar_type = $4, updated_at = $5
 FROM old WHERE u.id = old.id
 RETURNING old.avatar_key AS old_key
 """
-_FIND_AVATAR_TYPE = "SELECT avatar_type FROM users WHERE avatar_key = $1"
+_FIND_AVATAR = "SELECT tenant_id, avatar_type FROM users WHERE avatar_key = $1"
 
 
 async def find_profile(tx: Tx, tenant_id: str, user_id: str) -> Row | None:
@@ -374,6 +374,6 @@ async def set_avatar(
     return old_key
 
 
-async def find_avatar_type(tx: Tx, key: str) -> str | None:
-    media_type: str | None = await (await tx.raw()).fetchval(_FIND_AVATAR_TYPE, key)
-    return media_type
+async def find_avatar(tx: Tx, key: str) -> Row | None:
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND_AVATAR, key)
+    return row

@@ -3,7 +3,7 @@
 from app.domain.accounts import queries
 from app.domain.accounts.account_mails import mail_notice
 from app.domain.accounts.one_time_tokens import MFA, count_try, find_token, use_token
-from app.domain.accounts.pictures import PICTURE_FOLDER, delete_picture
+from app.domain.accounts.pictures import delete_picture, list_picture_paths
 from app.domain.accounts.sessions import (
     forget_code_shown,
     mark_code_shown,
@@ -16,19 +16,19 @@ from db.session import Tx
 
 __all__ = [
     "MFA",
-    "PICTURE_FOLDER",
     "begin_session",
     "count_contacts",
     "count_try",
     "delete_picture",
     "emit_sign_in_blocked",
-    "find_avatar_type",
+    "find_avatar",
     "find_email",
     "find_profile",
     "find_token",
     "find_unknown_ids",
     "forget_code_shown",
     "list_contacts",
+    "list_picture_paths",
     "lock_own_user",
     "lock_user",
     "lock_user_to_change",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 find_profile, update_profile = queries.find_profile, queries.update_profile
-set_avatar, find_avatar_type = queries.set_avatar, queries.find_avatar_type
+set_avatar, find_avatar = queries.set_avatar, queries.find_avatar
 lock_user = queries.lock_user
 count_contacts = queries.count_contacts
 

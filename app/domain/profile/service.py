@@ -1,6 +1,7 @@
 """The profile and the picture of the signed-in user."""
 
 import zoneinfo
+from contextlib import suppress
 from functools import cache
 
 from litestar.datastructures import UploadFile
@@ -8,7 +9,6 @@ from msgspec import UNSET, UnsetType
 
 from app.domain.accounts import service as accounts
 from app.domain.accounts.events import UserUpdated
-from app.domain.accounts.service import PICTURE_FOLDER
 from app.domain.events import service as events
 from app.domain.files import service as files
 from app.domain.profile.errors import AvatarNotFound
@@ -96,7 +96,7 @@ async def set_avatar(
         filename="avatar",
         purpose="avatar",
         max_bytes=len(picture.content),
-        key=PICTURE_FOLDER + key,
+        key=accounts.list_picture_paths(principal.tenant_id, key)[0],
         owner_id=principal.user_id,
     )
     try:
@@ -140,13 +140,12 @@ async def _redraw_picture(content: bytes) -> Picture:
 
 async def load_avatar(services: Services, key: str) -> Picture:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        media_type = await accounts.find_avatar_type(tx, key)
-    if media_type is None:
-        raise AvatarNotFound("There is no such picture")
-    try:
-        return Picture(await services.files.read(PICTURE_FOLDER + key), media_type)
-    except FileNotStored:
-        raise AvatarNotFound("There is no such picture") from None
+        row = await accounts.find_avatar(tx, key)
+    if row is not None:
+        for path in accounts.list_picture_paths(row["tenant_id"], key):
+            with suppress(FileNotStored):
+                return Picture(await services.files.read(path), row["avatar_type"])
+    raise AvatarNotFound("There is no such picture")
 
 
 def _build_avatar_url(services: Services, key: str | None) -> str | None:
