@@ -88,13 +88,14 @@ async def test_filters_and_pages_select_the_same_rows_in_both_scopes(
         ids.append(await request(services, user.tenant_id, **fields))
     for number, action in ((1, "approve"), (4, "reject")):
         await user.post(f"{PATH}/{ids[number]}/{action}")
-    newest = ids[::-1]
+    newest, pending = ids[::-1], {"status": "pending"}
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, newest),
         ({"sort": "created_at"}, ids),
-        ({"sort": "expires_at"}, [ids[number] for number in (5, 4, 3, 1, 0, 2)]),
-        ({"sort": "-expires_at"}, [ids[number] for number in (0, 1, 3, 4, 5, 2)]),
-        ({"status": "pending"}, [ids[number] for number in (5, 3, 2, 0)]),
+        ({**pending, "sort": "expires_at"}, [ids[number] for number in (5, 3, 0, 2)]),
+        ({**pending, "sort": "-expires_at"}, [ids[number] for number in (0, 3, 5, 2)]),
+        ({"workflow_execution_id": "wfe_1", "sort": "-expires_at"}, [ids[1], ids[4]]),
+        (pending, [ids[number] for number in (5, 3, 2, 0)]),
         ({"status": "approved"}, [ids[1]]),
         ({"status": "timed_out"}, []),
         ({"workflow_execution_id": "wfe_1"}, [ids[4], ids[1]]),
@@ -119,9 +120,13 @@ async def test_a_wrong_parameter_is_refused(developer: Client, subtests: pytest.
         ("scope", "theirs"),
         ("status", "open"),
         ("sort", "title"),
+        ("sort", "expires_at"),
+        ("sort", "-expires_at"),
         ("per_page", "0"),
         ("workflow_execution_id", "x" * 65),
     ):
         with subtests.test(name=name):
             answer = await developer.get(PATH, params={name: value})
             assert set(refused(answer, 422, "validation_error")["details"]) == {name}
+    params = {"sort": "expires_at", "status": "approved"}
+    refused(await developer.get(PATH, params=params), 422, "validation_error")

@@ -37,7 +37,9 @@ class ApprovalController(Controller):
         ] = None,
         sort: Sort = None,
     ) -> Paged[ApprovalView]:
-        """Sort by created_at or expires_at; the newest first by default."""
+        """Sort by created_at, or by expires_at those with `status=pending` or of one execution; the
+        newest first by default.
+        """
         filters = Filter(status=status, workflow_execution_id=workflow_execution_id)
         return await service.list_page(context, assigned_to, filters, page_in, sort)
 

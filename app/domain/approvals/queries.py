@@ -7,6 +7,7 @@ import msgspec
 
 from app.domain.approvals.schemas import ApprovalView, Status
 from app.kit import paging
+from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
 from db import fast
 from db.fast import Row, tenant_of
@@ -21,6 +22,8 @@ _SORT_ORDERS = SortOrders(
     created_at=Approval.created_at,
     expires_at=Approval.expires_at,
 )
+# No index has this order; few approvals are pending at a time.
+_PENDING_SORTS = ("expires_at", "-expires_at")
 # Without an order, a plan may read the whole table to count a few rows.
 _COUNT_LIMIT = f"ORDER BY created_at DESC LIMIT {BOUND + 1}"
 _VIEW = View(ApprovalView)
@@ -136,6 +139,9 @@ async def list_page(
         where.equal("status", filters.status)
         _require_assignee(where, filters.assignee)
         return await paging.fetch(tx, _VIEW, "approvals", where, order, page)
+    if sort in _PENDING_SORTS and filters.status != "pending":
+        reason = "only with status=pending or a workflow_execution_id"
+        raise Invalid.field("sort", f"may be {sort} {reason}")
     statuses = where.bind([filters.status] if filters.status else list(get_args(Status)))
     groups = f"unnest({statuses}::text[]) AS s(group_status)"
     if filters.assignee is None:
