@@ -8,10 +8,12 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.domain.area import ExecutionLoad
+from app.domain.files.schemas import StorageView
 from app.domain.usage.schemas import (
     ConcurrencyLimits,
     ExecutionLimits,
     StartLimit,
+    StorageLimit,
     UsageLimits,
     WindowLimit,
 )
@@ -48,7 +50,11 @@ async def read_state(redis: Redis, tenant_id: str) -> LimiterState | None:
 
 
 def build_limits(
-    plan_name: str, plan: Plan, state: LimiterState | None, load: ExecutionLoad
+    plan_name: str,
+    plan: Plan,
+    state: LimiterState | None,
+    load: ExecutionLoad,
+    storage: StorageView,
 ) -> UsageLimits:
     """Without a state, it is unknown what remains."""
     minute = WindowLimit(plan.requests_per_minute, None, None)
@@ -64,7 +70,12 @@ def build_limits(
         StartLimit(starts, max(0, starts - load.started)),
         ConcurrencyLimits(concurrent, load.running, max(0, concurrent - load.running)),
     )
-    return UsageLimits(plan_name, minute, hour, day, executions)
+    return UsageLimits(plan_name, minute, hour, day, executions, _build_storage(storage))
+
+
+def _build_storage(storage: StorageView) -> StorageLimit:
+    limit, used = storage.limit_bytes, storage.used_bytes
+    return StorageLimit(limit, used, None if limit is None else max(0, limit - used))
 
 
 def _minute_ceiling(plan: Plan, state: LimiterState) -> int:

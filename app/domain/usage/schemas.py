@@ -132,6 +132,20 @@ class ExecutionLimits(msgspec.Struct):
     concurrent: ConcurrencyLimits
 
 
+class StorageLimit(msgspec.Struct):
+    """What the files of the tenant may have together; null without a limit."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "limit_bytes": 10737418240,
+        "used_bytes": 73400320,
+        "remaining_bytes": 10664017920,
+    }
+
+    limit_bytes: int | None
+    used_bytes: int
+    remaining_bytes: int | None
+
+
 class UsageLimits(msgspec.Struct):
     """The limits of the plan, and what remains of them. `minute` counts units: a read costs 1, a
     write 2, an execution 5, a chat 10.
@@ -143,6 +157,7 @@ class UsageLimits(msgspec.Struct):
         "hour": {"limit": 10000, "remaining": 9569, "reset": 1767272400},
         "day": {"limit": 100000, "remaining": 99569, "reset": 1767355200},
         "workflow_executions": ExecutionLimits.example,
+        "storage": StorageLimit.example,
     }
 
     plan: str
@@ -150,6 +165,7 @@ class UsageLimits(msgspec.Struct):
     hour: WindowLimit
     day: WindowLimit
     workflow_executions: ExecutionLimits
+    storage: StorageLimit
 
 
 class UsageReport(msgspec.Struct, kw_only=True):
