@@ -102,13 +102,12 @@ class BodyDigest:
 
 
 class FileStream:
-    """The one file of a multipart body, read while it arrives. To be iterated to its end: then the
-    body is complete, and `texts` has its other fields.
+    """The one file of a multipart body, read while it arrives. To be iterated to its end, so that
+    the whole body is checked. Its other fields are skipped.
     """
 
     def __init__(self, field: str, events: AsyncIterator[Any]) -> None:
         self.filename = ""
-        self.texts: dict[str, str] = {}
         self._field = field
         self._events = events
         self._text: tuple[str, bytearray] | None = None
@@ -122,7 +121,7 @@ class FileStream:
                     break
                 self.filename = event.filename
                 return
-            self._add_to_texts(event)
+            self._check_text(event)
         else:
             raise Invalid.field(self._field, "is required")
         raise Invalid.field(self._field, "must be one file")
@@ -137,16 +136,16 @@ class FileStream:
             elif isinstance(event, MultipartSegment) and event.name == self._field:
                 raise Invalid.field(self._field, "must be one file")
             else:
-                self._add_to_texts(event)
+                self._check_text(event)
 
-    def _add_to_texts(self, event: MultipartSegment | bytes | None) -> None:
-        """Files under other names are skipped."""
+    def _check_text(self, event: MultipartSegment | bytes | None) -> None:
+        """Refuses long texts and those that are not UTF-8. Files under other names are skipped."""
         if isinstance(event, MultipartSegment):
             self._text = None if event.filename else (event.name or "", bytearray())
         elif self._text is not None:
             name, text = self._text
             if not event:
-                self.texts[name] = _decode(name, text)
+                _decode(name, text)
                 return
             self._text_bytes += len(event)
             if self._text_bytes > MAX_TEXT_BYTES:

@@ -102,12 +102,6 @@ class Files:
             raise FileNotStored(key) from None
         return bytes(await result.bytes_async())
 
-    async def read_range(self, key: str, start: int, end: int) -> bytes:
-        try:
-            return bytes(await obstore.get_range_async(self._store, key, start=start, end=end))
-        except FileNotFoundError:
-            raise FileNotStored(key) from None
-
     async def open(self, key: str, span: tuple[int, int] | None = None) -> AsyncIterator[bytes]:
         """Returns the parts of a file, which are read one at a time; of those from the first to
         before the second position of `span`, which has at least one byte.

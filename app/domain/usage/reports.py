@@ -18,7 +18,7 @@ from app.domain.usage.schemas import (
     UsageReport,
     UsageSums,
 )
-from app.domain.usage.summary_queries import BY_AGENT, BY_DATE, BY_MODEL, TOTAL
+from app.domain.usage.summary_queries import BY_AGENT, BY_DATE, BY_MODEL, KINDS, MODEL_SUMS, TOTAL
 from app.http.context import RequestContext
 from app.kit import clock
 from app.kit.limits import plan_of
@@ -28,10 +28,7 @@ _DAYS: Final = {"7d": 7, "30d": 30, "90d": 90}
 _HOURS: Final = 24
 _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMALS: Final = 6
-_KINDS: Final = ("requests", "tool_executions", "workflow_executions")
-_NOTHING: Final[dict[str, Any]] = dict.fromkeys(
-    ("prompt_tokens", "completion_tokens", "cost_usd", "conversations", *_KINDS), 0
-)
+_NO_USAGE: Final[dict[str, Any]] = dict.fromkeys((*MODEL_SUMS, *KINDS), 0)
 
 
 async def build_report(
@@ -91,7 +88,7 @@ def _find_start(
 def _list_hidden(agent_id: str | None, model: str | None) -> set[str]:
     """Returns what is not counted by the agent or the model that was asked for."""
     if model is not None:
-        return {"requests", "tool_executions", "workflow_executions"}
+        return set(KINDS)
     return {"requests", "workflow_executions"} if agent_id is not None else set()
 
 
@@ -103,7 +100,7 @@ def _build_sums(
     row: Row | dict[str, Any],
     cost: Decimal | None,
     hidden: set[str],
-    kinds: tuple[str, ...] = _KINDS,
+    kinds: tuple[str, ...] = KINDS,
 ) -> dict[str, Any]:
     prompt_tokens, completion_tokens = (
         int(row["prompt_tokens"] or 0),
@@ -129,7 +126,7 @@ def _build_days(
     if since is not None:
         count = (now.astimezone(UTC).date() - since.date()).days + 1
         rows_by_date = dict.fromkeys(
-            (since.date() + timedelta(days=number) for number in range(count)), _NOTHING
+            (since.date() + timedelta(days=number) for number in range(count)), _NO_USAGE
         )
     rows_by_date |= {row["date"]: row for row in rows}
     days, total, rounded = [], Decimal(), Decimal()

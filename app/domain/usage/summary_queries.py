@@ -18,22 +18,22 @@ BY_DATE: Final = 3
 BY_AGENT: Final = 5
 BY_MODEL: Final = 6
 
-_MODEL_SUMS = ("prompt_tokens", "completion_tokens", "cost_usd", "conversations")
-_KINDS = ("requests", "tool_executions", "workflow_executions")
+MODEL_SUMS: Final = ("prompt_tokens", "completion_tokens", "cost_usd", "conversations")
+KINDS: Final = ("requests", "tool_executions", "workflow_executions")
 
 
 def _usage_sql(table: str, date: str, since: str, owned: str) -> str:
-    counts = ", ".join(f"0 AS {kind}" for kind in _KINDS)
+    counts = ", ".join(f"0 AS {kind}" for kind in KINDS)
     return f"""
-    SELECT {date} AS date, agent_id, model, {", ".join(_MODEL_SUMS)}, {counts}
+    SELECT {date} AS date, agent_id, model, {", ".join(MODEL_SUMS)}, {counts}
     FROM {table} u WHERE {owned} AND {since}
       AND ($3::text IS NULL OR agent_id = $3) AND ($4::text IS NULL OR model = $4)"""
 
 
 def _counts_sql(table: str, date: str, amount: str, since: str, owned: str) -> str:
-    sums = ", ".join(f"CASE WHEN kind = '{kind}' THEN {amount} ELSE 0 END" for kind in _KINDS)
+    sums = ", ".join(f"CASE WHEN kind = '{kind}' THEN {amount} ELSE 0 END" for kind in KINDS)
     return f"""
-    SELECT {date}, nullif(agent_id, ''), NULL, {", ".join("0" * len(_MODEL_SUMS))}, {sums}
+    SELECT {date}, nullif(agent_id, ''), NULL, {", ".join("0" * len(MODEL_SUMS))}, {sums}
     FROM {table} u WHERE {owned} AND {since}
       AND ($3::text IS NULL OR agent_id = $3) AND $4::text IS NULL"""
 
@@ -46,16 +46,16 @@ def _summary_sql(unit: Literal["hour", "day"], owned: str) -> str:
     else:
         date, since = date_of.format("hour"), "hour >= $2"
     row_date, row_since = date_of.format("created_at"), "created_at >= $2"
-    sums = ", ".join(f"sum({name}) AS {name}" for name in (*_MODEL_SUMS, *_KINDS))
+    sums = ", ".join(f"sum({name}) AS {name}" for name in (*MODEL_SUMS, *KINDS))
     return f"""
-WITH used AS (
+WITH rows AS (
     {_usage_sql(f"usage_{unit}s", date, since, owned)}
     UNION ALL {_usage_sql("usage", row_date, f"NOT rolled AND {row_since}", owned)}
     UNION ALL {_counts_sql(f"usage_count_{unit}s", date, "amount", since, owned)}
     UNION ALL {_counts_sql("usage_counts", row_date, "1", row_since, owned)}
 ), sums AS (
     SELECT grouping(date, agent_id, model) AS level, date, agent_id, model, {sums}
-    FROM used GROUP BY GROUPING SETS ((), (date), (agent_id), (model))
+    FROM rows GROUP BY GROUPING SETS ((), (date), (agent_id), (model))
 ), ranked AS (
     SELECT *, row_number() OVER (
         PARTITION BY level
