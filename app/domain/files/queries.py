@@ -121,7 +121,17 @@ async def list_page(
     where.contain(search, "filename")
     where.equal("mime_type", mime_type)
     where.equal("purpose", purpose)
-    return await paging.fetch(tx, VIEW, "files", where, order, page)
+    source = f"FROM files WHERE {where.sql}"
+    rows, total = await paging.fetch_page(
+        tx,
+        where,
+        f"{VIEW.columns} {source} ORDER BY {order} LIMIT $limit OFFSET $offset",
+        page,
+        # Without an order, a plan may read the files of other areas to count a few rows.
+        counted=f"{source} ORDER BY created_at",
+        estimated=f"FROM files WHERE {where.estimated_sql}",
+    )
+    return [VIEW.build(row) for row in rows], total
 
 
 async def find_usage(tx: Tx, tenant_id: str) -> Row | None:
