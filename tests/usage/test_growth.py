@@ -124,6 +124,6 @@ async def test_a_report_on_all_tenants_reads_no_sums_before_its_period(
             since = await raw.fetchval("SELECT now() - $1::int * interval '1 day'", days)
             sql = _explain_sql(unit, is_one=False)
             plan = await raw.fetchval(sql, None, since, None, None, "tnt_1")
-            # Each table has more than 100 blocks.
-            assert _count_blocks(_decode(plan)) < 50
+            # The rows before the period have about 400; other tests have some in it.
+            assert _count_blocks(_decode(plan)) < 200
     await tx.rollback()
