@@ -76,6 +76,21 @@ async def test_json_that_nests_too_deep_is_refused(developer: Client) -> None:
     assert answer.json()["data"]["values"]["extra"] == value[0]
 
 
+async def test_a_required_json_column_takes_every_kind_of_json_but_null(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    table = await create_table(developer, [{"name": "extra", "type": "json", "required": True}])
+    values: list[Any] = [{"a": [1]}, [1], [], {}, 0, False, "x"]
+    for value in values:
+        with subtests.test(value=value):
+            answer = await developer.post(rows_path(table), {"values": {"extra": value}})
+            assert answer.status_code == 201, answer.text
+            assert answer.json()["data"]["values"]["extra"] == value
+    for missing in (None, ""):
+        answer = await developer.post(rows_path(table), {"values": {"extra": missing}})
+        refused(answer, 422, "validation_error")
+
+
 async def test_a_row_of_more_than_64_kib_is_refused(developer: Client) -> None:
     table = await create_table(developer, [{"name": "text", "type": "text"}])
     for letters, status in ((65_000, 201), (66_000, 422)):

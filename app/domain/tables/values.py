@@ -75,7 +75,7 @@ def find_row_problems(columns: list[Column], stored: Mapping[str, Any], path: st
         [
             (f"{path}.{column.name}", "is required")
             for column in columns
-            if column.required and stored.get(column.key) in {None, ""}
+            if column.required and _is_missing(stored.get(column.key))
         ]
         if any(column.required for column in columns)
         else []
@@ -83,6 +83,11 @@ def find_row_problems(columns: list[Column], stored: Mapping[str, Any], path: st
     if len(msgspec.json.encode(stored)) > MAX_ROW_BYTES:
         problems.append((path, f"must be at most {MAX_ROW_BYTES // 1024} KiB as JSON"))
     return problems
+
+
+def _is_missing(value: Any) -> bool:
+    # Lists and objects of json columns have no hash.
+    return value is None or value == ""
 
 
 def name_values(columns: list[Column], stored: Mapping[str, Any]) -> dict[str, Any]:
