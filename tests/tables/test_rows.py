@@ -91,6 +91,20 @@ async def test_a_required_json_column_takes_every_kind_of_json_but_null(
         refused(answer, 422, "validation_error")
 
 
+async def test_json_with_numbers_that_take_many_digits_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    table = await create_table(developer, [{"name": "extra", "type": "json"}])
+    for number in (1e308, -1e21, 1e-300, -1e-21, 2**63, -(2**63) - 1):
+        with subtests.test(number=number):
+            body = {"values": {"extra": {"a": [0, number]}}}
+            error = refused(await developer.post(rows_path(table), body), 422, "validation_error")
+            assert "1e20" in error["details"]["values.extra"]
+    numbers = [0, 0.0, 1e20, -1e20, 1e-20, 1.5, 2**63 - 1, -(2**63)]
+    answer = await developer.post(rows_path(table), {"values": {"extra": numbers}})
+    assert answer.json()["data"]["values"]["extra"] == numbers
+
+
 async def test_a_row_of_more_than_64_kib_is_refused(developer: Client) -> None:
     table = await create_table(developer, [{"name": "text", "type": "text"}])
     for letters, status in ((65_000, 201), (66_000, 422)):

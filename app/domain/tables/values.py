@@ -17,6 +17,10 @@ from app.kit.texts import is_deeper
 MAX_INTEGER: Final = 2**53 - 1
 MAX_ROW_BYTES: Final = 64 * 1024
 MAX_JSON_DEPTH: Final = 16
+# Postgres prints the numbers of json values with all their digits, so that others would make an
+# answer many times as long as the value.
+_MIN_JSON_NUMBER, _MAX_JSON_NUMBER = 1e-20, 1e20
+_MIN_JSON_INTEGER, _MAX_JSON_INTEGER = -(2**63), 2**63 - 1
 _MAX_FILE_ID_CHARS = 64
 # Python takes quadratic time for long ones.
 _MAX_DIGITS = 20
@@ -191,7 +195,24 @@ def _check_json(value: Any) -> Any:
         raise WrongValue("must be JSON of valid Unicode") from None
     if b"\\u0000" in encoded and _has_nul(plain):
         raise WrongValue("must not contain NUL")
+    if not _has_short_numbers(plain):
+        raise WrongValue(
+            "must have numbers of a magnitude between 1e-20 and 1e20, and integers of 64 bits"
+        )
     return plain
+
+
+def _has_short_numbers(value: Any) -> bool:
+    match value:
+        case int():
+            return _MIN_JSON_INTEGER <= value <= _MAX_JSON_INTEGER
+        case float():
+            return value == 0 or _MIN_JSON_NUMBER <= abs(value) <= _MAX_JSON_NUMBER
+        case list():
+            return all(map(_has_short_numbers, value))
+        case dict():
+            return all(map(_has_short_numbers, value.values()))
+    return True
 
 
 def _has_nul(value: Any) -> bool:
