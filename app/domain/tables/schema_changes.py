@@ -84,12 +84,16 @@ def _plan(wishes: Sequence[Wish], before: Sequence[Column], after: Sequence[Colu
             plan.converted.append((position, old, column))
         elif old is not None and set(old.options) - set(column.options):
             plan.checked_options.append((position, column))
+        is_filled = False
         if column.required and (old is None or not old.required):
-            if column.default is not None:
+            is_filled = column.default is not None
+            if is_filled:
                 plan.defaults.append(column)
             else:
                 plan.checked_required.append((position, column))
-        if column.slot is not None and (old is None or is_retyped or old.slot != column.slot):
+        if column.slot is not None and (
+            old is None or is_retyped or is_filled or old.slot != column.slot
+        ):
             plan.slots.append(column)
         if column.unique_slot is not None and (
             old is None or is_retyped or old.unique_slot != column.unique_slot
@@ -168,7 +172,7 @@ async def _convert(tx: Tx, table: Table, position: int, old: Column, new: Column
 def convert_value(old: Column, new: Column, value: Any) -> Any:
     """Returns a stored value in the form of another type. Raises WrongValue."""
     if new.type == "json":
-        return value
+        return values.check_value(new, value)
     if old.type == "boolean" and new.type in {"number", "integer"}:
         return int(value)
     if old.type == "datetime" and new.type == "date":

@@ -83,7 +83,12 @@ async def rewrite(
         sql = f"UPDATE data_rows r SET {', '.join(cleared)} WHERE {_OF_TABLE}"
         await fast.execute(tx, table.tenant_id, sql, table.id)
     filled = {column.key: column.default for column in defaults}
-    values = "($3::jsonb || (r.values - $4::text[]))"
+    # An empty text is no value of a required column.
+    empty = ", ".join(
+        f"CASE WHEN {text_sql(column, 'r.values')} = '' THEN '{column.key}' END"
+        for column in defaults
+    )
+    values = f"($3::jsonb || (r.values - $4::text[] - ARRAY[{empty}]::text[]))"
     assignments = [
         f"values = {values}",
         *(f"{column.slot} = {slot_sql(column, values)}" for column in slots),
