@@ -5,14 +5,13 @@ slots, which are ours; the names of users are never part of SQL.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import msgspec
 
 ColumnType = Literal[
     "text", "number", "integer", "boolean", "date", "datetime", "select", "json", "file"
 ]
-TYPES: Final[tuple[ColumnType, ...]] = get_args(ColumnType)
 TEXT_SLOTS: Final = ("t1", "t2", "t3", "t4", "t5", "t6")
 NUMBER_SLOTS: Final = ("n1", "n2", "n3", "n4", "n5", "n6")
 UNIQUE_SLOTS: Final = ("u1", "u2", "u3", "u4")

@@ -98,11 +98,6 @@ async def query(
     return [build_view(table, row) for row in await list_queries.list_rows(tx, selection, limit)]
 
 
-async def count(tx: Tx, tenant_id: str, table_id: str, filters_: Filters) -> int:
-    table = await load(tx, tenant_id, table_id)
-    return await list_queries.count(tx, Selection(table, filters.parse_filters(table, filters_)))
-
-
 # Adding
 
 

@@ -16,7 +16,6 @@ __all__ = [
     "Filters",
     "RowView",
     "Table",
-    "count_rows",
     "delete_row",
     "delete_rows",
     "find_row",
@@ -83,7 +82,3 @@ async def query_rows(
 ) -> list[RowView]:
     """Returns the first rows that match, at most 1,000; the newest unless `sort` is set."""
     return await rows.query(tx, tenant_id, table_id, filters, sort=sort, limit=limit)
-
-
-async def count_rows(tx: Tx, tenant_id: str, table_id: str, filters: Filters) -> int:
-    return await rows.count(tx, tenant_id, table_id, filters)
