@@ -94,14 +94,16 @@ async def test_a_column_that_becomes_required_is_filled_and_found_by_its_default
     columns: list[dict[str, Any]] = [TEXT, {"name": "n", "type": "integer"}]
     for indexed in (True, False):
         with subtests.test(indexed=indexed):
-            table = await create_table(developer, [{**item, "indexed": indexed} for item in columns])
+            table = await create_table(
+                developer, [{**item, "indexed": indexed} for item in columns]
+            )
             await add_rows(developer, table, {"a": "", "n": 1}, {"a": "y"}, {"n": 3})
-            filled = ({"id": "c1", "required": True, "default": "x"}, {"id": "c2"})
-            assert (await _change(developer, table, *filled)).status_code == 200
+            text = {"id": "c1", "required": True, "default": "x"}
+            assert (await _change(developer, table, text, {"id": "c2"})).status_code == 200
             assert await list_values(developer, table, "a") == ["x", "y", "x"]
             assert await list_values(developer, table, "n", **{"filter[a]": "x"}) == [3, 1]
-            filled = ({"id": "c1"}, {"id": "c2", "required": True, "default": 7})
-            assert (await _change(developer, table, *filled)).status_code == 200
+            number = {"id": "c2", "required": True, "default": 7}
+            assert (await _change(developer, table, {"id": "c1"}, number)).status_code == 200
             assert await list_values(developer, table, "n", sort="n") == [1, 3, 7]
             assert await list_values(developer, table, "a", **{"filter[n]": "7"}) == ["y"]
 
