@@ -14,11 +14,11 @@ from tests.tables.api import create_table, list_rows
 from tests.world import Client, World
 
 _ROWS = 40_000
-# One row in 1,000 has the rare status; `n` is unlike the order of creation.
+# One row in 1,000 has the rare status; `n` is unlike the order of creation, which is that of `day`.
 _INSERT = """
-INSERT INTO data_rows (tenant_id, table_id, id, values, t1, n1)
+INSERT INTO data_rows (tenant_id, table_id, id, values, t1, n1, n2)
 SELECT $1::text, $2::text, 'row_' || $2::text || lpad(i::text, 8, '0'),
-       jsonb_build_object('c1', s, 'c2', n), s, n
+       jsonb_build_object('c1', s, 'c2', n, 'c3', i), s, n, i
 FROM (SELECT i, CASE WHEN i % 1000 = 7 THEN 'rare' ELSE 'common' END AS s,
              i::bigint * 7919 % $3::int AS n
       FROM generate_series(1, $3::int) i) x
@@ -34,7 +34,11 @@ class LargeTable(msgspec.Struct):
 @pytest.fixture(scope="module")
 async def large(world: World) -> AsyncIterator[LargeTable]:
     owner = await world.user("agent_developer")
-    columns = [{"name": "status", "type": "text"}, {"name": "n", "type": "integer"}]
+    columns = [
+        {"name": "status", "type": "text"},
+        {"name": "n", "type": "integer"},
+        {"name": "day", "type": "integer"},
+    ]
     table = await create_table(owner, columns)
     for sql in (_INSERT, _COUNT):
         await run_sql(world.services, sql, owner.tenant_id, table["id"], _ROWS)
@@ -60,6 +64,19 @@ _PAGES: list[tuple[dict[str, str], int]] = [
     ({"filter[n][gte]": "1000"}, 100),
     ({"filter[n][eq]": "77"}, 20),
     ({"filter[status][is_null]": "true"}, 0),
+    # Two bounds of one column.
+    ({"filter[n][gte]": "20000", "filter[n][lt]": "20100"}, 200),
+    ({"filter[n][lt]": "20100", "filter[n][gte]": "20000", "sort": "-n"}, 20),
+    ({"filter[day][gte]": "20000", "filter[day][lt]": "20100", "sort": "n"}, 200),
+    # The driver is the condition with the fewest rows, in any order of the parameters.
+    ({"filter[status]": "common", "filter[n]": "77"}, 1100),
+    ({"filter[n]": "77", "filter[status]": "common"}, 1100),
+    ({"filter[status]": "common", "filter[n][lt]": "50", "sort": "day"}, 1200),
+    # Values that grow with the id: the matching rows are at the far end of the sort order.
+    ({"filter[day][lt]": "3000"}, 9200),
+    ({"filter[day][lt]": "3000", "page": "3"}, 9200),
+    ({"filter[day][gte]": "37000", "sort": "created_at"}, 9200),
+    ({"filter[day][gte]": "3000"}, 100),
 ]
 
 

@@ -1,9 +1,10 @@
 """SQL of lists of rows.
 
-Exactly one condition or the sort order may use an index, and the statement says which: statistics
-mix the rows of all tables, so the planner would often choose the wrong one. A list that is filtered
-by one indexed column and sorted by another reads the rows of the filter when there are few, and
-else walks along the sort order.
+Exactly one filter or the sort order may use an index, and the statement says which: statistics mix
+the rows of all tables, so the planner would often choose the wrong one. A list that is filtered by
+one indexed column and sorted by another reads the rows of the filter when there are few. Else it
+walks along the sort order; when the first rows of that order do not fill the page, as where values
+grow with the time of creation, it reads and sorts more rows of the filter.
 """
 
 from typing import Any, Final
@@ -31,7 +32,11 @@ from db.session import Tx
 
 # Lower than that of other lists: the rows of a filter are anywhere in a large table.
 BOUND: Final = 1000
+# How many rows along the sort order are read before more rows of the filter are.
+_NEAR_ROWS: Final = 5000
+_MANY_ROWS: Final = 20_000
 _RANGE_OPS = frozenset({"gt", "gte", "lt", "lte", "is_null"})
+_MIN_CHOICES = 2
 _TOTAL = f"SELECT {count_sql('t')} FROM data_tables t WHERE t.tenant_id = $1 AND t.id = $2"
 
 
@@ -44,10 +49,36 @@ class Selection(msgspec.Struct, frozen=True):
     sort: Sort = Sort()
 
 
+class _Driver(msgspec.Struct, frozen=True):
+    """Conditions on one column that use its index: an equality, a list of values, or the bounds of
+    a range.
+    """
+
+    conditions: list[Condition]
+
+    @property
+    def column(self) -> Column:
+        return self.conditions[0].column
+
+    @property
+    def is_equality(self) -> bool:
+        return _is_equality(self.conditions[0])
+
+    @property
+    def is_list(self) -> bool:
+        return self.conditions[0].op == "in"
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, str]:
+        """Orders drivers by how few rows they are likely to have."""
+        is_unique = self.is_equality and self.column.unique
+        return (not is_unique, not self.is_equality, not self.is_list, self.column.key)
+
+
 class _Statement:
     """The parts of a statement on the rows of a selection, with its arguments."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: Selection, driver: _Driver | None) -> None:
         table, sort = selection.table, selection.sort
         self.where = Where(table.tenant_id, tenant_column="r.tenant_id")
         self.where.add("r.table_id = $n", table.id)
@@ -55,26 +86,27 @@ class _Statement:
         self.direction = "DESC" if sort.descending else "ASC"
         self.sort_column = sort.key if isinstance(sort.key, Column) else None
         self.sort_key = key_sql(sort.key) if isinstance(sort.key, Column) else f"r.{sort.key}"
-        self.driver = _choose_driver(selection.conditions)
+        self.driver = driver
+        driving = driver.conditions if driver is not None else []
         self.has_conditions = bool(selection.conditions or selection.search)
         self.slow = [
             without_index(condition_sql(self.where, item), item.column)
             for item in selection.conditions
-            if item is not self.driver
+            if not any(item is other for other in driving)
         ]
         if selection.search:
             self.slow.append(search_sql(self.where, table, selection.search))
         self.fast = self.walked = ""
         # The argument of the driving condition.
         self.operand = f"${len(self.where.args) + 2}"
-        if self.driver is not None:
-            sql = condition_sql(self.where, self.driver)
-            self.fast = by_index(sql, self.driver.column)
-            self.walked = without_index(sql, self.driver.column)
+        if driver is not None:
+            sql = " AND ".join(condition_sql(self.where, item) for item in driving)
+            self.fast = by_index(sql, driver.column)
+            self.walked = without_index(sql, driver.column)
         # The condition of statements that are sorted by the driving column.
         self.driven = self.fast
-        if self.driver is not None and _is_equality(self.driver):
-            bounds = bounds_sql(self.driver, self.operand)
+        if driver is not None and driver.is_equality:
+            bounds = bounds_sql(driving[0], self.operand)
             self.driven = f"{bounds} AND {self.walked}"
 
     def filter(self, *conditions: str) -> str:
@@ -107,46 +139,76 @@ class _Statement:
         if self.driver is None:
             return False
         if self.driver.column is self.sort_column:
-            return self.driver.op != "in"
-        return _is_equality(self.driver) and self.sort_key == "r.id"
+            return not self.driver.is_list
+        return self.driver.is_equality and self.sort_key == "r.id"
 
-    def select_driven(self, columns: str) -> str:
-        """Selects up to one row more than totals are counted to, by the driving condition."""
+    def select_driven(self, columns: str, maximum: int = BOUND, *conditions: str) -> str:
+        """Selects up to one row more than a maximum, by the driving condition."""
         if self.driver is None:
             return (
-                f"SELECT {columns} FROM data_rows r WHERE {self.filter()} "
-                f"ORDER BY r.id LIMIT {BOUND + 1}"
+                f"SELECT {columns} FROM data_rows r WHERE {self.filter(*conditions)} "
+                f"ORDER BY r.id LIMIT {maximum + 1}"
             )
         key = key_sql(self.driver.column)
-        order = f"ORDER BY {key}, r.id LIMIT {BOUND + 1}"
-        if self.driver.op != "in":
-            return f"SELECT {columns} FROM data_rows r WHERE {self.filter(self.driven)} {order}"
+        order = f"ORDER BY {key}, r.id LIMIT {maximum + 1}"
+        if not self.driver.is_list:
+            matched = self.filter(self.driven, *conditions)
+            return f"SELECT {columns} FROM data_rows r WHERE {matched} {order}"
         # One index scan for each value.
         kind = "text" if self.driver.column.is_text else "float8"
         wanted = f"unnest({self.operand}::{kind}[])"
-        matched = self.filter(f"{key} = w.operand", self.walked)
+        matched = self.filter(f"{key} = w.operand", self.walked, *conditions)
         return f"""
         SELECT x.* FROM {wanted} AS w(operand) CROSS JOIN LATERAL (
             SELECT {columns} FROM data_rows r WHERE {matched} {order}
-        ) x LIMIT {BOUND + 1}"""
+        ) x LIMIT {maximum + 1}"""
 
 
 def _is_equality(condition: Condition) -> bool:
     return condition.op == "eq" or condition.operand is True
 
 
-def _choose_driver(conditions: list[Condition]) -> Condition | None:
-    """Returns the condition whose index is used: an equality, if there is one."""
-    indexed = [item for item in conditions if item.column.slot is not None]
-    equal = [item for item in indexed if _is_equality(item)]
-    listed = [item for item in indexed if item.op == "in"]
-    ranges = [item for item in indexed if item.op in _RANGE_OPS]
-    return next(iter((*equal, *listed, *ranges)), None)
+def _list_drivers(conditions: list[Condition]) -> list[_Driver]:
+    """Returns all conditions that can use an index, in an order that does not depend on theirs.
+    The bounds of one column belong together.
+    """
+    ranges: dict[str, list[Condition]] = {}
+    drivers: list[_Driver] = []
+    for item in conditions:
+        if item.column.slot is None:
+            continue
+        if _is_equality(item) or item.op == "in":
+            drivers.append(_Driver([item]))
+        elif item.op in _RANGE_OPS:
+            ranges.setdefault(item.column.key, []).append(item)
+    return sorted((*drivers, *map(_Driver, ranges.values())), key=lambda item: item.rank)
+
+
+async def _prepare(tx: Tx, selection: Selection) -> _Statement:
+    """Chooses the driver with the fewest rows, as far as a few of each show."""
+    drivers = _list_drivers(selection.conditions)
+    if len(drivers) < _MIN_CHOICES or (drivers[0].is_equality and drivers[0].column.unique):
+        return _Statement(selection, drivers[0] if drivers else None)
+    where = Where(selection.table.tenant_id, tenant_column="r.tenant_id")
+    where.add("r.table_id = $n", selection.table.id)
+    scope = where.sql
+    counts = []
+    for number, driver in enumerate(drivers):
+        sql = " AND ".join(
+            by_index(condition_sql(where, item), driver.column) for item in driver.conditions
+        )
+        counts.append(
+            f"(SELECT count(*) FROM (SELECT 1 FROM data_rows r WHERE {scope} AND {sql} "
+            f"LIMIT {BOUND + 1}) x) AS d{number}"
+        )
+    row = await fast.row(tx, where.tenant, f"SELECT {', '.join(counts)}", *where.args)
+    fewest = min(range(len(drivers)), key=lambda number: row[f"d{number}"] if row else 0)
+    return _Statement(selection, drivers[fewest])
 
 
 async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row], Total]:
     """Returns the rows of one page and the total, which is exact without conditions."""
-    statement = _Statement(selection)
+    statement = await _prepare(tx, selection)
     count = f"SELECT count(*) FROM ({statement.select_driven('1 AS found')}) bounded"
     is_exact = not statement.has_conditions
     if is_exact:
@@ -175,33 +237,53 @@ async def _count_far_page(tx: Tx, where: Where, count: str) -> Total:
 async def _fetch_page(tx: Tx, statement: _Statement, count: str, page: Page) -> list[Row]:
     where = statement.where
     number = len(where.args) + 2
-    limit = f"LIMIT ${number}::int OFFSET ${number + 1}::int"
+    limit, offset = f"${number}::int", f"${number + 1}::int"
     if statement.driver is None or statement.is_sorted_by_driver:
         matched = statement.filter(statement.driven or statement.sorted_only)
         sql = (
             f"SELECT ({count}) AS total, {COLUMNS} FROM data_rows r WHERE {matched} "
-            f"ORDER BY {statement.driven_order} {limit}"
+            f"ORDER BY {statement.driven_order} LIMIT {limit} OFFSET {offset}"
         )
     else:
-        sql = _two_ways_sql(statement, limit)
+        sql = _staged_sql(statement, limit, offset)
     return await fast.rows(tx, where.tenant, sql, *where.args, page.per_page, page.offset)
 
 
-def _two_ways_sql(statement: _Statement, limit: str) -> str:
-    """Only one of the two branches runs: the number of matching rows decides."""
-    direction = statement.direction
-    few = statement.select_driven(f"r.id, {statement.sort_key} AS key")
-    walked = statement.filter(statement.walked, statement.sorted_only)
+def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
+    """Each stage runs only when those before it have not filled the page: the rows of the filter
+    when they are few, the first rows of the sort order, more rows of the filter, and all rows along
+    the sort order.
+    """
+    direction, page = statement.direction, f"LIMIT {limit} OFFSET {offset}"
+    order = f"ORDER BY key {direction}, id {direction} {page}"
+    columns = f"r.id, {statement.sort_key} AS key"
+    matched = statement.filter(statement.walked, statement.sorted_only)
+    along = " AND ".join(filter(None, (statement.scope, statement.sorted_only)))
+    passed = " AND ".join((statement.walked, *statement.slow))
+    are_many = f"(SELECT total FROM counted) > {BOUND}"
+    is_short = f"(SELECT count(*) FROM near) < {limit}"
+    many = statement.select_driven(columns, _MANY_ROWS, are_many, is_short)
     return f"""
-    WITH few AS MATERIALIZED ({few}),
+    WITH few AS MATERIALIZED ({statement.select_driven(columns)}),
     counted AS MATERIALIZED (SELECT count(*) AS total FROM few),
+    near AS MATERIALIZED (
+        SELECT id, key FROM (
+            SELECT {columns}, ({passed}) AS is_match FROM data_rows r WHERE {along} AND {are_many}
+            ORDER BY {statement.order} LIMIT greatest({_NEAR_ROWS}, 4 * ({limit} + {offset}))
+        ) s WHERE is_match {order}
+    ),
+    many AS MATERIALIZED ({many}),
+    counted_many AS MATERIALIZED (SELECT count(*) AS total FROM many),
     page AS (
-        (SELECT id, key FROM few WHERE (SELECT total FROM counted) <= {BOUND}
-         ORDER BY key {direction}, id {direction} {limit})
+        (SELECT id, key FROM few WHERE NOT {are_many} {order})
         UNION ALL
-        (SELECT r.id, {statement.sort_key} AS key FROM data_rows r
-         WHERE {walked} AND (SELECT total FROM counted) > {BOUND}
-         ORDER BY {statement.order} {limit})
+        (SELECT id, key FROM near WHERE NOT {is_short})
+        UNION ALL
+        (SELECT id, key FROM many WHERE (SELECT total FROM counted_many) <= {_MANY_ROWS} {order})
+        UNION ALL
+        (SELECT {columns} FROM data_rows r
+         WHERE {matched} AND (SELECT total FROM counted_many) > {_MANY_ROWS}
+         ORDER BY {statement.order} {page})
     )
     SELECT (SELECT total FROM counted) AS total, x.* FROM page p CROSS JOIN LATERAL (
         SELECT {COLUMNS} FROM data_rows r
@@ -215,23 +297,16 @@ def _two_ways_sql(statement: _Statement, limit: str) -> str:
 
 async def list_rows(tx: Tx, selection: Selection, limit: int) -> list[Row]:
     """Returns the first rows."""
-    return await _fetch_page(tx, _Statement(selection), "NULL::int", Page(1, limit))
-
-
-async def count(tx: Tx, selection: Selection) -> int:
-    """Returns the number of all matching rows."""
-    statement = _Statement(selection)
-    sql = f"SELECT count(*) FROM data_rows r WHERE {statement.filter(statement.fast)}"
-    if not statement.has_conditions:
-        sql = _TOTAL
-    return int(await fast.value(tx, selection.table.tenant_id, sql, *statement.where.args))
+    return await _fetch_page(tx, await _prepare(tx, selection), "NULL::int", Page(1, limit))
 
 
 async def list_after(
     tx: Tx, selection: Selection, after: tuple[Any, str] | None, limit: int
 ) -> list[Row]:
     """Returns the rows after the one with this sort key and id; `key` is the sort key of each."""
-    statement = _Statement(selection)
+    statements = [_Statement(selection, item) for item in _list_drivers(selection.conditions)]
+    sorted_ones = [item for item in statements if item.is_sorted_by_driver]
+    statement = next(iter((*sorted_ones, *statements)), _Statement(selection, None))
     driven = statement.fast if statement.is_sorted_by_driver else statement.walked
     conditions = [driven, statement.sorted_only]
     if after is not None:
