@@ -44,6 +44,24 @@ async def test_wrong_columns_are_refused(developer: Client, subtests: pytest.Sub
             assert field in refused(answer, 422, "validation_error")["details"]
 
 
+async def test_columns_with_large_defaults_or_options_are_refused(developer: Client) -> None:
+    default = {"name": "a", "type": "text", "default": "x" * 66_000}
+    small = {"name": "a", "type": "text", "default": "x" * 20_000}
+    options = [f"{number:04}" + "x" * 96 for number in range(200)]
+    select = {"type": "select", "options": options}
+    for columns in (
+        [default],
+        [{**small, "name": f"a{n}"} for n in range(4)],
+        [{"name": f"a{n}", **select} for n in range(4)],
+    ):
+        answer = await developer.post(TABLES, {"name": "T", "columns": columns})
+        assert "columns" in refused(answer, 422, "validation_error")["details"]
+    table = await create_table(developer, [small])
+    answer = await _change(developer, table, {"id": "c1", "default": "x" * 66_000})
+    assert "columns" in refused(answer, 422, "validation_error")["details"]
+    assert (await developer.post(rows_path(table), {"values": {}})).status_code == 201
+
+
 async def test_a_seventh_text_column_has_no_index(developer: Client) -> None:
     table = await create_table(developer, [{"name": f"a{n}", "type": "text"} for n in range(7)])
     assert [column["indexed"] for column in table["columns"]] == [True] * 6 + [False]
@@ -55,6 +73,24 @@ async def test_a_renamed_column_keeps_its_values(developer: Client) -> None:
     answer = await _change(developer, table, {"id": "c1", "name": "b"})
     assert answer.json()["data"]["columns"][0] == {**table["columns"][0], "name": "b"}
     assert await list_values(developer, table, "b", **{"filter[b]": "x"}) == ["x"]
+
+
+async def test_one_change_renames_a_column_and_adds_another_with_its_name(
+    developer: Client,
+) -> None:
+    for columns in (({"id": "c1", "name": "b"}, TEXT), (TEXT, {"id": "c1", "name": "b"})):
+        table = await create_table(developer, [TEXT])
+        await add_rows(developer, table, {"a": "x"})
+        answer = await _change(developer, table, *columns)
+        assert answer.status_code == 200, answer.text
+        assert {item["name"]: item["id"] for item in answer.json()["data"]["columns"]} == {
+            "b": "c1",
+            "a": "c2",
+        }
+        assert await list_values(developer, table, "b") == ["x"]
+        assert await list_values(developer, table, "a") == [None]
+    answer = await _change(developer, table, {"id": "c1"}, {"name": "b", "type": "text"})
+    assert "columns.1.name" in refused(answer, 422, "validation_error")["details"]
 
 
 async def test_a_dropped_column_does_not_come_back(developer: Client, services: Services) -> None:

@@ -14,6 +14,8 @@ from app.kit.errors import Invalid, Problem
 
 # Names of the fields of a row that lists are sorted by.
 _RESERVED: Final = frozenset({"id", "created_at", "updated_at"})
+# All columns of a table as JSON, so that no row of defaults alone is too large.
+MAX_BYTES: Final = values.MAX_ROW_BYTES
 _NO_INDEX = "there is no free index for this column; drop the index of another one"
 _NO_UNIQUE = "there is no free unique index; a table has at most 4 unique columns"
 
@@ -75,8 +77,11 @@ def merge_columns(
     """Returns the columns as they are to be; those that no change names are dropped."""
     wishes: list[Wish] = []
     problems: list[Problem] = []
+    by_id = {change.id for change in changes if change.id is not UNSET}
+    by_name = [column for column in columns if column.key not in by_id]
     for position, change in enumerate(changes):
-        before = _find_before(columns, change)
+        # A new column may have the name that another one gives up.
+        before = _find_before(by_name if change.id is UNSET else columns, change)
         if before is None and change.id is not UNSET:
             problems.append((f"columns.{position}.id", "there is no column with this id"))
         elif before is None and (change.name is UNSET or change.type is UNSET):
@@ -123,7 +128,10 @@ def _merge(before: Column | None, change: ChangedColumn, new_key: str) -> Wish:
 def check_wishes(wishes: Sequence[Wish]) -> list[Wish]:
     """Returns the columns with their defaults in stored form. Raises Invalid."""
     Invalid.check(_find_problems(wishes))
-    return [msgspec.structs.replace(wish, column=_normalize(wish.column)) for wish in wishes]
+    complete = [msgspec.structs.replace(wish, column=_normalize(wish.column)) for wish in wishes]
+    if len(msgspec.json.encode([wish.column for wish in complete])) > MAX_BYTES:
+        raise Invalid.field("columns", f"must be at most {MAX_BYTES // 1024} KiB as JSON")
+    return complete
 
 
 def _find_problems(wishes: Sequence[Wish]) -> Iterator[Problem]:
