@@ -107,6 +107,13 @@ async def test_several_filters_and_a_sort_of_another_column(developer: Client) -
     assert body["pagination"]["total"] == 10
 
 
+async def test_rows_are_sorted_by_a_column_with_the_longest_name(developer: Client) -> None:
+    name = "n" * 64
+    table = await create_table(developer, [{"name": name, "type": "integer"}])
+    await add_rows(developer, table, {name: 1}, {name: 3}, {name: 2})
+    assert await list_values(developer, table, name, sort=f"-{name}") == [3, 2, 1]
+
+
 async def test_a_wrong_filter_is_refused(developer: Client, subtests: pytest.Subtests) -> None:
     columns = [
         {"name": "n", "type": "integer"},

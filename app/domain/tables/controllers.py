@@ -26,6 +26,12 @@ from app.http.paging import Search, Sort
 from app.kit.paging import Paged
 from db.fast import tenant_of
 
+# The name of a column has up to 64 characters.
+RowSort = Annotated[
+    str | None,
+    QueryParameter(max_length=65, description="A column to sort by; a leading - means descending"),
+]
+
 
 class DataTableController(Controller):
     path = "/api/v1/data-tables"
@@ -84,7 +90,7 @@ class DataRowController(Controller):
         page_in: Page,
         table_id: Id,
         search: Search = None,
-        sort: Sort = None,
+        sort: RowSort = None,
     ) -> Paged[RowView]:
         """Filters are query parameters like `filter[price][gte]=10`, at most 20, with the operators
         eq, ne, gt, gte, lt, lte, contains, in (values with commas between them) and is_null (true
@@ -159,7 +165,8 @@ class DataTransferController(Controller):
         ] = None,
     ) -> ImportData:
         """A worker stores the rows; the answer is the record of the import, which has the progress.
-        A wrong row is reported and left out. An empty cell is a missing value.
+        A wrong row is reported and left out. An empty cell is a missing value; in a new row it
+        takes the default of its column.
         """
         options = ImportOptions(mode, match, delimiter)
         return ImportData(await imports.start(services, principal, table_id, data.file, options))
@@ -191,7 +198,7 @@ class DataTransferController(Controller):
         request: HttpRequest,
         table_id: Id,
         search: Search = None,
-        sort: Sort = None,
+        sort: RowSort = None,
     ) -> Stream:
         """All rows as CSV in UTF-8, with the filters and the order of the list. A text that a
         spreadsheet would take for a formula has an apostrophe before it, which an import removes.
