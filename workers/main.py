@@ -116,6 +116,7 @@ CONCURRENCY: Final = {
     "tools": 8,
     "deliveries": 32,
     "workflows": 32,
+    "imports": 4,
     "default": 16,
 }
 GRACE_SECONDS = 25

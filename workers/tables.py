@@ -1,6 +1,7 @@
 """The job function of imports into data tables."""
 
 import asyncio
+from functools import partial
 
 from app.domain.events import service as events
 from app.domain.tables import import_queries, imports, rows
@@ -39,6 +40,8 @@ async def _import(job: Job, row: Row) -> None:
     except FileNotStored:
         raise UnreadableFile("is no longer stored; upload it again") from None
     text = await asyncio.to_thread(decode, content)
+    # Up to 25 MB, which the import would hold as long as it runs.
+    del content
     if row["rows_total"] is None:
         # Also finds out whether all of the file can be read, before the first row is stored.
         total = await asyncio.to_thread(lambda: CsvFile(text, row["delimiter"]).count())
@@ -61,11 +64,11 @@ async def _store_batch(
     async with job.read() as tx:
         table = await rows.load(tx, tenant_id, table_id)
     while True:
-        parsed = await asyncio.to_thread(imports.parse, table, file, records, done + 1)
+        batch = await asyncio.to_thread(imports.parse, table, file, records, done + 1)
         async with job.checkpoint() as tx:
             current = await rows.load(tx, tenant_id, table_id, for_rows=True)
             if current.revision == table.revision:
-                problems = await imports.store(tx, current, parsed, row["match_key"])
+                problems = await imports.store(tx, current, batch, row["match_key"])
                 await import_queries.add_progress(
                     tx, tenant_id, job.ref_id, len(records), len(problems), list(problems)
                 )
@@ -84,6 +87,8 @@ async def _end(job: Job, row: Row, status: str, error: str | None) -> None:
     await job.services.files.delete(row["file_key"])
 
 
-async def on_dead_import(_services: Services, tx: Tx, work: WorkRow, error: str) -> None:
+async def on_dead_import(services: Services, tx: Tx, work: WorkRow, error: str) -> None:
     reason = f"The import was interrupted: {error}"
-    await import_queries.end(tx, work.tenant_id or "", work.ref_id or "", "failed", reason)
+    row = await import_queries.end(tx, work.tenant_id or "", work.ref_id or "", "failed", reason)
+    if row is not None:
+        tx.after_commit.append(partial(services.files.delete, row["file_key"]))

@@ -23,7 +23,10 @@ from db.session import Database, Tx
 
 log = logs.get("ledger")
 
-QUEUES: Final = ("chat", "ingest", "speech", "tools", "deliveries", "workflows", "default")
+QUEUES: Final = (
+    *("chat", "ingest", "speech", "tools", "deliveries", "workflows"),
+    *("imports", "default"),
+)
 RING_SECONDS = 0.25
 _DONE_KEY_SECONDS = 60
 _SLICE_SECONDS = 2.0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar import Litestar
 
-from app.domain.tables import cells, imports
+from app.domain.tables import cells, imports, row_queries, service
 from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import UnreadableFile
 from app.services import Services
@@ -27,7 +27,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 async def importer(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
-    async with run_worker(stores.settings, "default") as process:
+    async with run_worker(stores.settings, "imports") as process:
         yield process
 
 
@@ -87,6 +87,41 @@ async def test_an_upsert_changes_the_columns_of_the_file(
     assert (await list_values(developer, table, "note", sort="code"))[0] == "kept"
 
 
+async def test_an_upsert_that_loses_a_race_updates_the_row(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another transaction inserts the row after the import looked for it."""
+    created = await create_table(developer, COLUMNS)
+    tenant_id, match = developer.tenant_id, row_queries.match
+    calls: list[int] = []
+
+    async def insert_after_match(*args: Any) -> Any:
+        matched = await match(*args)
+        if not calls:
+            await add_rows(developer, created, {"code": "a", "n": 1, "note": "kept"})
+        calls.append(1)
+        return matched
+
+    monkeypatch.setattr(row_queries, "match", insert_after_match)
+    async with services.db.tx(tenant_id) as tx:
+        table = await service.load_table(tx, tenant_id, created["id"])
+        row = imports.FileRow(1, {"c1": "a", "c2": 2})
+        assert await imports.store(tx, table, imports.FileRows([row], []), "c1") == []
+    [stored] = (await list_rows(developer, created))["data"]
+    assert stored["values"] == {"code": "a", "n": 2, "note": "kept"}
+
+
+async def test_an_empty_cell_of_a_new_row_takes_the_default(
+    developer: Client, importer: WorkerProcess
+) -> None:
+    status = {"name": "status", "type": "select", "options": ["new", "won"], "default": "new"}
+    table = await create_table(developer, [*COLUMNS, status])
+    await run_import(developer, table, b"code,status\na,\nb,won\n")
+    assert await list_values(developer, table, "status", sort="code") == ["new", "won"]
+    await run_import(developer, table, b"code,status\nb,\n", mode="upsert")
+    assert await list_values(developer, table, "status", sort="code") == ["new", None]
+
+
 async def test_a_file_that_cannot_be_read_fails_the_import_with_a_reason(
     developer: Client, importer: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
@@ -123,7 +158,7 @@ async def test_an_interrupted_import_goes_on_without_double_rows(
         return await store(*args)
 
     monkeypatch.setattr(imports, "store", fail_second)
-    async with run_worker(stores.settings, "default"):
+    async with run_worker(stores.settings, "imports"):
         ended = await run_import(developer, table, content)
     assert (ended["status"], ended["rows_done"], len(calls)) == ("completed", 1200, 4)
     counted = await fetch_rows(
@@ -151,12 +186,13 @@ async def test_an_export_is_imported_again_unchanged(
 ) -> None:
     table = await create_table(developer, COLUMNS)
     notes = ["=1+1", "+49", "-x", "@a", "\tb", "'=c", 'say "hi", you', "line\nbreak", None]
-    rows = [{"code": str(n), "n": -n, "note": note} for n, note in enumerate(notes)]
+    notes += ["\n=x", "\r\n", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20a"]
+    rows = [{"code": f"{n:02}", "n": -n, "note": note} for n, note in enumerate(notes)]
     await add_rows(developer, table, *rows)
     answer = await developer.get(f"{TABLES}/{table['id']}/export", params={"sort": "code"})
     assert answer.headers["content-type"].startswith("text/csv")
     lines = answer.text.split("\r\n")
-    assert lines[:3] == ["code,n,note", "0,0,'=1+1", "1,-1,'+49"]
+    assert lines[:3] == ["code,n,note", "00,0,'=1+1", "01,-1,'+49"]
     copy = await create_table(developer, COLUMNS)
     assert (await run_import(developer, copy, answer.content))["rows_failed"] == 0
     assert await list_values(developer, copy, "note", sort="code") == notes
@@ -183,8 +219,26 @@ async def test_an_export_has_all_rows_once_in_the_order_of_the_list(
             assert len(codes) > 700
 
 
+async def test_columns_whose_names_look_like_formulas_are_imported_again(
+    developer: Client, importer: WorkerProcess
+) -> None:
+    columns = [{"name": name, "type": "text"} for name in ("=a", "'=b", "+c", "@d")]
+    table = await create_table(developer, columns)
+    await add_rows(developer, table, {column["name"]: column["name"] for column in columns})
+    answer = await developer.get(f"{TABLES}/{table['id']}/export")
+    copy = await create_table(developer, columns)
+    ended = await run_import(developer, copy, answer.content)
+    assert (ended["status"], ended["rows_failed"]) == ("completed", 0)
+    [original] = (await list_rows(developer, table))["data"]
+    [imported] = (await list_rows(developer, copy))["data"]
+    assert imported["values"] == original["values"]
+
+
 def test_only_texts_that_look_like_formulas_are_protected() -> None:
-    for text, expected in (("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")):
+    for text, expected in (
+        *(("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")),
+        *(("\na", "'\na"), ("\uff1da", "'\uff1da"), ("\uff20a", "'\uff20a")),
+    ):
         assert cells.protect(text) == expected
         assert cells.unprotect(expected) == text
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+# Also the full-width forms, which spreadsheets of East Asian locales take for the others.
+_FORMULA_STARTS: Final = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 
 
 def protect(text: str) -> str:

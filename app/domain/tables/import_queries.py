@@ -35,6 +35,7 @@ _COUNT_UNFINISHED = """
 SELECT count(*) FROM data_imports
 WHERE tenant_id = $1 AND status IN ('pending', 'running') AND created_at > now() - interval '7 days'
 """
+_LOCK_LIMIT = "SELECT pg_advisory_xact_lock(hashtextextended('imports:' || $1, 0))"
 _START = """
 UPDATE data_imports SET status = 'running'
 WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
@@ -59,6 +60,11 @@ async def insert(tx: Tx, tenant: str, import_id: str, *values: object) -> Import
     if row is None:
         raise LookupError(import_id)
     return _VIEW.build(row)
+
+
+async def lock_limit(tx: Tx, tenant: str) -> None:
+    """Lets one transaction at a time count imports and add one."""
+    await fast.value(tx, tenant, _LOCK_LIMIT)
 
 
 async def count_unfinished(tx: Tx, tenant: str) -> int:

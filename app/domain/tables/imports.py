@@ -12,11 +12,12 @@ from app.domain.tables import cells, import_queries, queries, row_queries, rows,
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.tables.errors import ImportNotFound, UnreadableFile
+from app.domain.tables.row_queries import NewRow
 from app.domain.tables.schemas import ImportMode, ImportProblem, ImportView
 from app.domain.tables.values import WrongValue
 from app.http.context import RequestContext
 from app.kit import clock, paging, texts, work
-from app.kit.errors import Conflict, FileTooLarge, Invalid
+from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.work import WorkKind
@@ -27,7 +28,13 @@ from db.session import Tx
 
 FOLDER: Final = "imports/"
 BATCH: Final = 500
-IMPORT: Final = WorkKind("tables.import", timeout_seconds=3600, retry_delays=(2, 10, 60, 300))
+IMPORT: Final = WorkKind(
+    "tables.import",
+    "imports",
+    timeout_seconds=3600,
+    retry_delays=(2, 10, 60, 300),
+    per_tenant=2,
+)
 _MEGABYTE = 1024 * 1024
 _MAX_NAME_CHARS = 255
 _KEEP = timedelta(days=7)
@@ -60,11 +67,7 @@ async def start(
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         table = await rows.load(tx, tenant_of(tx), table_id)
         match_key = _find_match(table, options)
-        if await import_queries.count_unfinished(tx, table.tenant_id) >= (
-            import_queries.MAX_UNFINISHED
-        ):
-            limit = import_queries.MAX_UNFINISHED
-            raise Conflict(f"A tenant has at most {limit} imports at a time; wait for one to end")
+        await _check_limit(tx, table.tenant_id)
     if options.delimiter not in {None, *DELIMITERS}:
         raise Invalid.field("delimiter", "must be a comma, semicolon, tab or |")
     max_mb = services.settings.max_body_mb
@@ -72,13 +75,25 @@ async def start(
     if len(content) > max_mb * _MEGABYTE:
         raise FileTooLarge(f"file is larger than {max_mb} MB", details={"max_size_mb": max_mb})
     import_id = new_id("imp")
-    stored = await services.files.put(FOLDER + import_id, content)
-    async with services.db.tx(table.tenant_id) as tx:
-        await rows.load(tx, table.tenant_id, table_id, for_rows=True)
-        work_id = await work.accept(tx, IMPORT, tenant_id=table.tenant_id, ref_id=import_id)
-        name = texts.storable(upload.filename)[-_MAX_NAME_CHARS:] or "file.csv"
-        fields = (table_id, name, stored.key, options.mode, match_key, options.delimiter, work_id)
-        return await import_queries.insert(tx, table.tenant_id, import_id, *fields)
+    file = await services.files.put(FOLDER + import_id, content)
+    name = texts.storable(upload.filename)[-_MAX_NAME_CHARS:] or "file.csv"
+    try:
+        async with services.db.tx(table.tenant_id) as tx:
+            await rows.load(tx, table.tenant_id, table_id, for_rows=True)
+            await import_queries.lock_limit(tx, table.tenant_id)
+            await _check_limit(tx, table.tenant_id)
+            work_id = await work.accept(tx, IMPORT, tenant_id=table.tenant_id, ref_id=import_id)
+            fields = (table_id, name, file.key, options.mode, match_key, options.delimiter, work_id)
+            return await import_queries.insert(tx, table.tenant_id, import_id, *fields)
+    except ApiError:
+        await services.files.delete(file.key)
+        raise
+
+
+async def _check_limit(tx: Tx, tenant_id: str) -> None:
+    limit = import_queries.MAX_UNFINISHED
+    if await import_queries.count_unfinished(tx, tenant_id) >= limit:
+        raise Conflict(f"A tenant has at most {limit} imports at a time; wait for one to end")
 
 
 def _find_match(table: Table, options: ImportOptions) -> str | None:
@@ -136,34 +151,37 @@ async def delete_old_files(services: Services) -> None:
 # Rows of the file
 
 
-class ParsedRow(msgspec.Struct, frozen=True):
+class FileRow(msgspec.Struct, frozen=True):
     """A row of the file; `number` counts from 1."""
 
     number: int
     stored: dict[str, Any]
 
 
-class Parsed(msgspec.Struct):
-    rows: list[ParsedRow]
+class FileRows(msgspec.Struct):
+    """Rows of a file that can be stored, and what is wrong with the others."""
+
+    rows: list[FileRow]
     problems: list[ImportProblem]
 
 
 def map_header(table: Table, header: Sequence[str]) -> list[Column]:
     """Returns the column of each cell. Raises UnreadableFile."""
     known = {column.name.casefold(): column for column in table.columns}
-    unknown = [name for name in header if name.casefold() not in known]
+    names = [cells.unprotect(cell).casefold() for cell in header]
+    unknown = [cell for cell, name in zip(header, names, strict=True) if name not in known]
     if unknown:
-        names = ", ".join(repr(name[:64]) for name in unknown[:5])
-        raise UnreadableFile(f"has columns that the table does not have: {names}")
-    if len({name.casefold() for name in header}) < len(header):
+        text = ", ".join(repr(cell[:64]) for cell in unknown[:5])
+        raise UnreadableFile(f"has columns that the table does not have: {text}")
+    if len(set(names)) < len(names):
         raise UnreadableFile("has the same column twice")
-    return [known[name.casefold()] for name in header]
+    return [known[name] for name in names]
 
 
-def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> Parsed:
+def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> FileRows:
     """Checks records, of which the first one has a number."""
     columns = map_header(table, file.header)
-    parsed = Parsed([], [])
+    batch = FileRows([], [])
     for number, record in enumerate(records, first):
         stored: dict[str, Any] = {}
         problem = None
@@ -175,33 +193,39 @@ def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> 
             except WrongValue as error:
                 problem = problem or ImportProblem(number, str(error), column.name)
         if problem is None:
-            parsed.rows.append(ParsedRow(number, stored))
+            batch.rows.append(FileRow(number, stored))
         else:
-            parsed.problems.append(problem)
-    return parsed
+            batch.problems.append(problem)
+    return batch
 
 
-async def store(tx: Tx, table: Table, parsed: Parsed, match_key: str | None) -> list[ImportProblem]:
+async def store(
+    tx: Tx, table: Table, batch: FileRows, match_key: str | None
+) -> list[ImportProblem]:
     """Inserts or updates rows; returns what is wrong with those that were left out."""
-    problems = list(parsed.problems)
-    parsed_rows = await _drop_unknown_files(tx, table, parsed.rows, problems)
+    problems = list(batch.problems)
+    new = await _drop_unknown_files(tx, table, batch.rows, problems)
     column = next((item for item in table.columns if item.key == match_key), None)
-    if column is not None and column.unique_slot is not None:
-        parsed_rows = await _update_matched(tx, table, column, parsed_rows, problems)
-    elif match_key is not None:
+    if match_key is not None and (column is None or column.unique_slot is None):
         raise UnreadableFile("cannot be matched any more: its column is no longer unique")
-    await _insert(tx, table, parsed_rows, problems)
+    if column is not None:
+        new = await _update_matched(tx, table, column, new, problems)
+    refused = await _insert(tx, table, new, problems)
+    if column is not None and refused:
+        # Another transaction may have inserted them meanwhile.
+        refused = await _update_matched(tx, table, column, refused, problems)
+    await _report_duplicates(tx, table, refused, problems)
     return sorted(problems, key=lambda problem: problem.row)
 
 
 async def _drop_unknown_files(
-    tx: Tx, table: Table, parsed: list[ParsedRow], problems: list[ImportProblem]
-) -> list[ParsedRow]:
-    files = {row.number: list(values.list_file_ids(table.columns, row.stored)) for row in parsed}
+    tx: Tx, table: Table, file_rows: list[FileRow], problems: list[ImportProblem]
+) -> list[FileRow]:
+    files = {row.number: list(values.list_file_ids(table.columns, row.stored)) for row in file_rows}
     ids = [file_id for items in files.values() for _, file_id in items]
     unknown = await rows.find_unknown_files(tx, table, ids)
     kept = []
-    for row in parsed:
+    for row in file_rows:
         wrong = [name for name, file_id in files[row.number] if file_id in unknown]
         if wrong:
             problems.append(ImportProblem(row.number, "there is no such file", wrong[0]))
@@ -214,12 +238,12 @@ async def _update_matched(
     tx: Tx,
     table: Table,
     column: Column,
-    parsed: list[ParsedRow],
+    file_rows: list[FileRow],
     problems: list[ImportProblem],
-) -> list[ParsedRow]:
+) -> list[FileRow]:
     """Updates the rows that exist; returns the others. The last of several with one value wins."""
-    last = {row.stored.get(column.key): row for row in parsed}
-    without = [row for row in parsed if row.stored.get(column.key) is None]
+    last = {row.stored.get(column.key): row for row in file_rows}
+    without = [row for row in file_rows if row.stored.get(column.key) is None]
     distinct = [row for key, row in last.items() if key is not None]
     matched = await row_queries.match(tx, table, column, [row.stored for row in distinct])
     for position, existing in sorted(matched.items()):
@@ -246,27 +270,43 @@ def _find_problem(table: Table, number: int, stored: dict[str, Any]) -> ImportPr
 
 
 async def _insert(
-    tx: Tx, table: Table, parsed: list[ParsedRow], problems: list[ImportProblem]
-) -> None:
-    new_rows, numbers = [], {}
-    for row in sorted(parsed, key=lambda item: item.number):
-        stored = values.complete(table.columns, row.stored)
+    tx: Tx, table: Table, file_rows: list[FileRow], problems: list[ImportProblem]
+) -> list[FileRow]:
+    """Returns the rows that are not unique. An empty cell takes the default of its column."""
+    new_rows: dict[str, tuple[NewRow, FileRow]] = {}
+    for row in sorted(file_rows, key=lambda item: item.number):
+        stored = _complete(table, row)
         problem = _find_problem(table, row.number, stored)
         if problem is not None:
             problems.append(problem)
             continue
         new_row = rows.build_row(stored)
-        numbers[new_row.id] = row.number
-        new_rows.append(new_row)
+        new_rows[new_row.id] = (new_row, row)
     if not new_rows:
-        return
+        return []
     await rows.check_room(tx, table, len(new_rows))
-    inserted = {row["id"] for row in await row_queries.insert(tx, table, new_rows)}
+    inserted = await row_queries.insert(tx, table, [item for item, _ in new_rows.values()])
     await queries.add_to_count(tx, table.tenant_id, table.id, len(inserted))
-    refused = [row for row in new_rows if row.id not in inserted]
-    duplicates = await row_queries.find_duplicates(tx, table, [row.stored for row in refused])
+    for item in inserted:
+        del new_rows[item["id"]]
+    return [row for _, row in new_rows.values()]
+
+
+def _complete(table: Table, row: FileRow) -> dict[str, Any]:
+    """Returns the values of a new row, with defaults."""
+    cells_with_values = {key: value for key, value in row.stored.items() if value is not None}
+    return values.complete(table.columns, cells_with_values)
+
+
+async def _report_duplicates(
+    tx: Tx, table: Table, file_rows: list[FileRow], problems: list[ImportProblem]
+) -> None:
+    if not file_rows:
+        return
+    stored = [_complete(table, row) for row in file_rows]
+    duplicates = await row_queries.find_duplicates(tx, table, stored)
     names = {position: column.name for position, column in reversed(duplicates)}
     problems += [
-        ImportProblem(numbers[row.id], _NOT_UNIQUE, names.get(position))
-        for position, row in enumerate(refused)
+        ImportProblem(row.number, _NOT_UNIQUE, names.get(position))
+        for position, row in enumerate(file_rows)
     ]
