@@ -276,6 +276,17 @@ def test_every_answer_has_an_example(app: Litestar) -> None:
     assert [kind for kind in answers - {None} if not hasattr(kind, "example")] == []
 
 
+def test_the_filters_of_rows_are_described(document: Document) -> None:
+    path = "/api/v1/data-tables/{table_id}"
+    for name in ("rows", "export"):
+        parameters = document["paths"][f"{path}/{name}"]["get"]["parameters"]
+        [filters] = [item for item in parameters if item["name"] == "filter"]
+        assert (filters["in"], filters["style"], filters["explode"]) == (
+            *("query", "deepObject"),
+            True,
+        )
+
+
 def test_an_example_is_shown_with_its_schema(app: Litestar, document: Document) -> None:
     schemas = document["components"]["schemas"]
     kinds = _documented_structs(app)

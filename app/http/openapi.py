@@ -168,8 +168,26 @@ def _complete_operation(
     responses = operation["responses"]
     responses.pop("400", None)
     _describe_files(operation, handler.opt.get("streamed_file"))
+    _describe_filters(operation, handler.opt.get("filters"))
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
         responses.setdefault(status, _error_response(status))
+
+
+def _describe_filters(operation: dict[str, Any], description: str | None) -> None:
+    """Adds query parameters like `filter[name][operator]=value`, whose names no signature has."""
+    if description is None:
+        return
+    operations = {"type": "object", "additionalProperties": {"type": "string"}}
+    value = {"oneOf": [{"type": "string"}, operations]}
+    parameter = {
+        "name": "filter",
+        "in": "query",
+        "description": description,
+        "style": "deepObject",
+        "explode": True,
+        "schema": {"type": "object", "additionalProperties": value},
+    }
+    operation.setdefault("parameters", []).append(parameter)
 
 
 def _describe_upload(field: str) -> dict[str, Any]:

@@ -33,6 +33,9 @@ RowSort = Annotated[
 ]
 
 
+FILTERS = "Like filter[price][gte]=10, by the names of columns; without an operator, equality"
+
+
 class DataTableController(Controller):
     path = "/api/v1/data-tables"
     tags = ["Data tables"]
@@ -82,7 +85,7 @@ class DataRowController(Controller):
     path = "/api/v1/data-tables/{table_id:str}/rows"
     tags = ["Data tables"]
 
-    @get(summary="List rows", needs="data_tables:read")
+    @get(summary="List rows", needs="data_tables:read", filters=FILTERS)
     async def list_rows(
         self,
         tx: Tx,
@@ -190,7 +193,13 @@ class DataTransferController(Controller):
         """Rows that were imported already stay."""
         return ImportData(await imports.cancel(context, table_id, import_id))
 
-    @get("/export", summary="Export rows", needs="data_tables:read", media_type="text/csv")
+    @get(
+        "/export",
+        summary="Export rows",
+        needs="data_tables:read",
+        media_type="text/csv",
+        filters=FILTERS,
+    )
     async def export_rows(
         self,
         services: Services,
