@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.domain.tables import list_queries, rows, service
+from app.kit.errors import Invalid
+from app.services import Services
 from tests.asking import refused
 from tests.tables.api import add_rows, create_table, list_rows, list_values, rows_path
 from tests.world import Client
@@ -50,8 +53,8 @@ async def test_filters_and_orders_equal_those_in_python(
     columns = [{"name": kind, "type": kind, "indexed": indexed} for kind in _TYPES]
     table = await create_table(developer, columns)
     assert {column["indexed"] for column in table["columns"]} == {indexed}
-    rows = [{kind: rng.choice(options) for kind, options in _TYPES.items()} for _ in range(60)]
-    stored = [row["values"] for row in await add_rows(developer, table, *rows)]
+    new_rows = [{kind: rng.choice(options) for kind, options in _TYPES.items()} for _ in range(60)]
+    stored = [row["values"] for row in await add_rows(developer, table, *new_rows)]
     for kind, options in _TYPES.items():
         values = [row[kind] for row in stored]
         query: dict[str, Any] = {"per_page": 100}
@@ -83,11 +86,11 @@ async def test_several_filters_and_a_sort_of_another_column(developer: Client) -
         {"name": "active", "type": "boolean"},
     ]
     table = await create_table(developer, columns)
-    rows = [
+    new_rows = [
         {"status": ("new", "won", "lost")[n % 3], "n": n, "plain": -n, "active": n % 2 == 0}
         for n in range(30)
     ]
-    await add_rows(developer, table, *rows)
+    await add_rows(developer, table, *new_rows)
     for params, expected in (
         ({"filter[status]": "won", "sort": "-n"}, [28, 25, 22, 19, 16, 13, 10, 7, 4, 1]),
         ({"filter[status][in]": "won,lost", "filter[n][lt]": "6", "sort": "n"}, [1, 2, 4, 5]),
@@ -112,6 +115,52 @@ async def test_rows_are_sorted_by_a_column_with_the_longest_name(developer: Clie
     table = await create_table(developer, [{"name": name, "type": "integer"}])
     await add_rows(developer, table, {name: 1}, {name: 3}, {name: 2})
     assert await list_values(developer, table, name, sort=f"-{name}") == [3, 2, 1]
+
+
+async def test_a_list_that_scans_for_too_long_is_refused(
+    developer: Client,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
+) -> None:
+    columns = [{"name": "n", "type": "integer"}, {"name": "text", "type": "text"}]
+    plain = {"name": "plain", "type": "integer", "indexed": False}
+    table = await create_table(developer, [*columns, plain])
+    await add_rows(developer, table, {"n": 1, "text": "a", "plain": 1})
+    monkeypatch.setattr(list_queries, "SCAN_SECONDS", 0.0)
+    for params in (
+        {"search": "a"},
+        {"filter[text][contains]": "a"},
+        {"filter[n][ne]": "2"},
+        {"filter[plain]": "1"},
+        {"sort": "plain"},
+        {"filter[n][gt]": "0"},
+        {"search": "a", "page": "5000", "per_page": "100"},
+    ):
+        with subtests.test(params=params):
+            answer = await developer.get(rows_path(table), params=params)
+            assert "index" in refused(answer, 422, "validation_error")["details"]["filter"]
+    for params in ({}, {"filter[n]": "1"}, {"sort": "n"}, {"filter[n][gt]": "0", "sort": "n"}):
+        assert await list_values(developer, table, "n", **params) == [1]
+    tenant_id = developer.tenant_id
+    async with services.db.tx(tenant_id) as tx:
+        with pytest.raises(Invalid):
+            await service.query_rows(tx, tenant_id, table["id"], {"plain": 1}, sort=None, limit=5)
+        await service.insert_row(tx, tenant_id, table["id"], {"n": 2})
+    assert await list_values(developer, table, "n", sort="n") == [1, 2]
+
+
+async def test_a_large_table_is_sorted_by_indexed_columns_only(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MAX_SORTED_ROWS", 2)
+    plain = {"name": "plain", "type": "integer", "indexed": False}
+    table = await create_table(developer, [{"name": "n", "type": "integer"}, plain])
+    await add_rows(developer, table, *({"n": n, "plain": -n} for n in range(3)))
+    answer = await developer.get(rows_path(table), params={"sort": "plain"})
+    assert "indexed" in refused(answer, 422, "validation_error")["details"]["sort"]
+    params = {"sort": "plain", "filter[n][gte]": "1"}
+    assert await list_values(developer, table, "n", **params) == [2, 1]
 
 
 async def test_a_wrong_filter_is_refused(developer: Client, subtests: pytest.Subtests) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.tables import queries
 from app.domain.tables.area import AREA
 from app.services import Services
 from db import retention
@@ -205,6 +206,20 @@ async def test_a_large_table_is_not_rewritten(
     assert [item["indexed"] for item in answer.json()["data"]["columns"]] == [True, False]
     assert (await _change(developer, table, {"name": "n"})).status_code == 200
     assert await list_values(developer, table, "n") == [None, None]
+
+
+async def test_a_write_waits_only_briefly_for_a_change_of_columns(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "_LOCK_ATTEMPTS", 2)
+    table = await create_table(developer, [TEXT])
+    async with services.db.tx(developer.tenant_id) as tx:
+        assert await queries.find_for_change(tx, table["id"]) is not None
+        answer = await developer.post(rows_path(table), {"values": {"a": "x"}})
+        refused(answer, 503, "table_locked")
+        assert answer.headers["retry-after"] == "2"
+        assert await list_values(developer, table, "a") == []
+    await add_rows(developer, table, {"a": "x"})
 
 
 async def test_a_deleted_table_is_hidden_and_its_rows_are_removed(

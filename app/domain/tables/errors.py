@@ -1,4 +1,4 @@
-from app.kit.errors import ApiError, Conflict, NotFound
+from app.kit.errors import ApiError, Conflict, NotFound, Unavailable
 
 
 class DataTableNotFound(NotFound):
@@ -25,6 +25,12 @@ class TableFull(ApiError):
     status, code = 409, "table_full"
 
 
+class TableLocked(Unavailable):
+    """The columns of the table are being changed."""
+
+    code = "table_locked"
+
+
 class NotUnique(Conflict):
     """Another row has the value of a unique column. `problems` has the positions of the rows among
     those that were to be written, and what is wrong.
@@ -38,6 +44,10 @@ class NotUnique(Conflict):
         field, message = next(iter(details.items()))
         super().__init__(f"{field}: {message}", details=details)
         self.problems = problems
+
+
+class ExportInterrupted(RuntimeError):
+    """The table was changed or deleted while its rows were sent."""
 
 
 class UnreadableFile(ValueError):

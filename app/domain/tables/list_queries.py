@@ -7,6 +7,9 @@ walks along the sort order; when the first rows of that order do not fill the pa
 grow with the time of creation, it reads and sorts more rows of the filter.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -37,6 +40,12 @@ _NEAR_ROWS: Final = 5000
 _MANY_ROWS: Final = 20_000
 _RANGE_OPS = frozenset({"gt", "gte", "lt", "lte", "is_null"})
 _MIN_CHOICES = 2
+# How long a list may take that reads rows without an index.
+SCAN_SECONDS: Final = 5.0
+_TOO_SLOW = (
+    "the list takes too long: narrow it by a filter of an indexed column, or index the columns "
+    "that it is filtered and sorted by; search and contains always read all rows"
+)
 _TOTAL = f"SELECT {count_sql('t')} FROM data_tables t WHERE t.tenant_id = $1 AND t.id = $2"
 
 
@@ -47,6 +56,14 @@ class Selection(msgspec.Struct, frozen=True):
     conditions: list[Condition]
     search: str | None = None
     sort: Sort = Sort()
+
+    @property
+    def has_unindexed_sort(self) -> bool:
+        return isinstance(self.sort.key, Column) and self.sort.key.slot is None
+
+    @property
+    def has_indexed_filter(self) -> bool:
+        return bool(_list_drivers(self.conditions))
 
 
 class _Driver(msgspec.Struct, frozen=True):
@@ -142,6 +159,13 @@ class _Statement:
             return not self.driver.is_list
         return self.driver.is_equality and self.sort_key == "r.id"
 
+    @property
+    def may_scan(self) -> bool:
+        """True when the statement may read many rows that are not part of its result."""
+        is_unindexed = self.sort_column is not None and self.sort_column.slot is None
+        is_ordered = self.driver is None or self.is_sorted_by_driver
+        return bool(self.slow) or is_unindexed or not is_ordered
+
     def select_driven(self, columns: str, maximum: int = BOUND, *conditions: str) -> str:
         """Selects up to one row more than a maximum, by the driving condition."""
         if self.driver is None:
@@ -206,6 +230,23 @@ async def _prepare(tx: Tx, selection: Selection) -> _Statement:
     return _Statement(selection, drivers[fewest])
 
 
+@asynccontextmanager
+async def _limit_time(tx: Tx, statement: _Statement) -> AsyncIterator[None]:
+    """Raises Invalid when a list that may scan takes too long. The caller's transaction goes on."""
+    if not statement.may_scan:
+        yield
+        return
+    raw = await tx.raw()
+    try:
+        async with AsyncExitStack() as stack:
+            if raw.is_in_transaction():
+                await stack.enter_async_context(raw.transaction())
+            async with asyncio.timeout(SCAN_SECONDS):
+                yield
+    except TimeoutError:
+        raise Invalid.field("filter", _TOO_SLOW) from None
+
+
 async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row], Total]:
     """Returns the rows of one page and the total, which is exact without conditions."""
     statement = await _prepare(tx, selection)
@@ -215,11 +256,13 @@ async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row]
         count = _TOTAL
     where, tenant = statement.where, selection.table.tenant_id
     if page.offset + page.per_page > MAX_ROWS:
-        return [], await _count_far_page(tx, where, count)
-    rows = await _fetch_page(tx, statement, count, page)
-    total = rows[0]["total"] if rows else 0
-    if page.offset and not rows:
-        total = await fast.value(tx, tenant, count, *where.args)
+        async with _limit_time(tx, statement):
+            return [], await _count_far_page(tx, where, count)
+    async with _limit_time(tx, statement):
+        rows = await _fetch_page(tx, statement, count, page)
+        total = rows[0]["total"] if rows else 0
+        if page.offset and not rows:
+            total = await fast.value(tx, tenant, count, *where.args)
     if is_exact or total <= BOUND:
         return rows, Total(int(total))
     estimated = f"FROM data_rows r WHERE {statement.filter(statement.fast)}"
@@ -297,7 +340,9 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
 
 async def list_rows(tx: Tx, selection: Selection, limit: int) -> list[Row]:
     """Returns the first rows."""
-    return await _fetch_page(tx, await _prepare(tx, selection), "NULL::int", Page(1, limit))
+    statement = await _prepare(tx, selection)
+    async with _limit_time(tx, statement):
+        return await _fetch_page(tx, statement, "NULL::int", Page(1, limit))
 
 
 async def list_after(

@@ -1,11 +1,13 @@
 """SQL of tables. A deleted table is part of no answer."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 
 from app.domain.tables import columns
 from app.domain.tables.columns import Column, Table
+from app.domain.tables.errors import TableLocked
 from app.kit import paging, quota
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -42,6 +44,10 @@ _LOAD = """
 SELECT id, tenant_id, name, columns, revision FROM data_tables
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 """
+_LOAD_FOR_ROWS = f"{_LOAD} FOR KEY SHARE SKIP LOCKED"
+# About a second in all.
+_LOCK_ATTEMPTS = 20
+_LOCK_PAUSE_SECONDS = 0.05
 _COUNT = """
 SELECT coalesce(sum(rows), 0)::bigint FROM data_table_counts WHERE tenant_id = $1 AND table_id = $2
 """
@@ -65,11 +71,23 @@ async def find_row(tx: Tx, table_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND, table_id)
 
 
-async def load(tx: Tx, tenant: str | None, table_id: str, *, for_rows: bool) -> Table | None:
-    """With `for_rows`, the columns stay as they are until the transaction ends."""
-    sql = f"{_LOAD} FOR KEY SHARE" if for_rows else _LOAD
-    row = await fast.row(tx, tenant, sql, table_id)
+async def load(tx: Tx, tenant: str | None, table_id: str) -> Table | None:
+    row = await fast.row(tx, tenant, _LOAD, table_id)
     return None if row is None else build_table(row)
+
+
+async def load_for_rows(tx: Tx, tenant: str | None, table_id: str) -> Table | None:
+    """The columns stay as they are until the transaction ends. Raises TableLocked while another
+    transaction changes them: a longer wait would hold a connection for each writer.
+    """
+    for _ in range(_LOCK_ATTEMPTS):
+        row = await fast.row(tx, tenant, _LOAD_FOR_ROWS, table_id)
+        if row is not None:
+            return build_table(row)
+        if await load(tx, tenant, table_id) is None:
+            return None
+        await asyncio.sleep(_LOCK_PAUSE_SECONDS)
+    raise TableLocked("The columns of this data table are being changed; try again", retry_after=2)
 
 
 def build_table(row: Row) -> Table:

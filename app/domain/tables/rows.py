@@ -24,6 +24,7 @@ from db.session import Tx
 
 MAX_ROWS: Final = 5_000_000
 MAX_CHANGED_ROWS: Final = 1000
+MAX_SORTED_ROWS: Final = 50_000
 _NOT_UNIQUE = "must be unique; another row has this value"
 
 
@@ -32,8 +33,11 @@ def not_found(table_id: str) -> DataTableNotFound:
 
 
 async def load(tx: Tx, tenant: str | None, table_id: str, *, for_rows: bool = False) -> Table:
-    """With `for_rows`, the columns do not change before the transaction ends."""
-    table = await queries.load(tx, tenant, table_id, for_rows=for_rows)
+    """With `for_rows`, the columns do not change before the transaction ends; raises TableLocked
+    while they are being changed.
+    """
+    find = queries.load_for_rows if for_rows else queries.load
+    table = await find(tx, tenant, table_id)
     if table is None:
         raise not_found(table_id)
     return table
@@ -62,6 +66,7 @@ async def list_page(
 ) -> Paged[RowView]:
     table = await load(tx, tenant_of(tx), table_id)
     selection = select(table, parameters, search=search, sort=sort)
+    await _check_sort(tx, selection)
     rows, total = await list_queries.list_page(tx, selection, page)
     return paging.paged([build_view(table, row) for row in rows], total, page)
 
@@ -71,6 +76,18 @@ def select(
 ) -> Selection:
     conditions = filters.parse_query(table, parameters)
     return Selection(table, conditions, search, filters.parse_sort(table, sort))
+
+
+async def _check_sort(tx: Tx, selection: Selection) -> None:
+    if selection.has_unindexed_sort and not selection.has_indexed_filter:
+        await check_sorted_rows(tx, selection.table)
+
+
+async def check_sorted_rows(tx: Tx, table: Table) -> None:
+    """Raises Invalid for a table that is too large to be sorted by a column without an index."""
+    if await queries.count_rows(tx, table.tenant_id, table.id) > MAX_SORTED_ROWS:
+        message = f"must be an indexed column for more than {MAX_SORTED_ROWS:,} rows"
+        raise Invalid.field("sort", message)
 
 
 async def get(tx: Tx, table_id: str, row_id: str) -> RowView:
@@ -94,6 +111,7 @@ async def query(
     table = await load(tx, tenant_id, table_id)
     conditions = filters.parse_filters(table, filters_)
     selection = Selection(table, conditions, sort=filters.parse_sort(table, sort))
+    await _check_sort(tx, selection)
     limit = max(1, min(limit, MAX_CHANGED_ROWS))
     return [build_view(table, row) for row in await list_queries.list_rows(tx, selection, limit)]
 
