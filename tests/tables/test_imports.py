@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from litestar import Litestar
 
-from app.domain.tables import cells, imports, row_queries, service
+from app.domain.tables import cells, export, imports, row_queries, service
 from app.domain.tables.csv_reader import CsvFile, decode
-from app.domain.tables.errors import UnreadableFile
+from app.domain.tables.errors import ExportInterrupted, UnreadableFile
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
@@ -232,6 +232,24 @@ async def test_columns_whose_names_look_like_formulas_are_imported_again(
     [original] = (await list_rows(developer, table))["data"]
     [imported] = (await list_rows(developer, copy))["data"]
     assert imported["values"] == original["values"]
+
+
+async def test_an_export_of_a_table_that_changes_meanwhile_is_aborted(
+    developer: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    """A response whose source raises has no end, so that the caller sees an error."""
+    for method, body in (("PUT", {"columns": [{"id": "c1"}]}), ("DELETE", None)):
+        with subtests.test(method=method):
+            table = await create_table(developer, COLUMNS)
+            await add_rows(developer, table, *({"code": f"{n:03}"} for n in range(500)))
+            selection = await export.select(
+                services, developer.tenant_id, table["id"], [], search=None, sort=None
+            )
+            parts = export.stream(services, selection)
+            assert [(await anext(parts)).count(b"\n") for _ in range(2)] == [1, 500]
+            await developer.http.request(method, f"{TABLES}/{table['id']}", json=body)
+            with pytest.raises(ExportInterrupted):
+                await anext(parts)
 
 
 def test_only_texts_that_look_like_formulas_are_protected() -> None:

@@ -7,15 +7,13 @@ from typing import Any, Final
 
 from app.domain.tables import cells, list_queries, queries, rows, values
 from app.domain.tables.columns import Column
+from app.domain.tables.errors import ExportInterrupted
 from app.domain.tables.list_queries import Selection
-from app.kit.errors import Invalid
 from app.services import Services
 from db.fast import tenant_of
 from db.session import Scope
 
 _PAGE: Final = 500
-# Every page of an order without an index reads the whole table.
-_MAX_SORTED_ROWS: Final = 50_000
 _PLAIN_TYPES: Final = frozenset({"number", "integer", "boolean", "date", "datetime"})
 
 
@@ -32,23 +30,25 @@ async def select(
     async with services.db.tx(scope, autocommit=True) as tx:
         table = await rows.load(tx, tenant_of(tx), table_id)
         selection = rows.select(table, parameters, search=search, sort=sort)
-        key = selection.sort.key
-        if isinstance(key, Column) and key.slot is None:
-            count = await queries.count_rows(tx, table.tenant_id, table.id)
-            if count > _MAX_SORTED_ROWS:
-                raise Invalid.field(
-                    "sort", f"must be an indexed column for more than {_MAX_SORTED_ROWS:,} rows"
-                )
+        # Every page of an order without an index reads the whole table.
+        if selection.has_unindexed_sort:
+            await rows.check_sorted_rows(tx, table)
     return selection
 
 
 async def stream(services: Services, selection: Selection) -> AsyncIterator[bytes]:
+    """Raises ExportInterrupted when the columns change, so that the server aborts the connection
+    and the caller does not take a part for the whole.
+    """
     table = selection.table
     yield _encode([[cells.protect(column.name) for column in table.columns]])
     after: tuple[Any, str] | None = None
     while True:
         async with services.db.tx(table.tenant_id, autocommit=True) as tx:
             page = await list_queries.list_after(tx, selection, after, _PAGE)
+            current = await queries.load(tx, table.tenant_id, table.id)
+        if current is None or current.revision != table.revision:
+            raise ExportInterrupted(f"data table {table.id} was changed or deleted")
         if page:
             yield _encode(_format(table.columns, row["values"]) for row in page)
         if len(page) < _PAGE:
