@@ -20,8 +20,10 @@ _NO_INDEX = "there is no free index for this column; drop the index of another o
 _NO_UNIQUE = "there is no free unique index; a table has at most 4 unique columns"
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """A column without slots, and whether it is to be indexed; None where nobody said so."""
+class ColumnDraft(msgspec.Struct, frozen=True):
+    """A column without slots, and whether it is to be indexed; None where the request leaves that
+    open.
+    """
 
     column: Column
     indexed: bool | None
@@ -50,8 +52,8 @@ def build_views(columns: Iterable[Column]) -> list[ColumnView]:
 
 def build_columns(new_columns: Sequence[NewColumn]) -> list[Column]:
     """Raises Invalid."""
-    wishes = [
-        Wish(
+    drafts = [
+        ColumnDraft(
             Column(
                 key=f"c{number}",
                 name=item.name,
@@ -65,7 +67,7 @@ def build_columns(new_columns: Sequence[NewColumn]) -> list[Column]:
         )
         for number, item in enumerate(new_columns, 1)
     ]
-    return assign_slots(check_wishes(wishes))
+    return assign_slots(check_drafts(drafts))
 
 
 # Changes
@@ -73,9 +75,9 @@ def build_columns(new_columns: Sequence[NewColumn]) -> list[Column]:
 
 def merge_columns(
     columns: Sequence[Column], changes: Sequence[ChangedColumn], next_key: int
-) -> list[Wish]:
+) -> list[ColumnDraft]:
     """Returns the columns as they are to be; those that no change names are dropped."""
-    wishes: list[Wish] = []
+    drafts: list[ColumnDraft] = []
     problems: list[Problem] = []
     by_id = {change.id for change in changes if change.id is not UNSET}
     by_name = [column for column in columns if column.key not in by_id]
@@ -87,13 +89,13 @@ def merge_columns(
         elif before is None and (change.name is UNSET or change.type is UNSET):
             missing = "name" if change.name is UNSET else "type"
             problems.append((f"columns.{position}.{missing}", "is required for a new column"))
-        elif any(before is not None and item.before is before for item in wishes):
+        elif any(before is not None and item.before is before for item in drafts):
             problems.append((f"columns.{position}", "is the same column as another one"))
         else:
-            wishes.append(_merge(before, change, f"c{next_key}"))
+            drafts.append(_merge(before, change, f"c{next_key}"))
             next_key += before is None
     Invalid.check(problems)
-    return check_wishes(wishes)
+    return check_drafts(drafts)
 
 
 def _find_before(columns: Sequence[Column], change: ChangedColumn) -> Column | None:
@@ -102,7 +104,7 @@ def _find_before(columns: Sequence[Column], change: ChangedColumn) -> Column | N
     return next((column for column in columns if column.name == change.name), None)
 
 
-def _merge(before: Column | None, change: ChangedColumn, new_key: str) -> Wish:
+def _merge(before: Column | None, change: ChangedColumn, new_key: str) -> ColumnDraft:
     fields: dict[str, Any] = {
         name: value
         for name in ("name", "type", "required", "unique", "default", "options")
@@ -114,30 +116,30 @@ def _merge(before: Column | None, change: ChangedColumn, new_key: str) -> Wish:
         fields.setdefault("options", [])
     indexed = None if change.indexed is UNSET else change.indexed
     if before is None:
-        return Wish(Column(key=new_key, **fields), indexed)
+        return ColumnDraft(Column(key=new_key, **fields), indexed)
     column = msgspec.structs.replace(before, **fields, slot=None, unique_slot=None)
     if indexed is None and column.type == before.type:
         # One without an index stays so, also when there is a free one.
         indexed = False if before.slot is None else None
-    return Wish(column, indexed, before)
+    return ColumnDraft(column, indexed, before)
 
 
 # Both
 
 
-def check_wishes(wishes: Sequence[Wish]) -> list[Wish]:
+def check_drafts(drafts: Sequence[ColumnDraft]) -> list[ColumnDraft]:
     """Returns the columns with their defaults in stored form. Raises Invalid."""
-    Invalid.check(_find_problems(wishes))
-    complete = [msgspec.structs.replace(wish, column=_normalize(wish.column)) for wish in wishes]
-    if len(msgspec.json.encode([wish.column for wish in complete])) > MAX_BYTES:
+    Invalid.check(_find_problems(drafts))
+    complete = [msgspec.structs.replace(draft, column=_normalize(draft.column)) for draft in drafts]
+    if len(msgspec.json.encode([draft.column for draft in complete])) > MAX_BYTES:
         raise Invalid.field("columns", f"must be at most {MAX_BYTES // 1024} KiB as JSON")
     return complete
 
 
-def _find_problems(wishes: Sequence[Wish]) -> Iterator[Problem]:
-    names = [wish.column.name.casefold() for wish in wishes]
-    for position, wish in enumerate(wishes):
-        column, path = wish.column, f"columns.{position}"
+def _find_problems(drafts: Sequence[ColumnDraft]) -> Iterator[Problem]:
+    names = [draft.column.name.casefold() for draft in drafts]
+    for position, draft in enumerate(drafts):
+        column, path = draft.column, f"columns.{position}"
         name = column.name
         if name != name.strip() or any(letter in name for letter in "[]") or name[0] == "-":
             yield f"{path}.name", "must not start with - or have brackets or spaces around it"
@@ -174,44 +176,44 @@ def _normalize(column: Column) -> Column:
     return msgspec.structs.replace(column, default=values.check_value(column, column.default))
 
 
-def assign_slots(wishes: Sequence[Wish], *, may_index: bool = True) -> list[Column]:
+def assign_slots(drafts: Sequence[ColumnDraft], *, may_index: bool = True) -> list[Column]:
     """Gives each column the slots that it had, or free ones. Without `may_index`, only columns that
     are to be indexed get another slot than before. Raises Invalid when none is left.
     """
-    slots = {wish.column.key: _keep_slot(wish) for wish in wishes}
+    slots = {draft.column.key: _keep_slot(draft) for draft in drafts}
     unique_slots = {
-        wish.column.key: wish.before.unique_slot if wish.before and wish.column.unique else None
-        for wish in wishes
+        draft.column.key: draft.before.unique_slot if draft.before and draft.column.unique else None
+        for draft in drafts
     }
     problems: list[Problem] = []
     # Those that were asked for come first.
-    for position, wish in sorted(enumerate(wishes), key=lambda item: not item[1].indexed):
-        key, path = wish.column.key, f"columns.{position}"
-        is_wanted = wish.indexed or (wish.indexed is None and may_index)
+    for position, draft in sorted(enumerate(drafts), key=lambda item: not item[1].indexed):
+        key, path = draft.column.key, f"columns.{position}"
+        is_wanted = draft.indexed or (draft.indexed is None and may_index)
         if slots[key] is None and is_wanted:
-            slots[key] = take_slot(wish.column.type, slots.values())
-            if slots[key] is None and wish.indexed:
+            slots[key] = take_slot(draft.column.type, slots.values())
+            if slots[key] is None and draft.indexed:
                 problems.append((f"{path}.indexed", _NO_INDEX))
-        if wish.column.unique and unique_slots[key] is None:
+        if draft.column.unique and unique_slots[key] is None:
             unique_slots[key] = take_unique_slot(unique_slots.values())
             if unique_slots[key] is None:
                 problems.append((f"{path}.unique", _NO_UNIQUE))
     Invalid.check(problems)
     return [
         msgspec.structs.replace(
-            wish.column, slot=slots[wish.column.key], unique_slot=unique_slots[wish.column.key]
+            draft.column, slot=slots[draft.column.key], unique_slot=unique_slots[draft.column.key]
         )
-        for wish in wishes
+        for draft in drafts
     ]
 
 
-def _keep_slot(wish: Wish) -> str | None:
-    before = wish.before
-    if before is None or wish.indexed is False or before.slot is None:
+def _keep_slot(draft: ColumnDraft) -> str | None:
+    before = draft.before
+    if before is None or draft.indexed is False or before.slot is None:
         return None
     # A slot for texts serves no numbers.
-    return before.slot if before.is_text == wish.column.is_text and _has_index(wish) else None
+    return before.slot if before.is_text == draft.column.is_text and _has_index(draft) else None
 
 
-def _has_index(wish: Wish) -> bool:
-    return take_slot(wish.column.type, ()) is not None
+def _has_index(draft: ColumnDraft) -> bool:
+    return take_slot(draft.column.type, ()) is not None

@@ -81,7 +81,7 @@ def parse_query(table: Table, parameters: Sequence[tuple[str, str]]) -> list[Con
             texts.setdefault(name, []).append(value)
     if len(texts) > MAX_FILTERS or sum(map(len, texts.values())) > _MAX_LISTED:
         raise Invalid.field("filter", f"there may be at most {MAX_FILTERS} filters")
-    return [_parse_parameter(table, name, given) for name, given in texts.items()]
+    return [_parse_parameter(table, name, items) for name, items in texts.items()]
 
 
 def _parse_parameter(table: Table, name: str, texts: list[str]) -> Condition:

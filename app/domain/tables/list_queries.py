@@ -250,7 +250,7 @@ async def _limit_time(tx: Tx, statement: _Statement) -> AsyncIterator[None]:
 async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row], Total]:
     """Returns the rows of one page and the total, which is exact without conditions."""
     statement = await _prepare(tx, selection)
-    count = f"SELECT count(*) FROM ({statement.select_driven('1 AS found')}) bounded"
+    count = f"SELECT count(*) FROM ({statement.select_driven('1 AS one')}) bounded"
     is_exact = not statement.has_conditions
     if is_exact:
         count = _TOTAL
@@ -293,9 +293,8 @@ async def _fetch_page(tx: Tx, statement: _Statement, count: str, page: Page) -> 
 
 
 def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
-    """Each stage runs only when those before it have not filled the page: the rows of the filter
-    when they are few, the first rows of the sort order, more rows of the filter, and all rows along
-    the sort order.
+    """Each stage runs only when those before it have not filled the page: few rows of the filter,
+    the first rows of the sort order, more rows of the filter, all rows along the sort order.
     """
     direction, page = statement.direction, f"LIMIT {limit} OFFSET {offset}"
     order = f"ORDER BY key {direction}, id {direction} {page}"

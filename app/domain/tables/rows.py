@@ -188,10 +188,10 @@ async def _check_new(
     stored = []
     paths = [f"rows.{number}.values" if is_bulk else "values" for number in range(len(rows))]
     for row, path in zip(rows, paths, strict=True):
-        checked = values.check_values(table.columns, row, path)
-        complete = values.complete(table.columns, checked.stored)
-        wrong = checked.problems
-        problems += wrong or values.find_row_problems(table.columns, complete, path)
+        result = values.check_values(table.columns, row, path)
+        complete = values.complete(table.columns, result.stored)
+        row_problems = values.find_row_problems(table.columns, complete, path)
+        problems += result.problems or row_problems
         stored.append(complete)
     Invalid.check(problems)
     await _check_files(tx, table, dict(zip(paths, stored, strict=True)))
@@ -224,8 +224,8 @@ async def _not_unique(
     is_bulk: bool,
 ) -> Conflict:
     refused = [(position, row) for position, row in enumerate(rows) if row.id not in inserted]
-    found = await row_queries.find_duplicates(tx, table, [row.stored for _, row in refused])
-    problems = [(refused[index][0], column.name, _NOT_UNIQUE) for index, column in found]
+    duplicates = await row_queries.find_duplicates(tx, table, [row.stored for _, row in refused])
+    problems = [(refused[index][0], column.name, _NOT_UNIQUE) for index, column in duplicates]
     if not problems:
         problems = [(refused[0][0], "source", "has inserted a row already, or try again")]
     return NotUnique(problems, is_bulk=is_bulk)
@@ -256,17 +256,17 @@ async def _change(
     tx: Tx, table: Table, rows: list[Row], new_values: Mapping[str, Any], *, replace: bool
 ) -> list[RowView]:
     """Writes the rows that differ; returns all."""
-    checked = values.check_values(table.columns, new_values, "values")
-    Invalid.check(checked.problems)
-    await _check_files(tx, table, {"values": checked.stored})
+    result = values.check_values(table.columns, new_values, "values")
+    Invalid.check(result.problems)
+    await _check_files(tx, table, {"values": result.stored})
     known = {column.key for column in table.columns}
     changed: dict[str, dict[str, Any]] = {}
     for row in rows:
         before = {key: value for key, value in row["values"].items() if key in known}
         if replace:
-            after = values.complete(table.columns, checked.stored)
+            after = values.complete(table.columns, result.stored)
         else:
-            merged = before | checked.stored
+            merged = before | result.stored
             after = {key: value for key, value in merged.items() if value is not None}
         Invalid.check(values.find_row_problems(table.columns, after, "values"))
         if after != before:

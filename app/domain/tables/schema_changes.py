@@ -11,7 +11,7 @@ import msgspec
 from app.domain.tables import columns as column_model
 from app.domain.tables import definitions, queries, schema_queries, values
 from app.domain.tables.columns import Column, Table
-from app.domain.tables.definitions import Wish
+from app.domain.tables.definitions import ColumnDraft
 from app.domain.tables.errors import TableTooLarge
 from app.domain.tables.schemas import ChangedColumn
 from app.domain.tables.values import WrongValue
@@ -27,18 +27,18 @@ _EXAMPLES = 5
 class _Plan(msgspec.Struct):
     """What has to be done with the rows."""
 
-    checked_required: list[tuple[int, Column]]
-    checked_options: list[tuple[int, Column]]
-    checked_unique: list[tuple[int, Column]]
-    converted: list[tuple[int, Column, Column]]
+    required_checks: list[tuple[int, Column]]
+    option_checks: list[tuple[int, Column]]
+    unique_checks: list[tuple[int, Column]]
+    conversions: list[tuple[int, Column, Column]]
     defaults: list[Column]
     slots: list[Column]
     unique_slots: list[Column]
-    dropped: list[str]
+    dropped_keys: list[str]
 
     @property
     def must_rewrite(self) -> bool:
-        return bool(self.converted or self.defaults or self.slots or self.unique_slots)
+        return bool(self.conversions or self.defaults or self.slots or self.unique_slots)
 
 
 async def apply(tx: Tx, table_row: DataTable, changes: Sequence[ChangedColumn]) -> dict[str, Any]:
@@ -46,15 +46,15 @@ async def apply(tx: Tx, table_row: DataTable, changes: Sequence[ChangedColumn]) 
     TableTooLarge.
     """
     before = column_model.decode(table_row.columns)
-    wishes = definitions.merge_columns(before, changes, table_row.next_key)
+    drafts = definitions.merge_columns(before, changes, table_row.next_key)
     count = await queries.count_rows(tx, table_row.tenant_id, table_row.id)
     is_small = count <= MAX_REWRITTEN_ROWS
-    after = definitions.assign_slots(wishes, may_index=is_small)
+    after = definitions.assign_slots(drafts, may_index=is_small)
     table = Table(
         id=table_row.id, tenant_id=table_row.tenant_id, name=table_row.name, columns=after
     )
     if count:
-        plan = _plan(wishes, before, after)
+        plan = _plan(drafts, before, after)
         if plan.must_rewrite and not is_small:
             raise TableTooLarge(
                 f"This change rewrites all rows, and the table has more than "
@@ -65,7 +65,7 @@ async def apply(tx: Tx, table_row: DataTable, changes: Sequence[ChangedColumn]) 
     encoded = queries.encode_columns(after)
     if encoded == table_row.columns:
         return {}
-    new = sum(wish.before is None for wish in wishes)
+    new = sum(draft.before is None for draft in drafts)
     return {
         "columns": encoded,
         "next_key": table_row.next_key + new,
@@ -73,24 +73,26 @@ async def apply(tx: Tx, table_row: DataTable, changes: Sequence[ChangedColumn]) 
     }
 
 
-def _plan(wishes: Sequence[Wish], before: Sequence[Column], after: Sequence[Column]) -> _Plan:
+def _plan(
+    drafts: Sequence[ColumnDraft], before: Sequence[Column], after: Sequence[Column]
+) -> _Plan:
     plan = _Plan([], [], [], [], [], [], [], [])
     kept = {column.key for column in after}
-    plan.dropped = [column.key for column in before if column.key not in kept]
-    for position, (wish, column) in enumerate(zip(wishes, after, strict=True)):
-        old = wish.before
+    plan.dropped_keys = [column.key for column in before if column.key not in kept]
+    for position, (draft, column) in enumerate(zip(drafts, after, strict=True)):
+        old = draft.before
         is_retyped = old is not None and old.type != column.type
         if old is not None and is_retyped:
-            plan.converted.append((position, old, column))
+            plan.conversions.append((position, old, column))
         elif old is not None and set(old.options) - set(column.options):
-            plan.checked_options.append((position, column))
+            plan.option_checks.append((position, column))
         is_filled = False
         if column.required and (old is None or not old.required):
             is_filled = column.default is not None
             if is_filled:
                 plan.defaults.append(column)
             else:
-                plan.checked_required.append((position, column))
+                plan.required_checks.append((position, column))
         if column.slot is not None and (
             old is None or is_retyped or is_filled or old.slot != column.slot
         ):
@@ -98,29 +100,29 @@ def _plan(wishes: Sequence[Wish], before: Sequence[Column], after: Sequence[Colu
         if column.unique_slot is not None and (
             old is None or is_retyped or old.unique_slot != column.unique_slot
         ):
-            plan.checked_unique.append((position, column))
+            plan.unique_checks.append((position, column))
             plan.unique_slots.append(column)
     return plan
 
 
 async def _run(tx: Tx, table: Table, plan: _Plan, *, is_small: bool) -> None:
-    for position, old, column in plan.converted:
+    for position, old, column in plan.conversions:
         await _convert(tx, table, position, old, column)
     checks: tuple[tuple[Iterable[tuple[int, Column]], Callable[..., Any], str, str], ...] = (
         (
-            plan.checked_required,
+            plan.required_checks,
             schema_queries.find_without_value,
             "required",
             "rows have no value, and the column no default: {}",
         ),
         (
-            plan.checked_options,
+            plan.option_checks,
             schema_queries.find_other_options,
             "options",
             "rows have a removed option: {}",
         ),
         (
-            plan.checked_unique,
+            plan.unique_checks,
             schema_queries.find_duplicates,
             "unique",
             "several rows have the same value: {}",
@@ -133,14 +135,14 @@ async def _run(tx: Tx, table: Table, plan: _Plan, *, is_small: bool) -> None:
                 text = message.format(", ".join(row_ids))
                 problems.append((f"columns.{position}.{field}", text))
     Invalid.check(problems)
-    if plan.must_rewrite or (plan.dropped and is_small):
+    if plan.must_rewrite or (plan.dropped_keys and is_small):
         await schema_queries.rewrite(
             tx,
             table,
             slots=plan.slots,
             unique_slots=plan.unique_slots,
             defaults=plan.defaults,
-            dropped=plan.dropped,
+            dropped=plan.dropped_keys,
         )
 
 

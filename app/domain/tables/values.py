@@ -33,13 +33,13 @@ class WrongValue(ValueError):
 
 def check_value(column: Column, value: Any) -> Any:
     """Returns a value that is not None in its stored form. Raises WrongValue."""
-    checked = _CHECKS[column.type](value)
-    if column.type == "select" and checked not in column.options:
+    stored = _CHECKS[column.type](value)
+    if column.type == "select" and stored not in column.options:
         raise WrongValue(f"must be one of {', '.join(column.options)}"[:300])
-    return checked
+    return stored
 
 
-def check_values(columns: list[Column], values: Mapping[str, Any], path: str) -> "Checked":
+def check_values(columns: list[Column], values: Mapping[str, Any], path: str) -> "CheckResult":
     """Checks the values of a row by the names of their columns; those that are left out are not
     part of the result. An unknown name is a problem.
     """
@@ -57,10 +57,10 @@ def check_values(columns: list[Column], values: Mapping[str, Any], path: str) ->
                 stored[column.key] = check_value(column, value)
             except WrongValue as error:
                 problems.append((f"{path}.{name}", str(error)))
-    return Checked(stored, problems)
+    return CheckResult(stored, problems)
 
 
-class Checked(msgspec.Struct):
+class CheckResult(msgspec.Struct):
     """Stored values by the keys of columns, where None removes a value; and what is wrong."""
 
     stored: dict[str, Any]
