@@ -77,6 +77,9 @@ _PAGES: list[tuple[dict[str, str], int]] = [
     ({"filter[day][lt]": "3000", "page": "3"}, 11_200),
     ({"filter[day][gte]": "37000", "sort": "created_at"}, 11_200),
     ({"filter[day][gte]": "3000"}, 100),
+    # Of two conditions with many rows, the one with fewer is the driver.
+    ({"filter[day][lt]": "3000", "filter[status]": "common"}, 25_000),
+    ({"filter[day][gte]": "3000", "filter[status]": "common"}, 3200),
 ]
 
 

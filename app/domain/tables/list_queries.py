@@ -151,6 +151,13 @@ class _Statement:
         return f"{self.sort_key} IS NOT NULL" if is_indexed else ""
 
     @property
+    def along(self) -> str:
+        """Selects all rows by the index of the sort order; none when it has no index."""
+        is_unindexed = self.sort_column is not None and self.sort_column.slot is None
+        parts = (self.scope, self.sorted_only, "false" if is_unindexed else "")
+        return " AND ".join(part for part in parts if part)
+
+    @property
     def is_sorted_by_driver(self) -> bool:
         """True when the index of the driving condition returns rows in the sort order."""
         if self.driver is None:
@@ -208,11 +215,40 @@ def _list_drivers(conditions: list[Condition]) -> list[_Driver]:
     return sorted((*drivers, *map(_Driver, ranges.values())), key=lambda item: item.rank)
 
 
-async def _prepare(tx: Tx, selection: Selection) -> _Statement:
-    """Chooses the driver with the fewest rows, as far as a few of each show."""
+async def _prepare(tx: Tx, selection: Selection, wanted_rows: int) -> _Statement:
+    """Chooses the driver with the fewest rows. More of them are counted only when the first rows of
+    the sort order do not fill the page, so that the choice matters.
+    """
     drivers = _list_drivers(selection.conditions)
     if len(drivers) < _MIN_CHOICES or (drivers[0].is_equality and drivers[0].column.unique):
         return _Statement(selection, drivers[0] if drivers else None)
+    counts = await _count_drivers(tx, selection, drivers, BOUND)
+    if min(counts) > BOUND and not await _is_near(tx, selection, wanted_rows):
+        counts = await _count_drivers(tx, selection, drivers, _MANY_ROWS)
+    return _Statement(selection, drivers[counts.index(min(counts))])
+
+
+async def _is_near(tx: Tx, selection: Selection, wanted_rows: int) -> bool:
+    """True when the first rows of the sort order fill the page."""
+    if selection.has_unindexed_sort:
+        return False
+    statement = _Statement(selection, None)
+    sql = f"""
+    SELECT count(*) FROM (
+        SELECT 1 FROM (
+            SELECT ({" AND ".join(statement.slow)}) AS is_match FROM data_rows r
+            WHERE {statement.along} ORDER BY {statement.order} LIMIT {_NEAR_ROWS}
+        ) s WHERE is_match LIMIT {int(wanted_rows)}
+    ) x
+    """
+    count = await fast.value(tx, selection.table.tenant_id, sql, *statement.where.args)
+    return int(count) == wanted_rows
+
+
+async def _count_drivers(
+    tx: Tx, selection: Selection, drivers: list[_Driver], maximum: int
+) -> list[int]:
+    """Returns the number of rows of each driver, or one more than a maximum."""
     where = Where(selection.table.tenant_id, tenant_column="r.tenant_id")
     where.add("r.table_id = $n", selection.table.id)
     scope = where.sql
@@ -223,11 +259,10 @@ async def _prepare(tx: Tx, selection: Selection) -> _Statement:
         )
         counts.append(
             f"(SELECT count(*) FROM (SELECT 1 FROM data_rows r WHERE {scope} AND {sql} "
-            f"LIMIT {BOUND + 1}) x) AS d{number}"
+            f"LIMIT {maximum + 1}) x) AS d{number}"
         )
     row = await fast.row(tx, where.tenant, f"SELECT {', '.join(counts)}", *where.args)
-    fewest = min(range(len(drivers)), key=lambda number: row[f"d{number}"] if row else 0)
-    return _Statement(selection, drivers[fewest])
+    return [row[f"d{number}"] if row is not None else 0 for number in range(len(drivers))]
 
 
 @asynccontextmanager
@@ -249,7 +284,7 @@ async def _limit_time(tx: Tx, statement: _Statement) -> AsyncIterator[None]:
 
 async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row], Total]:
     """Returns the rows of one page and the total, which is exact without conditions."""
-    statement = await _prepare(tx, selection)
+    statement = await _prepare(tx, selection, page.offset + page.per_page)
     count = f"SELECT count(*) FROM ({statement.select_driven('1 AS one')}) bounded"
     is_exact = not statement.has_conditions
     if is_exact:
@@ -300,7 +335,6 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
     order = f"ORDER BY key {direction}, id {direction} {page}"
     columns = f"r.id, {statement.sort_key} AS key"
     matched = statement.filter(statement.walked, statement.sorted_only)
-    along = " AND ".join(filter(None, (statement.scope, statement.sorted_only)))
     passed = " AND ".join((statement.walked, *statement.slow))
     are_many = f"(SELECT total FROM counted) > {BOUND}"
     is_short = f"(SELECT count(*) FROM near) < {limit}"
@@ -310,7 +344,8 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
     counted AS MATERIALIZED (SELECT count(*) AS total FROM few),
     near AS MATERIALIZED (
         SELECT id, key FROM (
-            SELECT {columns}, ({passed}) AS is_match FROM data_rows r WHERE {along} AND {are_many}
+            SELECT {columns}, ({passed}) AS is_match FROM data_rows r
+            WHERE {statement.along} AND {are_many}
             ORDER BY {statement.order} LIMIT greatest({_NEAR_ROWS}, 4 * ({limit} + {offset}))
         ) s WHERE is_match {order}
     ),
@@ -339,7 +374,7 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
 
 async def list_rows(tx: Tx, selection: Selection, limit: int) -> list[Row]:
     """Returns the first rows."""
-    statement = await _prepare(tx, selection)
+    statement = await _prepare(tx, selection, limit)
     async with _limit_time(tx, statement):
         return await _fetch_page(tx, statement, "NULL::int", Page(1, limit))
 
