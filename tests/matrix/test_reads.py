@@ -27,7 +27,7 @@ _STATEMENTS = {
     "/api/v1/event-log/trace/{correlation_id}": 9,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
-    "/api/v1/usage": 2,
+    "/api/v1/usage": 3,
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
