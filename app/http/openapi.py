@@ -129,7 +129,7 @@ def _list_error_codes() -> str:
 def _operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in schema["paths"].items():
         for method, operation in item.items():
-            if method in {"get", "post", "put", "patch", "delete"}:
+            if method in {"get", "head", "post", "put", "patch", "delete"}:
                 yield path, method, operation
 
 
@@ -163,7 +163,7 @@ def _complete_operation(
         statuses.add("403")
     if "{" in path or not is_public:
         statuses.add("404")
-    if method != "get":
+    if method not in {"get", "head"}:
         statuses |= {"409", "413"}
     responses = operation["responses"]
     responses.pop("400", None)

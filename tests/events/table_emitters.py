@@ -58,7 +58,7 @@ async def emit_table_imported(context: EmitterContext) -> None:
         record = read_json(await context.admin.get(import_path))["data"]
         return bool(record["status"] == "completed")
 
-    async with run_worker(context.services.settings, "default"):
+    async with run_worker(context.services.settings, "imports"):
         await wait_until(is_completed)
 
 

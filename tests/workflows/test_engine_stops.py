@@ -17,6 +17,9 @@ from tests.workflows.factories import (
     statuses,
 )
 
+# Another test's worker may run it.
+_SLOW = "import time\n\n\ndef main(input):\n    time.sleep(60)\n"
+
 
 @pytest.fixture
 def hand(services: Services, talk: Talker) -> Hand:
@@ -30,7 +33,7 @@ async def _list_waits(talk: Talker) -> list[dict[str, Any]]:
         "category": "custom",
         "tool_type": "function",
         "auth_type": "none",
-        "config": {"runtime": "python", "code": "def main(input):\n    return 1\n"},
+        "config": {"runtime": "python", "code": _SLOW},
     }
     answer = await talk.client.post("/v1/tools", tool)
     child = await create_published(
