@@ -4,9 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import asyncpg
+
 from app import container
 from app.settings import Settings
+from tests.stores import Stores
 from workers.main import WorkerProcess
+
+_CANCEL = "UPDATE work SET state = 'cancelled', finished_at = now() WHERE state = 'pending'"
+
+
+async def cancel_earlier_work(stores: Stores) -> None:
+    """Cancels what earlier tests left in the ledger, which a new worker would run first."""
+    connection = await asyncpg.connect(stores.settings.database_url)
+    try:
+        await connection.execute(_CANCEL)
+    finally:
+        await connection.close()
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from litestar import Litestar
 from app.services import Services
 from tests.deliveries.receiver import Receiver, run_receiver
 from tests.deliveries.sender import Sender
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -23,6 +23,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 @pytest.fixture(scope="package")
 async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events and delivers them, within this process."""
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "deliveries", "default") as process:
         yield process
 

@@ -8,7 +8,7 @@ from app.kit.egress import Egress, Guard
 from app.services import Services
 from tests.notifications.provider_server import ProviderServer
 from tests.notifications.sender import ChannelSender
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -49,6 +49,7 @@ async def public_only() -> AsyncIterator[Egress]:
 @pytest.fixture(scope="module")
 async def sending_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that dispatches and sends notifications, within this process."""
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "deliveries", "default") as process:
         yield process
 

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 from litestar import Litestar
 
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from workers.main import WorkerProcess
 
@@ -11,5 +11,6 @@ from workers.main import WorkerProcess
 @pytest.fixture(scope="module")
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that runs workflows and what their nodes wait for, within this process."""
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "workflows", "default", "tools", "chat") as process:
         yield process

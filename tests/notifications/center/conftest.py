@@ -6,7 +6,7 @@ from litestar import Litestar
 from app.services import Services
 from tests.notifications.center.post_office import PostOffice, verify_email
 from tests.notifications.provider_server import ProviderServer
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.world import World
 from workers.main import WorkerProcess
@@ -16,6 +16,7 @@ from workers.main import WorkerProcess
 @pytest.fixture(scope="package")
 async def center_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events, dispatches messages and sends them."""
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "deliveries", "default") as process:
         yield process
 
