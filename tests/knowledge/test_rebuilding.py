@@ -29,8 +29,13 @@ SECRET = "Zanzibarquartz"
 
 
 def _contains(folder: Path, text: str) -> bool:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return any(text.encode() in path.read_bytes() for path in files)
+    """Searches again when a worker deletes a file at the same moment."""
+    while True:
+        try:
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            return any(text.encode() in path.read_bytes() for path in files)
+        except FileNotFoundError:
+            continue
 
 
 @asynccontextmanager
