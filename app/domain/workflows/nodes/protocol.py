@@ -5,6 +5,7 @@ neither. So it makes no network call. What takes time is accepted as work of ano
 node waits for its end.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -59,7 +60,7 @@ class Waits(msgspec.Struct, frozen=True):
 Outcome = Done | Failed | Waits
 
 
-class NodeType(Generic[C]):
+class NodeType(ABC, Generic[C]):
     """A subclass for each type, in its own file; `registry.py` lists them."""
 
     name: ClassVar[str]
@@ -91,9 +92,9 @@ class NodeType(Generic[C]):
         del tx, tenant_id, config
         return None
 
+    @abstractmethod
     async def run(self, call: NodeCall, config: C) -> Outcome:
         """Raises ApiError when it cannot run; nothing that it wrote is kept then."""
-        raise NotImplementedError
 
     def finish(self, config: dict[str, Any], edges: list[Edge], output: Any) -> Outcome:
         """Returns the outcome of a node that has waited; `output` is what it has waited for, and
