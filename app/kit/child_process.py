@@ -31,6 +31,8 @@ for limit, value in (
 runpy.run_path(script, run_name="__main__")
 """
 _MIB = 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+_CLOSE_SECONDS = 1
 
 
 class ProcessFailed(Exception):
@@ -120,19 +122,38 @@ async def _run(script: Path, content: bytes, arguments: tuple[str, ...], limits:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        await _close(process)
+
+
+async def _close(process: asyncio.subprocess.Process) -> None:
+    """Reads the rest of the output of an ended process: asyncio closes a pipe at its end only."""
+    with suppress(TimeoutError):
+        # A process that the script started may keep the pipe open.
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            while process.stdout is not None and await process.stdout.read(_CHUNK_BYTES):
+                pass
 
 
 async def _communicate(process: asyncio.subprocess.Process, content: bytes, limit: int) -> bytes:
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise ProcessFailed("has no pipes")
+    # At the same time as reading: a script may write before it has read all of its input.
+    writing = asyncio.create_task(_write(stdin, content))
+    try:
+        output = bytearray()
+        while chunk := await stdout.read(_CHUNK_BYTES):
+            output += chunk
+            if len(output) > limit:
+                raise ProcessFailed(f"wrote more than {limit} bytes")
+        return bytes(output)
+    finally:
+        writing.cancel()
+        stdin.close()
+
+
+async def _write(stdin: asyncio.StreamWriter, content: bytes) -> None:
     with suppress(ConnectionError):
         stdin.write(content)
         await stdin.drain()
     stdin.close()
-    output = bytearray()
-    while chunk := await stdout.read(64 * 1024):
-        output += chunk
-        if len(output) > limit:
-            raise ProcessFailed(f"wrote more than {limit} bytes")
-    return bytes(output)

@@ -75,3 +75,23 @@ async def test_a_response_without_a_line_is_an_error(tmp_path: Path) -> None:
     script = write_script(tmp_path, "print('half of it', end='')")
     with pytest.raises(ProcessFailed):
         await child_process.request(script, b"", limits=_LIMITS)
+
+
+async def test_a_script_may_write_before_it_reads_its_input(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.write('x' * 500_000); sys.stdin.read()"
+    script = write_script(tmp_path, code)
+    output = await child_process.run(script, b"y" * 500_000, limits=_LIMITS)
+    assert len(output) == 500_000
+
+
+async def test_the_pipe_of_a_script_that_wrote_too_much_is_closed(tmp_path: Path) -> None:
+    script = write_script(tmp_path, "print('x' * (1 << 20))")
+    limits = Limits(seconds=30, cpu_seconds=5, output_bytes=1000)
+    before = _list_open_files()
+    with pytest.raises(ProcessFailed, match="more than 1000 bytes") as caught:
+        await child_process.run(script, b"", limits=limits)
+    assert _list_open_files() == before, caught
+
+
+def _list_open_files() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
