@@ -25,8 +25,11 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
             await asyncio.sleep(0.005)
 
 
-async def wait_until(condition: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
-    """Like `until`, for a condition that must be awaited; returns its first true result."""
+async def wait_until(condition: Callable[[], Awaitable[T]], seconds: float = 70) -> T:
+    """Like `until`, for a condition that must be awaited; returns its first true result.
+
+    On a busy machine a wake-up may be lost; a worker then finds the work half a minute later.
+    """
     async with asyncio.timeout(seconds):
         while not (result := await condition()):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
