@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from app import container
+from app.kit.redis import connect
 from app.settings import Settings
 from tests.stores import Stores
 from workers.main import WorkerProcess
@@ -15,12 +16,18 @@ _CANCEL = "UPDATE work SET state = 'cancelled', finished_at = now() WHERE state 
 
 
 async def cancel_earlier_work(stores: Stores) -> None:
-    """Cancels what earlier tests left in the ledger, which a new worker would run first."""
+    """Cancels what earlier tests left in the ledger and on the queues, which a new worker would
+    run first: together they leave thousands of rows.
+    """
     connection = await asyncpg.connect(stores.settings.database_url)
     try:
         await connection.execute(_CANCEL)
     finally:
         await connection.close()
+    async with connect(stores.settings.redis_address) as redis:
+        keys = [key async for key in redis.scan_iter("saq:*", count=1000)]
+        if keys:
+            await redis.delete(*keys)
 
 
 @asynccontextmanager
