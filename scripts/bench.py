@@ -50,9 +50,9 @@ from db.session import ALL_TENANTS
 from tests.ports import free_port
 from tests.stores import Stores
 from tests.world import PASSWORD, Client, World
+from workers.job import Job
 from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
-from workers.runner import Job
 
 ROUNDS = 3
 JOB_COUNT = 2000

@@ -4,7 +4,7 @@ from app.domain.approvals import service
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job
+from workers.job import Job
 
 
 async def expire_approval(job: Job) -> None:

@@ -20,7 +20,7 @@ from app.kit.texts import as_json
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, LeaseLost, Retry
+from workers.job import Job, LeaseLost, Retry
 
 _MAX_WAIT_SECONDS = 600.0
 

@@ -14,7 +14,7 @@ from app.domain.subscriptions.run_action import run_action
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import GiveUp, Job, LeaseLost
+from workers.job import GiveUp, Job, LeaseLost
 
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003

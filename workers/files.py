@@ -1,7 +1,7 @@
 """Job function of stored files."""
 
 from app.domain.files import maintenance
-from workers.runner import Job
+from workers.job import Job
 
 
 async def sweep_files(job: Job) -> None:

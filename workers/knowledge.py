@@ -26,7 +26,7 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, LeaseLost, Postpone, Retry
+from workers.job import Job, LeaseLost, Postpone, Retry
 
 # When a table is rebuilt after chunks were removed, whose text its files still have.
 _REBUILD_SECONDS = 5.0

@@ -7,7 +7,7 @@ from app.kit import clock
 from app.kit.crypto import CannotOpen
 from app.kit.smtp import SessionRefused, SmtpFailed
 from db.models import MailMessage
-from workers.runner import GiveUp, Job, Retry
+from workers.job import GiveUp, Job, Retry
 
 
 async def send_mail(job: Job) -> None:

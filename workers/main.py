@@ -34,6 +34,7 @@ from workers.deliveries import (
     run_subscription_action,
 )
 from workers.files import sweep_files
+from workers.job import JobFunction, OnDead
 from workers.knowledge import (
     drop_table,
     ingest_document,
@@ -51,7 +52,7 @@ from workers.notifications import (
     send_digest,
     send_notification,
 )
-from workers.runner import JobFunction, OnDead, Runner
+from workers.runner import Runner
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
 from workers.tables import import_rows, on_dead_import

@@ -18,7 +18,7 @@ from app.services import Services
 from db import ledger
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, LeaseLost
+from workers.job import Job, LeaseLost
 
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003

@@ -9,156 +9,37 @@ import asyncio
 import contextvars
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
-from functools import partial
-from typing import Protocol
+from collections.abc import Mapping
+from contextlib import suppress
 
 from app.kit import logs, metrics, trace
 from app.kit.ids import new_id
 from app.kit.trace import Trace
-from app.kit.work import FollowUp, WorkKind
+from app.kit.work import WorkKind
 from app.services import Services
 from db import ledger
-from db.lanes import Capacity
+from db.leases import Lease
 from db.ledger import WorkRow
-from db.session import ALL_TENANTS, Tx
+from db.session import ALL_TENANTS
+from workers.job import (
+    DeliverySlots,
+    GiveUp,
+    Job,
+    JobFunction,
+    LeaseLost,
+    OnAnyDead,
+    OnDead,
+    Postpone,
+    Retry,
+)
 
 log = logs.get("worker")
 
 _MAX_ERROR_CHARS = 500
 # Work that is put back becomes due again within this time.
 PUT_BACK_SECONDS = 1.5
-
-
-class LeaseLost(Exception):
-    """Another worker has this work now, or it was cancelled."""
-
-
-class Retry(Exception):
-    """The work is to be tried again, after `after_seconds` or else the delay of its kind.
-
-    The reason is stored and shown, like that of GiveUp: it must not contain secrets.
-    """
-
-    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
-        super().__init__(reason)
-        self.after_seconds = after_seconds
-
-
-class Postpone(Exception):
-    """The work has to wait for other work. It is tried again soon; this attempt does not count."""
-
-
-class GiveUp(Exception):
-    """The work fails for good."""
-
-
-class DeliverySlots(Protocol):
-    """Runs deliveries within the limits of lanes and tenants."""
-
-    def capacity(self) -> Capacity: ...
-
-    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]: ...
-
-    def release(self, tenant_id: str, lanes: Collection[str]) -> None: ...
-
-    def run_follow_up(self, follow_up: FollowUp) -> None: ...
-
-    async def run_claimed(self, row: WorkRow) -> None: ...
-
-    def pause(self, lane: str, seconds: float) -> None: ...
-
-
-class Job:
-    """The argument of a job function: its work, the services, and transactions for its results."""
-
-    def __init__(
-        self,
-        services: Services,
-        row: WorkRow,
-        payload: object = None,
-        slots: DeliverySlots | None = None,
-        courier: DeliverySlots | None = None,
-    ) -> None:
-        self.services = services
-        self.row = row
-        # Data that was loaded when the work was claimed.
-        self.payload = payload
-        # Set once the outcome is written.
-        self.outcome: str | None = None
-        self._slots = slots
-        # Runs the deliveries of this kind.
-        self._courier = courier
-        # The tenant and the lanes in which slots are reserved for the follow-up work.
-        self.reserved: tuple[str, Collection[str]] = ("", ())
-        self.follow_up: FollowUp | None = None
-
-    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
-        """Reserves slots and returns the lanes that got one."""
-        if self._slots is not None:
-            self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
-        return self.reserved[1]
-
-    def pause_lane(self, seconds: float) -> None:
-        """Claims no other work of this lane for a while."""
-        if self._courier is not None:
-            self._courier.pause(self.row.lane or "", seconds)
-
-    @property
-    def tenant_id(self) -> str:
-        return self.row.tenant_id or ""
-
-    @property
-    def ref_id(self) -> str:
-        if self.row.ref_id is None:
-            raise GiveUp("the work has no ref_id")
-        return self.row.ref_id
-
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[Tx]:
-        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS, autocommit=True) as tx:
-            yield tx
-
-    async def hold(self, tx: Tx) -> None:
-        """Locks the work's row, or raises LeaseLost. Call it before locking any other row, as
-        cancelling does, so that the two never deadlock.
-        """
-        if not await ledger.lock_leased(await tx.raw(), self.row):
-            raise LeaseLost(self.row.id)
-
-    @asynccontextmanager
-    async def checkpoint(self) -> AsyncIterator[Tx]:
-        """A transaction for progress. Raises LeaseLost when the lease is lost."""
-        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
-            await self.hold(tx)
-            yield tx
-
-    @asynccontextmanager
-    async def finish(self) -> AsyncIterator[Tx]:
-        """A transaction for the results, which also records the outcome. Raises LeaseLost."""
-        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
-            yield tx
-            if not await ledger.finish(await tx.raw(), self.row):
-                raise LeaseLost(self.row.id)
-        self.outcome = "done"
-
-    @asynccontextmanager
-    async def finish_first(self) -> AsyncIterator[Tx]:
-        """Like `finish`, but records the outcome before the results, which locks the work's row
-        first. Raises LeaseLost at once.
-        """
-        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
-            if not await ledger.finish(await tx.raw(), self.row):
-                raise LeaseLost(self.row.id)
-            yield tx
-        self.outcome = "done"
-
-
-JobFunction = Callable[[Job], Awaitable[None]]
-# Called in the transaction that gives up work, with the error.
-OnDead = Callable[[Services, Tx, WorkRow, str], Awaitable[None]]
-OnAnyDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
+# How many rows of work a job goes on with before other work gets its turn.
+_MAX_IN_TURN = 16
 
 
 class Runner:
@@ -169,14 +50,16 @@ class Runner:
         *,
         on_dead: Mapping[str, OnDead] | None = None,
         on_any_dead: OnAnyDead | None = None,
+        max_in_turn: int = _MAX_IN_TURN,
     ) -> None:
         self._services = services
+        self._max_in_turn = max_in_turn
         self._kinds = services.doorbell.kinds
         self._functions = functions
         self._on_dead = on_dead or {}
         self._on_any_dead = on_any_dead
         self._lease_seconds = services.settings.lease_seconds
-        self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
+        self._running: dict[asyncio.Task[None], WorkRow] = {}
         self._claiming = 0
         self.accepting = True
         # Run deliveries, by their kind; `slots` are those of webhooks, which fan-outs reserve.
@@ -218,19 +101,32 @@ class Runner:
 
     def start(self, row: WorkRow, payload: object = None) -> asyncio.Task[None]:
         """Starts a task for claimed work; `payload` is data that was loaded with the claim."""
-        job_trace = Trace(
-            row.correlation_id, cause_event_id=row.cause_event_id, tenant_id=row.tenant_id
+        task = asyncio.create_task(
+            self._run_in_turn(row, payload), context=contextvars.copy_context()
         )
-        context = contextvars.copy_context()
-        context.run(trace.begin, job_trace)
-        kind = self._kinds.get(row.kind) or WorkKind(row.kind)
-        task = asyncio.create_task(self._attempt(kind, row, payload), context=context)
-        self._running[row.lease_token] = (row, task)
-        task.add_done_callback(partial(self._on_task_done, row))
+        self._running[task] = row
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _on_task_done(self, row: WorkRow, task: asyncio.Task[None]) -> None:
-        del self._running[row.lease_token]
+    async def _run_in_turn(self, row: WorkRow, payload: object) -> None:
+        """Runs work, then what it goes on with: neither the queue nor another claim is needed. The
+        number is limited, so that other work gets its turn.
+        """
+        task = asyncio.current_task()
+        for left in reversed(range(self._max_in_turn)):
+            trace.begin(
+                Trace(
+                    row.correlation_id, cause_event_id=row.cause_event_id, tenant_id=row.tenant_id
+                )
+            )
+            next_row = await self._attempt(row, payload, may_go_on=left > 0)
+            if next_row is None or task is None:
+                return
+            row, payload = next_row, None
+            self._running[task] = row
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        row = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The work runs again when its lease expires.
             log.error("outcome not recorded", work_id=row.id, kind=row.kind, exc_info=error)
@@ -258,9 +154,13 @@ class Runner:
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
-    async def _attempt(self, kind: WorkKind, row: WorkRow, payload: object) -> None:
+    async def _attempt(self, row: WorkRow, payload: object, *, may_go_on: bool) -> WorkRow | None:
+        """Returns the work that runs next in the place of this one."""
         started = time.perf_counter()
+        kind = self._kinds.get(row.kind) or WorkKind(row.kind)
         job = Job(self._services, row, payload, self.slots, self.couriers.get(row.kind))
+        if may_go_on and self.accepting:
+            job.next_lease = Lease(new_id("lea"), self._lease_seconds)
         try:
             outcome = await self._run_function(kind, job)
             if job.follow_up is not None and self.slots is not None and outcome == "done":
@@ -283,6 +183,7 @@ class Runner:
         )
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
             await self._services.doorbell.announce_done(row.id)
+        return job.next_row if outcome == "done" else None
 
     async def _run_function(self, kind: WorkKind, job: Job) -> str:
         """Returns the outcome: done, retried, postponed, released, dead, cancelled or lost."""
@@ -362,23 +263,24 @@ class Runner:
                 log.warning("leases not renewed", reason=str(error)[:200])
 
     async def _renew(self) -> None:
-        running = dict(self._running)
-        if not running:
+        tokens = {row.lease_token for row in self._running.values()}
+        if not tokens:
             return
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            renewed = await ledger.renew(await tx.raw(), list(running), self._lease_seconds)
-        missing = running.keys() - renewed
+            renewed = await ledger.renew(await tx.raw(), list(tokens), self._lease_seconds)
+        missing = tokens - renewed
         if not missing:
             return
         # Most of these have just finished; those that still run a second later lost their lease.
         await asyncio.sleep(1)
-        for token in missing & self._running.keys():
-            row, task = running[token]
+        for task, row in list(self._running.items()):
+            if row.lease_token not in missing:
+                continue
             log.warning("lease lost", work_id=row.id, kind=row.kind)
             task.cancel()
 
     def cancel(self, work_id: str) -> None:
-        for row, task in self._running.values():
+        for task, row in self._running.items():
             if row.id == work_id:
                 task.cancel()
 
@@ -389,7 +291,7 @@ class Runner:
             async with asyncio.timeout(seconds):
                 while self._claiming or self._running:  # noqa: ASYNC110  # both change often
                     await asyncio.sleep(0.02)
-        late = [task for _, task in self._running.values()]
+        late = list(self._running)
         for task in late:
             task.cancel()
         if late:

@@ -8,7 +8,7 @@ from app.kit.texts import as_json
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job
+from workers.job import Job
 
 
 async def run_speech(job: Job) -> None:

@@ -13,7 +13,7 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job
+from workers.job import Job
 
 
 async def import_rows(job: Job) -> None:

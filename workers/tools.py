@@ -7,7 +7,7 @@ from app.domain.tools import execute, queries, service
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job
+from workers.job import Job
 
 
 async def run_tool(job: Job) -> None:

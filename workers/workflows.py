@@ -8,7 +8,7 @@ from app.kit.errors import ApiError, Unavailable
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, Retry
+from workers.job import Job, Retry
 
 _BATCH = 100
 
@@ -37,7 +37,9 @@ async def run_node(job: Job) -> None:
         return
     try:
         async with job.finish_first() as tx:
-            await running.run(tx, job.services, job.tenant_id, attempt)
+            job.next_row = await running.run(
+                tx, job.services, job.tenant_id, attempt, job.next_lease
+            )
     except Unavailable as error:
         raise Retry(error.message) from error
     except ApiError as error:

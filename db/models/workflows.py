@@ -98,6 +98,8 @@ class WorkflowExecution(TenantOwned, HasId, Base):
     version: Mapped[int]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     progress: Mapped[dict[str, Any]] = mapped_column(JSONB, default=dict, server_default="{}")
+    # What the inputs and outputs of its nodes take.
+    stored_bytes: Mapped[int] = mapped_column(default=0, server_default="0")
     input: Mapped[dict[str, Any]] = mapped_column(JSON)
     output: Mapped[Any | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

@@ -8,8 +8,8 @@ from app import settings as configuration
 from app.areas import AREAS
 from app.kit.ids import new_id
 from app.kit.work import WorkKind
+from workers.job import Job
 from workers.main import JOBS, main
-from workers.runner import Job
 
 EFFECT = WorkKind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
 

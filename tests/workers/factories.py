@@ -9,7 +9,8 @@ from app.kit import work
 from app.kit.work import WorkKind
 from app.services import Services
 from db.session import ALL_TENANTS
-from workers.runner import Job, JobFunction, Runner
+from workers.job import Job, JobFunction
+from workers.runner import Runner
 
 QUICK = WorkKind("test.quick", timeout_seconds=5, retry_delays=(0, 0), awaited=True)
 SHARED = WorkKind("test.shared", "speech", retry_delays=(0,), per_tenant=2)

@@ -9,7 +9,7 @@ from tests.asking import until
 from tests.workers.factories import SHARED, accept, create_runner
 from tests.world import World
 from workers.courier import Courier, CourierLimits
-from workers.runner import Job
+from workers.job import Job
 
 _LIMITS = CourierLimits(total=40, per_tenant=20, per_lane=2)
 

@@ -19,8 +19,8 @@ from tests.database import Row, fetch_rows
 from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World
 from workers import lane_scanner
+from workers.job import Job
 from workers.lane_scanner import LaneScanner
-from workers.runner import Job
 from workers.sweep import PERIODIC_TASKS, Sweeper, set_missing_lanes
 
 _SHARE = SHARED.per_tenant or 0

@@ -12,7 +12,7 @@ from db import ledger
 from db.session import ALL_TENANTS
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row, wait_until
 from tests.world import World
-from workers.runner import Job, LeaseLost, Retry
+from workers.job import Job, LeaseLost, Retry
 
 
 async def test_work_is_accepted_in_the_transaction_of_the_caller(

@@ -14,7 +14,7 @@ from db.session import ALL_TENANTS
 from tests.database import fetch_rows
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row
 from workers import sweep
-from workers.runner import Job
+from workers.job import Job
 from workers.sweep import Sweeper, clean_up, clean_up_when_due
 
 

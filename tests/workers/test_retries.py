@@ -11,7 +11,7 @@ from db import ledger
 from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.workers.factories import BRIEF, QUICK, accept, create_runner, read_row
-from workers.runner import GiveUp, Job, Postpone, Retry
+from workers.job import GiveUp, Job, Postpone, Retry
 
 
 async def test_a_job_that_raises_is_retried_and_then_dead_with_an_event(

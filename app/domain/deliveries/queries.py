@@ -10,7 +10,7 @@ from app.domain.deliveries.schemas import DeliveryView, FullDelivery, Status
 from app.kit import paging
 from app.kit.paging import Page
 from app.kit.work import WorkKind
-from db import fast, ledger
+from db import fast, leases, ledger
 from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
@@ -46,11 +46,7 @@ _ADD_WORK = ledger.insert_sql(
     correlation_id="$4::text",
     cause_event_id="$2::text",
     dispatched_at="now()",
-    state="CASE WHEN g.token IS NULL THEN 'pending' ELSE 'leased' END",
-    lease_token="g.token",  # noqa: S106
-    lease_until="CASE WHEN g.token IS NOT NULL THEN now() + $10 * interval '1 second' END",
-    attempt="CASE WHEN g.token IS NULL THEN 0 ELSE 1 END",
-    started_at="CASE WHEN g.token IS NOT NULL THEN now() END",
+    **leases.columns_sql("g.token", "$10"),
 )
 _ADD = f"""
 WITH requested AS (

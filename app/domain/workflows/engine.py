@@ -4,51 +4,77 @@ Each step is one transaction, with a lock on the row of the execution: the outco
 stored together with what comes next. Whatever is killed, an execution goes on from its last step.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.area import Areas, Event, FinishedCall
 from app.domain.events import service as events
+from app.domain.workflows import execution_events
 from app.domain.workflows import execution_queries as queries
+from app.domain.workflows.definitions import Definition
 from app.domain.workflows.errors import PERMANENT
-from app.domain.workflows.events import (
-    ExecutionCancelled,
-    ExecutionCompleted,
-    ExecutionFailed,
-    ExecutionStarted,
-    NodeCompleted,
+from app.domain.workflows.events import NodeCompleted
+from app.domain.workflows.execution_queries import (
+    Execution,
+    NodeChange,
+    QueuedNode,
+    StepChanges,
 )
-from app.domain.workflows.execution_queries import Execution, NodeChange, QueuedNode
 from app.domain.workflows.graph import UNFINISHED, Graph, NodeState
 from app.domain.workflows.nodes.protocol import Failed, Waits
 from app.domain.workflows.references import list_reads
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import STOP
-from app.kit import clock, trace, work
+from app.kit import clock, logs, work
 from app.kit.ids import new_id
 from app.kit.texts import as_json
-from app.kit.trace import Trace
 from app.services import Services
+from db import ledger
+from db.leases import Lease
+from db.ledger import WorkRow
 from db.session import Tx
 
+log = logs.get("workflows")
+
 _ENDED = frozenset({"completed", "failed", "cancelled"})
-_MAX_EVENT_OUTPUT_BYTES = 64 * 1024
+_MAX_STORED_BYTES = 16 * 1024 * 1024
+_TOO_LARGE: Final = Failed(
+    "output_too_large",
+    f"the inputs and outputs of all nodes are larger than {_MAX_STORED_BYTES // 1024**2} MiB",
+    is_retryable=False,
+)
+UNREADABLE: Final = Failed(
+    "internal_error", "this instance cannot read the definition", is_retryable=False
+)
 
 
 class Step:
-    """What one transaction changes in an execution, whose row is locked."""
+    """What one transaction changes in an execution, whose row is locked. With a lease, its holder
+    runs the first node that can run next, `next_row`.
+    """
 
-    def __init__(self, tx: Tx, services: Services, execution: Execution, graph: Graph) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        services: Services,
+        execution: Execution,
+        graph: Graph,
+        lease: Lease | None = None,
+    ) -> None:
         self.tx = tx
         self.services = services
         self.execution = execution
         self.graph = graph
+        self.next_row: WorkRow | None = None
+        self._lease = lease
         self._was_running = execution.status == "running"
+        # Nodes whose attempt begins with this step.
+        self._started: set[str] = set()
+        # Timers of nodes that do not wait any more.
+        self._ended_timers: list[str] = []
         self._changes: list[NodeChange] = []
         self._queue: list[QueuedNode] = []
         self._events: list[Event] = []
@@ -72,7 +98,7 @@ class Step:
                 self.tx, execution.tenant_id, execution.id, _encode_nodes(self.graph)
             )
         event_id = new_id("evt")
-        started = ExecutionStarted(*_describe(execution))
+        started = execution_events.build_start(execution)
         await events.emit(self.tx, started, tenant_id=execution.tenant_id, event_id=event_id)
         # The events of its nodes are consequences of its start.
         execution.cause_event_id = event_id
@@ -90,12 +116,18 @@ class Step:
 
     def start_attempt(self, node_id: str) -> None:
         state = self._progress[node_id]
+        self._started.add(node_id)
         self._set(node_id, NodeState("running", None, state.attempt + 1, state.earlier))
 
     async def complete(
         self, node_id: str, output: str, *, branch: bool | None = None, node_input: Any = None
     ) -> None:
-        """`output` is JSON."""
+        """`output` is JSON. Fails the node when the execution has become too large."""
+        encoded = output.encode()
+        if self.execution.stored_bytes + len(encoded) > _MAX_STORED_BYTES:
+            await self.fail(node_id, _TOO_LARGE)
+            return
+        self.execution.stored_bytes += len(encoded)
         state = self._progress[node_id]
         self._set(node_id, state.to("completed", branch=branch))
         self._changes.append(
@@ -103,9 +135,9 @@ class Step:
                 node_id=node_id,
                 status="completed",
                 attempt=state.attempt,
-                input=_to_raw(node_input),
-                output=msgspec.Raw(output.encode()),
-                has_started=node_input is not None,
+                input=self._encode_input(node_input),
+                output=msgspec.Raw(encoded),
+                has_started=node_id in self._started,
                 has_finished=True,
             )
         )
@@ -121,43 +153,43 @@ class Step:
         """A timer ends the wait: at its end, or when it takes too long."""
         attempt = self._progress[node_id].attempt
         status = "running" if waits.is_running else "waiting"
-        self._set(node_id, self._progress[node_id].to(status))
         self._changes.append(
             NodeChange(
                 node_id=node_id,
                 status=status,
                 attempt=attempt,
-                input=_to_raw(node_input),
+                input=self._encode_input(node_input),
                 ref_id=waits.ref_id,
                 has_started=True,
             )
         )
-        until = waits.until
+        until, timer = waits.until, None
         if until is None and timeout_seconds is not None:
             until = clock.now() + timedelta(seconds=timeout_seconds)
         if until is not None:
-            self._add_work(node_id, attempt, "timer", until)
+            timer = self._add_work(node_id, attempt, "timer", until)
+        self._set(node_id, self._progress[node_id].to(status)._replace(timer=timer))
         await self._store()
 
     async def fail(self, node_id: str, failed: Failed, node_input: Any = None) -> None:
         """Queues the next attempt of the node, or fails the execution."""
-        node, state = self.graph.nodes[node_id], self._progress[node_id]
+        node, state = self.graph.nodes.get(node_id), self._progress[node_id]
         attempt, number = state.attempt, state.attempt - state.earlier
         error = {"code": failed.code, "message": failed.message[:2000]}
-        is_last = not failed.is_retryable or number >= node.max_attempts
+        is_last = node is None or not failed.is_retryable or number >= node.max_attempts
         status = "failed" if is_last else "pending"
         self._changes.append(
             NodeChange(
                 node_id=node_id,
                 status=status,
                 attempt=attempt,
-                input=_to_raw(node_input),
-                error=_to_raw(error),
-                has_started=node_input is not None,
+                input=self._encode_input(node_input),
+                error=msgspec.Raw(as_json(error).encode()),
+                has_started=node_id in self._started,
                 has_finished=is_last,
             )
         )
-        if is_last:
+        if node is None or is_last:
             self._set(node_id, state.to("failed"))
             await self._end("failed", {**error, "node_id": node_id})
             return
@@ -172,20 +204,30 @@ class Step:
         await self._end("cancelled", None)
 
     def _set(self, node_id: str, state: NodeState) -> None:
+        before = self.execution.progress[node_id]
+        if before.timer is not None:
+            self._ended_timers.append(before.timer)
         self.execution.progress[node_id] = state
+
+    def _encode_input(self, value: Any) -> msgspec.Raw | None:
+        if value is None:
+            return None
+        encoded = as_json(value).encode()
+        self.execution.stored_bytes += len(encoded)
+        return msgspec.Raw(encoded)
 
     def _add_work(
         self, node_id: str, attempt: int, purpose: str, run_at: datetime | None = None
-    ) -> None:
-        self._queue.append(
-            QueuedNode(
-                work_id=new_id("wrk"),
-                node_id=node_id,
-                attempt=attempt,
-                purpose=purpose,
-                run_at=run_at,
-            )
+    ) -> str:
+        item = QueuedNode(
+            work_id=new_id("wrk"),
+            node_id=node_id,
+            attempt=attempt,
+            purpose=purpose,
+            run_at=run_at,
         )
+        self._queue.append(item)
+        return item.work_id
 
     async def _advance(self) -> None:
         """Queues the nodes that can run now, and completes the execution after the last one."""
@@ -199,6 +241,8 @@ class Step:
             state = self._progress[node_id]
             self._set(node_id, state.to("queued"))
             self._add_work(node_id, state.attempt + 1, "run")
+        if ready and self._lease is not None:
+            self._queue[-len(ready)].lease_token = self._lease.token
         if any(state.status in UNFINISHED for state in self._progress.values()):
             await self._store()
             return
@@ -229,7 +273,7 @@ class Step:
                     node_id=node_id, status="cancelled", attempt=state.attempt, has_finished=True
                 )
             )
-        self._events.append(_build_end_event(execution, status, self._output, error))
+        self._events.append(execution_events.build_end(execution, status, self._output, error))
         await self._stop(waiting)
         execution.status = status
         await self._store()
@@ -271,78 +315,42 @@ class Step:
         if execution.status not in _ENDED:
             statuses = {state.status for state in self._progress.values()}
             execution.status = "running" if statuses & {"queued", "running"} else "waiting"
-        await queries.store(
-            self.tx,
-            execution,
+        changes = StepChanges(
             output=self._output,
             error=self._error,
             has_finished=execution.status in _ENDED,
-            changes=self._changes,
+            nodes=self._changes,
             queue=self._queue,
-            encoded_events=events.encode_events(self._events, tenant_id=execution.tenant_id),
+            events=events.encode_events(self._events, tenant_id=execution.tenant_id),
             frees_slot=was_running and execution.status != "running",
+            lease_seconds=self._lease.seconds if self._lease else 0,
         )
+        self.next_row = await queries.store(self.tx, execution, changes)
+        if self._ended_timers:
+            # One that fires at this moment is locked; it then finds that nothing waits.
+            ids = (execution.tenant_id, self._ended_timers)
+            await ledger.cancel_many(self.tx, *ids, skip_locked=True)
 
 
-async def open_step(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> Step | None:
+async def open_step(
+    tx: Tx, services: Services, tenant_id: str, execution_id: str, lease: Lease | None = None
+) -> Step | None:
     """Locks an execution. None when it was deleted."""
     execution = await queries.lock(tx, tenant_id, execution_id)
     if execution is None:
         return None
-    graph = await services.get(Graphs).load(tx, tenant_id, execution.workflow_id, execution.version)
-    return Step(tx, services, execution, graph)
-
-
-@contextmanager
-def chain_of(execution: Execution) -> Iterator[None]:
-    """Events and work of an execution belong to its chain, whoever completes one of its nodes. A
-    request or job of the same chain keeps its part in it.
-    """
-    before = trace.current_or_none()
-    current = before or Trace(execution.correlation_id)
-    if current.correlation_id != execution.correlation_id:
-        current = Trace(execution.correlation_id)
-    trace.begin(
-        msgspec.structs.replace(
-            current,
-            cause_event_id=execution.cause_event_id,
-            tenant_id=execution.tenant_id,
-        )
-    )
+    version = (execution.workflow_id, execution.version)
     try:
-        yield
-    finally:
-        if before is not None:
-            trace.begin(before)
+        graph = await services.get(Graphs).load(tx, tenant_id, *version)
+    except msgspec.DecodeError:
+        log.exception("a definition cannot be read", workflow_id=version[0], version=version[1])
+        # Without nodes, so that the execution can still fail or be cancelled.
+        graph = Graph(Definition(nodes=[], edges=[]))
+    return Step(tx, services, execution, graph, lease)
 
 
 async def stop_later(tx: Tx, tenant_id: str, caller_id: str, ref_id: str) -> None:
     await work.accept(tx, STOP, tenant_id=tenant_id, ref_id=f"{caller_id}/{ref_id}")
-
-
-def _describe(execution: Execution) -> tuple[str, str, str, int, str, str | None]:
-    """Returns the fields that all events about an execution begin with."""
-    return (
-        execution.id,
-        execution.workflow_id,
-        execution.workflow_name,
-        execution.version,
-        execution.trigger_type,
-        execution.started_by,
-    )
-
-
-def _build_end_event(
-    execution: Execution, status: str, output: str | None, error: dict[str, Any] | None
-) -> Event:
-    fields = _describe(execution)
-    if status == "cancelled":
-        return ExecutionCancelled(*fields)
-    if error is not None:
-        reason = (error["code"], error["message"], error.get("node_id"))
-        return ExecutionFailed(*fields, execution.owner_id, *reason)
-    is_large = output is None or len(output) > _MAX_EVENT_OUTPUT_BYTES
-    return ExecutionCompleted(*fields, None if is_large else msgspec.json.decode(output or ""))
 
 
 def _build_failure(execution: Execution, error: dict[str, Any] | None) -> tuple[str, str]:
@@ -366,7 +374,3 @@ def _encode_nodes(graph: Graph) -> str:
             for position, node in enumerate(graph.nodes.values())
         ]
     )
-
-
-def _to_raw(value: Any) -> msgspec.Raw | None:
-    return None if value is None else msgspec.Raw(as_json(value).encode())

@@ -10,8 +10,9 @@ from app.domain.usage import service as usage
 from app.domain.workflows.graph import NodeState
 from app.domain.workflows.work_kinds import RUN_NODE, START
 from app.kit.ids import new_id
-from db import fast, ledger
+from db import fast, leases, ledger
 from db.fast import Row
+from db.ledger import WorkRow
 from db.session import Tx
 
 
@@ -31,6 +32,7 @@ class Execution(msgspec.Struct, kw_only=True):
     trigger_type: str
     trigger_id: str | None
     depth: int
+    stored_bytes: int
     correlation_id: str
     cause_event_id: str | None
 
@@ -50,19 +52,36 @@ class NodeChange(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class QueuedNode(msgspec.Struct, kw_only=True):
-    """Work for one attempt of a node: `run` starts it, `timer` ends its wait."""
+    """Work for one attempt of a node: `run` starts it, `timer` ends its wait. With a lease token,
+    the caller runs it.
+    """
 
     work_id: str
     node_id: str
     attempt: int
     purpose: str
     run_at: datetime | None = None
+    lease_token: str | None = None
+
+
+class StepChanges(msgspec.Struct):
+    """What one step changes, besides the state of the execution."""
+
+    output: str | None = None
+    error: str | None = None
+    has_finished: bool = False
+    nodes: list[NodeChange] = []
+    queue: list[QueuedNode] = []
+    # As the events area encodes them.
+    events: str = "[]"
+    frees_slot: bool = False
+    lease_seconds: float = 0
 
 
 _EXECUTION = """
 e.id, e.tenant_id, e.workflow_id, w.name AS workflow_name, w.created_by AS owner_id, e.version,
 e.status, e.progress, e.started_by, e.caller_id, e.trigger_type, e.trigger_id, e.depth,
-e.correlation_id, e.cause_event_id
+e.stored_bytes, e.correlation_id, e.cause_event_id
 """
 # Only the row of the execution is read again after a wait for its lock: `progress` is up to date,
 # while other tables are as they were when the statement began.
@@ -114,8 +133,9 @@ FROM jsonb_to_recordset($3::jsonb)
 """
 _QUEUE = ledger.insert_sql(
     """json_to_recordset($9::json)
-  AS q(work_id text, node_id text, attempt int, purpose text, run_at timestamptz)
-JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = q.node_id""",
+  AS q(work_id text, node_id text, attempt int, purpose text, run_at timestamptz, lease_token text)
+JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = q.node_id
+RETURNING ref_id, lease_token""",
     tenant_id="$1::text",
     id="q.work_id",
     kind=f"'{RUN_NODE.name}'",
@@ -128,6 +148,7 @@ JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id 
     lane="$1::text",
     run_at="coalesce(q.run_at, now())",
     dispatched_at="CASE WHEN q.run_at IS NULL THEN now() END",
+    **leases.columns_sql("q.lease_token", "$15"),
 )
 # A slot for another execution is free. One that is accepted at this very moment is not seen; a
 # periodic task finds it.
@@ -153,7 +174,7 @@ WITH execution AS (
     SET status = $3, progress = $4::jsonb, output = $5::json, error = $6::json,
         finished_at = CASE WHEN $7 THEN now() END,
         started_at = CASE WHEN status = 'pending' AND NOT $7 THEN now() ELSE started_at END,
-        cause_event_id = $11
+        cause_event_id = $11, stored_bytes = $14
     WHERE tenant_id = $1 AND id = $2
 ), nodes AS (
     UPDATE workflow_nodes n
@@ -168,7 +189,8 @@ WITH execution AS (
     WHERE n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = u.node_id
 ), queued AS ({_QUEUE}), next AS ({_START_NEXT}), counted AS ({_COUNT}),
 {events.emission_sql("$12")}
-SELECT {events.ROUTED}, (SELECT id FROM next) AS start_work_id
+SELECT {events.ROUTED}, (SELECT id FROM next) AS start_work_id,
+       (SELECT ref_id FROM queued WHERE lease_token IS NOT NULL) AS leased_ref_id
 """
 _READ_OUTPUTS = """
 SELECT node_id, output::text AS output FROM workflow_nodes
@@ -221,20 +243,9 @@ async def insert_nodes(tx: Tx, tenant: str, execution_id: str, nodes: str) -> No
     await fast.execute(tx, tenant, _INSERT_NODES, execution_id, nodes)
 
 
-async def store(  # noqa: PLR0913  # all that one statement changes
-    tx: Tx,
-    execution: Execution,
-    *,
-    output: str | None,
-    error: str | None,
-    has_finished: bool,
-    changes: list[NodeChange],
-    queue: list[QueuedNode],
-    encoded_events: str,
-    frees_slot: bool,
-) -> None:
+async def store(tx: Tx, execution: Execution, changes: StepChanges) -> WorkRow | None:
     """Writes the state of the execution, its changed nodes, their work and the events. Another
-    execution is started when this one frees a slot.
+    execution is started when this one frees a slot. Returns the work that is leased to the caller.
     """
     row = await fast.row(
         tx,
@@ -243,24 +254,45 @@ async def store(  # noqa: PLR0913  # all that one statement changes
         execution.id,
         execution.status,
         _encode(execution.progress),
-        output,
-        error,
-        has_finished,
-        _encode(changes),
-        _encode(queue),
+        changes.output,
+        changes.error,
+        changes.has_finished,
+        _encode(changes.nodes),
+        _encode(changes.queue),
         execution.correlation_id,
         execution.cause_event_id,
-        encoded_events,
-        new_id("wrk") if frees_slot else None,
+        changes.events,
+        new_id("wrk") if changes.frees_slot else None,
+        execution.stored_bytes,
+        changes.lease_seconds,
     )
     if row is None:
-        return
-    for item in queue:
-        if item.run_at is None:
-            tx.wake(RUN_NODE.name, item.work_id)
+        return None
     events.wake(tx, row["routed"])
     if row["start_work_id"] is not None:
         tx.wake(START.name, row["start_work_id"])
+    leased = None
+    for item in changes.queue:
+        if item.lease_token is not None:
+            leased = _build_leased(execution, item, row["leased_ref_id"])
+        elif item.run_at is None:
+            tx.wake(RUN_NODE.name, item.work_id)
+    return leased
+
+
+def _build_leased(execution: Execution, item: QueuedNode, ref_id: str) -> WorkRow:
+    return WorkRow(
+        id=item.work_id,
+        tenant_id=execution.tenant_id,
+        kind=RUN_NODE.name,
+        ref_id=ref_id,
+        attempt=1,
+        max_attempts=RUN_NODE.max_attempts,
+        lease_token=item.lease_token or "",
+        correlation_id=execution.correlation_id,
+        cause_event_id=execution.cause_event_id,
+        lane=execution.tenant_id,
+    )
 
 
 async def read_outputs(tx: Tx, tenant: str, execution_id: str, ids: list[str]) -> dict[str, str]:

@@ -16,12 +16,14 @@ _RESOLVED: Final = frozenset({"completed", "skipped"})
 class NodeState(NamedTuple):
     """`branch` is the branch that a completed node with two branches has taken. `attempt` counts
     the attempts that were begun, `earlier` those of them before the execution was last retried.
+    `timer` is the work that ends its wait.
     """
 
     status: str
     branch: bool | None = None
     attempt: int = 0
     earlier: int = 0
+    timer: str | None = None
 
     def to(self, status: str, *, branch: bool | None = None) -> "NodeState":
         return NodeState(status, branch, self.attempt, self.earlier)

@@ -9,8 +9,9 @@ from app.domain.area import FinishedCall
 from app.domain.workflows import engine, rendering
 from app.domain.workflows import execution_queries as queries
 from app.domain.workflows.definitions import Edge, Node
-from app.domain.workflows.engine import Step
+from app.domain.workflows.engine import UNREADABLE, Step
 from app.domain.workflows.errors import PERMANENT
+from app.domain.workflows.execution_events import chain_of
 from app.domain.workflows.graph import DUE, Graph, NodeState
 from app.domain.workflows.nodes.protocol import (
     Done,
@@ -26,6 +27,8 @@ from app.kit.expressions import Expressions
 from app.kit.texts import as_json
 from app.services import Services
 from db.fast import Row
+from db.leases import Lease
+from db.ledger import WorkRow
 from db.session import Tx
 
 _MAX_OUTPUT_BYTES = 1024 * 1024
@@ -120,20 +123,23 @@ async def load_graph(tx: Tx, services: Services, tenant_id: str, row: Row) -> Gr
     return await services.get(Graphs).load(tx, tenant_id, row["workflow_id"], row["version"])
 
 
-async def run(tx: Tx, services: Services, tenant_id: str, attempt: Attempt) -> None:
-    """Runs an attempt, and stores its outcome and what comes next. Raises ApiError when the node
-    cannot run; the caller then rolls back and calls `fail`.
+async def run(
+    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, lease: Lease | None = None
+) -> WorkRow | None:
+    """Runs an attempt, and stores its outcome and what comes next. Returns the work that the holder
+    of the lease runs next. Raises ApiError when the node cannot run; the caller then rolls back and
+    calls `fail`.
     """
-    step = await _open(tx, services, tenant_id, attempt)
+    step = await _open(tx, services, tenant_id, attempt, lease)
     if step is None:
-        return
-    if isinstance(attempt.config, Failed):
-        await step.fail(attempt.node.id, attempt.config, attempt.rendered)
-        return
-    call = _build_call(step, attempt)
-    with engine.chain_of(step.execution):
-        outcome = await NODE_TYPES[attempt.node.type].run(call, attempt.config)
+        return None
+    with chain_of(step.execution):
+        outcome = attempt.config
+        if not isinstance(outcome, Failed):
+            call = _build_call(step, attempt)
+            outcome = await NODE_TYPES[attempt.node.type].run(call, attempt.config)
         await _record(step, attempt.node, outcome, attempt.rendered)
+    return step.next_row
 
 
 async def fail(
@@ -141,12 +147,14 @@ async def fail(
 ) -> None:
     step = await _open(tx, services, tenant_id, attempt)
     if step is not None:
-        with engine.chain_of(step.execution):
+        with chain_of(step.execution):
             await step.fail(attempt.node.id, failed, attempt.rendered)
 
 
-async def _open(tx: Tx, services: Services, tenant_id: str, attempt: Attempt) -> Step | None:
-    step = await engine.open_step(tx, services, tenant_id, attempt.execution_id)
+async def _open(
+    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, lease: Lease | None = None
+) -> Step | None:
+    step = await engine.open_step(tx, services, tenant_id, attempt.execution_id, lease)
     node_id = attempt.node.id
     if step is None or not step.is_current(node_id, attempt.number - 1, *DUE):
         return None
@@ -208,18 +216,25 @@ async def end_wait(tx: Tx, services: Services, tenant_id: str, ref: WorkRef) -> 
     step = await engine.open_step(tx, services, tenant_id, execution_id)
     if step is None or not step.is_current(node_id, ref.number, "running", "waiting"):
         return
-    node = step.graph.nodes[node_id]
-    node_type = NODE_TYPES.get(node.type)
-    with engine.chain_of(step.execution):
+    node = step.graph.nodes.get(node_id)
+    node_type = NODE_TYPES.get(node.type) if node else None
+    with chain_of(step.execution):
         if node_type is not None and node_type.ends_by_time:
             await step.complete(node_id, as_json({"until": clock.now()}))
             return
-        for waiting in await queries.list_refs(tx, tenant_id, execution_id, [node_id]):
-            await engine.stop_later(tx, tenant_id, ref.caller_id, waiting["ref_id"])
-        await step.fail(node_id, _build_timeout(node) if node_type else _build_type_gone(node))
+        await _stop_waiting(step, node_id, ref)
+        await step.fail(node_id, _build_timeout(node) if node else UNREADABLE)
+
+
+async def _stop_waiting(step: Step, node_id: str, ref: WorkRef) -> None:
+    execution = step.execution
+    for row in await queries.list_refs(step.tx, execution.tenant_id, execution.id, [node_id]):
+        await engine.stop_later(step.tx, execution.tenant_id, ref.caller_id, row["ref_id"])
 
 
 def _build_timeout(node: Node) -> Failed:
+    if node.type not in NODE_TYPES:
+        return _build_type_gone(node)
     seconds = timedelta(seconds=find_timeout(node) or 0)
     return Failed("timeout", f"took more than {seconds}")
 
@@ -237,8 +252,10 @@ async def give_up(tx: Tx, services: Services, tenant_id: str, ref: WorkRef, reas
     node_id = row["node_id"]
     if step is None or not _concerns(step, node_id, ref):
         return
-    with engine.chain_of(step.execution):
-        if not ref.is_timer:
+    with chain_of(step.execution):
+        if ref.is_timer:
+            await _stop_waiting(step, node_id, ref)
+        else:
             step.start_attempt(node_id)
         await step.fail(node_id, Failed("internal_error", reason, is_retryable=False))
 
@@ -260,12 +277,16 @@ async def on_call_finished(call: FinishedCall) -> None:
     node_id = row["node_id"]
     if step is None or not step.is_current(node_id, number, "running", "waiting"):
         return
-    node, edges = step.graph.nodes[node_id], step.graph.outgoing[node_id]
-    with engine.chain_of(step.execution):
-        await _record(step, node, _judge(node, edges, call))
+    node = step.graph.nodes.get(node_id)
+    with chain_of(step.execution):
+        if node is None:
+            await step.fail(node_id, UNREADABLE)
+        else:
+            outcome = _build_outcome(node, step.graph.outgoing[node_id], call)
+            await _record(step, node, outcome)
 
 
-def _judge(node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
+def _build_outcome(node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
     if call.error is not None:
         return Failed(*call.error, is_retryable=call.error[0] not in PERMANENT)
     node_type = NODE_TYPES.get(node.type)

@@ -13,6 +13,7 @@ from app.domain.workflows import engine, queries
 from app.domain.workflows import execution_queries as locks
 from app.domain.workflows.engine import Step
 from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
+from app.domain.workflows.execution_events import chain_of
 from app.domain.workflows.execution_queries import Execution
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import START
@@ -168,7 +169,7 @@ async def _begin(tx: Tx, services: Services, execution: Execution) -> None:
             graph = await services.get(Graphs).load(
                 tx, execution.tenant_id, execution.workflow_id, execution.version
             )
-            with engine.chain_of(execution):
+            with chain_of(execution):
                 await Step(tx, services, execution, graph).begin()
     except Exception as error:
         if not fast.was_refused(error) and not isinstance(error, ApiError):
@@ -201,6 +202,6 @@ async def cancel(tx: Tx, services: Services, tenant_id: str, execution_id: str) 
     step = await engine.open_step(tx, services, tenant_id, execution_id)
     if step is None or step.has_ended:
         return False
-    with engine.chain_of(step.execution):
+    with chain_of(step.execution):
         await step.cancel()
     return True

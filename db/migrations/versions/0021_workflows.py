@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Column(
             "progress", postgresql.JSONB(astext_type=sa.Text()), server_default="{}", nullable=False
         ),
+        sa.Column("stored_bytes", sa.Integer(), server_default="0", nullable=False),
         sa.Column("input", postgresql.JSON(astext_type=sa.Text()), nullable=False),
         sa.Column(
             "output", postgresql.JSON(none_as_null=True, astext_type=sa.Text()), nullable=True

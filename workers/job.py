@@ -1,0 +1,147 @@
+"""What a job function gets, and what it raises when its work is not done."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from app.kit.work import FollowUp
+from app.services import Services
+from db import ledger
+from db.lanes import Capacity
+from db.leases import Lease
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS, Tx
+
+
+class LeaseLost(Exception):
+    """Another worker has this work now, or it was cancelled."""
+
+
+class Retry(Exception):
+    """The work is to be tried again, after `after_seconds` or else the delay of its kind.
+
+    The reason is stored and shown, like that of GiveUp: it must not contain secrets.
+    """
+
+    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_seconds = after_seconds
+
+
+class Postpone(Exception):
+    """The work has to wait for other work. It is tried again soon; this attempt does not count."""
+
+
+class GiveUp(Exception):
+    """The work fails for good."""
+
+
+class DeliverySlots(Protocol):
+    """Runs deliveries within the limits of lanes and tenants."""
+
+    def capacity(self) -> Capacity: ...
+
+    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]: ...
+
+    def release(self, tenant_id: str, lanes: Collection[str]) -> None: ...
+
+    def run_follow_up(self, follow_up: FollowUp) -> None: ...
+
+    async def run_claimed(self, row: WorkRow) -> None: ...
+
+    def pause(self, lane: str, seconds: float) -> None: ...
+
+
+class Job:
+    """The argument of a job function: its work, the services, and transactions for its results."""
+
+    def __init__(
+        self,
+        services: Services,
+        row: WorkRow,
+        payload: object = None,
+        slots: DeliverySlots | None = None,
+        courier: DeliverySlots | None = None,
+    ) -> None:
+        self.services = services
+        self.row = row
+        # Data that was loaded when the work was claimed.
+        self.payload = payload
+        # Set once the outcome is written.
+        self.outcome: str | None = None
+        self._slots = slots
+        # Runs the deliveries of this kind.
+        self._courier = courier
+        # The tenant and the lanes in which slots are reserved for the follow-up work.
+        self.reserved: tuple[str, Collection[str]] = ("", ())
+        self.follow_up: FollowUp | None = None
+        # The lease of work that may run next in the place of this one; None when none may.
+        self.next_lease: Lease | None = None
+        # Work that the job has created with that lease.
+        self.next_row: WorkRow | None = None
+
+    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
+        """Reserves slots and returns the lanes that got one."""
+        if self._slots is not None:
+            self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
+        return self.reserved[1]
+
+    def pause_lane(self, seconds: float) -> None:
+        """Claims no other work of this lane for a while."""
+        if self._courier is not None:
+            self._courier.pause(self.row.lane or "", seconds)
+
+    @property
+    def tenant_id(self) -> str:
+        return self.row.tenant_id or ""
+
+    @property
+    def ref_id(self) -> str:
+        if self.row.ref_id is None:
+            raise GiveUp("the work has no ref_id")
+        return self.row.ref_id
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Tx]:
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS, autocommit=True) as tx:
+            yield tx
+
+    async def hold(self, tx: Tx) -> None:
+        """Locks the work's row, or raises LeaseLost. Call it before locking any other row, as
+        cancelling does, so that the two never deadlock.
+        """
+        if not await ledger.lock_leased(await tx.raw(), self.row):
+            raise LeaseLost(self.row.id)
+
+    @asynccontextmanager
+    async def checkpoint(self) -> AsyncIterator[Tx]:
+        """A transaction for progress. Raises LeaseLost when the lease is lost."""
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            await self.hold(tx)
+            yield tx
+
+    @asynccontextmanager
+    async def finish(self) -> AsyncIterator[Tx]:
+        """A transaction for the results, which also records the outcome. Raises LeaseLost."""
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            yield tx
+            if not await ledger.finish(await tx.raw(), self.row):
+                raise LeaseLost(self.row.id)
+        self.outcome = "done"
+
+    @asynccontextmanager
+    async def finish_first(self) -> AsyncIterator[Tx]:
+        """Like `finish`, but records the outcome before the results, which locks the work's row
+        first. Raises LeaseLost at once.
+        """
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            if not await ledger.finish(await tx.raw(), self.row):
+                raise LeaseLost(self.row.id)
+            yield tx
+        self.outcome = "done"
+
+
+JobFunction = Callable[[Job], Awaitable[None]]
+# Called in the transaction that gives up work, with the error.
+OnDead = Callable[[Services, Tx, WorkRow, str], Awaitable[None]]
+OnAnyDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
