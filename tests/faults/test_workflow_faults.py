@@ -49,13 +49,13 @@ def kill_once(changes, moment):
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-async def store_and_die(tx, execution, **values):
-    changes = list(values["changes"])
+async def store_and_die(tx, execution, changes):
     async def die():
-        kill_once(changes, "committed")
+        kill_once(changes.nodes, "committed")
     tx.after_commit.insert(0, die)
-    await store(tx, execution, **values)
-    kill_once(changes, "written")
+    next_row = await store(tx, execution, changes)
+    kill_once(changes.nodes, "written")
+    return next_row
 
 execution_queries.store = store_and_die
 # A kill interrupts one node: each one is tried a limited number of times.
