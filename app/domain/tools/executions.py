@@ -31,6 +31,8 @@ from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope, Tx
 
+# Ids of calls within a conversation begin with it; those of nodes of workflows do not.
+_CALL_PREFIX: Final = "call_"
 # A retry runs a tool only when that does no harm; else it records that the outcome is unknown.
 RUN_TOOL: Final = WorkKind(
     "tools.run",
@@ -239,7 +241,8 @@ def _build_view(row: Row, principal: Principal) -> ExecutionView:
     """Hides input, output and message from a principal who lacks the permission for them:
     `conversations:read` for a call within a conversation, `tools:execute` for any other run.
     """
-    permission = "tools:execute" if row["call_id"] is None else "conversations:read"
+    is_in_conversation = (row["call_id"] or "").startswith(_CALL_PREFIX)
+    permission = "conversations:read" if is_in_conversation else "tools:execute"
     is_hidden = not principal.may(permission)
     return ExecutionView(
         row["id"],

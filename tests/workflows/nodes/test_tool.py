@@ -10,6 +10,7 @@ from aiohttp import web
 from app.services import Services
 from tests.asking import until
 from tests.peer import Handler
+from tests.roles.api_calls import VIEWER_GRANTS, set_permissions
 from tests.tools.execution_requests import ECHO, FAILING, SLOW, list_executions
 from tests.tools.factories import ToolClient
 from tests.tools.rest_api_tools import create_rest_api
@@ -24,7 +25,7 @@ from tests.workflows.nodes.single_node import (
     start_single,
     wait_for_row,
 )
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 _ENDED = "SELECT id FROM tool_executions WHERE tool_id = $1 AND error_code = 'cancelled'"
@@ -155,3 +156,19 @@ async def test_a_tool_of_another_tenant_is_refused(tools: ToolClient, developer:
     answer = await developer.post("/api/v1/workflows", body)
     assert answer.status_code == 422
     assert answer.json()["error"]["details"] == {"nodes.0.config.tool_id": "there is no such tool"}
+
+
+async def test_who_may_not_run_tools_sees_no_content_of_a_node_s_run(
+    tools: ToolClient, world: World, super_admin: Client
+) -> None:
+    viewer = await world.user("viewer", tenant_id=tools.client.tenant_id)
+    tool_id = await tools.create("function", ECHO)
+    node = await run_single(tools.client, "tool", {"tool_id": tool_id, "input": {"name": "Ada"}})
+    path = f"/v1/tools/{tool_id}/executions/{node['ref_id']}"
+    try:
+        await set_permissions(super_admin, "viewer", "tools:read", "conversations:read")
+        assert (await viewer.get(path)).json()["data"]["input"] == {}
+        await set_permissions(super_admin, "viewer", "tools:read", "tools:execute")
+        assert (await viewer.get(path)).json()["data"]["input"] == {"name": "Ada"}
+    finally:
+        await set_permissions(super_admin, "viewer", *VIEWER_GRANTS)
