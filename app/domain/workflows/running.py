@@ -102,10 +102,12 @@ async def prepare(
 
 
 def build_values(row: Row) -> dict[str, Any]:
-    """Returns what templates and conditions see."""
+    """Returns what templates and conditions see. JSON stays as it is: decoded, it may take many
+    times its length, and this process does not look at it.
+    """
     return {
-        "input": msgspec.json.decode(row["input"]),
-        "nodes": msgspec.json.decode(row["outputs"] or "{}"),
+        "input": msgspec.Raw(row["input"].encode()),
+        "nodes": msgspec.Raw((row["outputs"] or "{}").encode()),
         "execution": {
             "id": row["execution_id"],
             "workflow_id": row["workflow_id"],
