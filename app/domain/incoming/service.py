@@ -74,7 +74,7 @@ async def get(context: RequestContext, webhook_id: str) -> IncomingView:
 async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
     tenant_id = context.principal.home
     await queries.check_quota(context.tx, tenant_id)
-    await _check_workflow(context.tx, tenant_id, data.workflow_id)
+    await _check_workflow(context, tenant_id, data.workflow_id)
     webhook = IncomingWebhook(
         id=new_id("inh"),
         tenant_id=tenant_id,
@@ -99,7 +99,7 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming)
     if values.get("slug", webhook.slug) != webhook.slug:
         await _check_slug(context.tx, values["slug"])
     if values.get("workflow_id") not in {None, webhook.workflow_id}:
-        await _check_workflow(context.tx, webhook.tenant_id, values["workflow_id"])
+        await _check_workflow(context, webhook.tenant_id, values["workflow_id"])
     new_verification = values.pop("verification", msgspec.UNSET)
     also_changed = []
     if new_verification is not msgspec.UNSET and _set_verification(
@@ -135,8 +135,12 @@ def _generate_slug(name: str) -> str:
     return f"{words}-{suffix}" if words else suffix
 
 
-async def _check_workflow(tx: Tx, tenant_id: str, workflow_id: str | None) -> None:
-    if workflow_id is not None and not await workflows.exists(tx, tenant_id, workflow_id):
+async def _check_workflow(context: RequestContext, tenant_id: str, workflow_id: str | None) -> None:
+    """Who sets a trigger can start the workflow at any time."""
+    if workflow_id is None:
+        return
+    context.principal.require("workflows:execute")
+    if not await workflows.exists(context.tx, tenant_id, workflow_id):
         raise Invalid.field("workflow_id", "there is no such workflow")
 
 

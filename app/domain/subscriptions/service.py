@@ -9,7 +9,7 @@ from app.domain.deliveries import service as deliveries
 from app.domain.deliveries.service import EndpointRef
 from app.domain.events import service as events
 from app.domain.subscriptions import actions, fan_out, filters, queries
-from app.domain.subscriptions.actions import WebhookConfig
+from app.domain.subscriptions.actions import WebhookConfig, WorkflowConfig
 from app.domain.subscriptions.errors import SubscriptionNotFound
 from app.domain.subscriptions.events import (
     SubscriptionCreated,
@@ -239,6 +239,9 @@ async def _validate(
     context: RequestContext, tenant_id: str, action_type: str, action_config: dict[str, Any]
 ) -> Any:
     config = await actions.validate_config(context.tx, tenant_id, action_type, action_config)
+    if isinstance(config, WorkflowConfig):
+        # Who sets a trigger can start the workflow at any time.
+        context.principal.require("workflows:execute")
     if isinstance(config, WebhookConfig):
         if config.url is not None:
             deliveries.check_url(context.guard, config.url, "action_config.url")
