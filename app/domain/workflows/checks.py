@@ -1,6 +1,7 @@
 """Checks the definition of a workflow when it is saved: what is plainly wrong never runs."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,18 +26,46 @@ _MAX_DEFINITION_BYTES = 512 * 1024
 _MAX_DEPTH = 32
 
 
-async def check_texts(services: Services, principal: Principal, definition: Definition) -> None:
-    """Raises Invalid with all problems of the definition itself, or Forbidden for a node that does
-    what its author may not do. Needs no database, since expressions may take their time.
+def check_definition(principal: Principal, definition: Definition) -> None:
+    """Raises Invalid with all problems of the definition but those of its expressions, or Forbidden
+    for a node that does what its author may not do.
     """
     Invalid.check(_find_static_problems(definition))
     for node in definition.nodes:
         permission = NODE_TYPES[node.type].permission
         if permission is not None:
             principal.require(permission)
-    sources = _list_sources(definition.nodes)
+
+
+async def check_expressions(services: Services, tenant_id: str, nodes: Sequence[Node]) -> None:
+    """Raises Invalid for templates and conditions that cannot be evaluated. Skips nodes that
+    `check_definition` refuses. Other processes check them: call it before a transaction.
+    """
+    if _is_too_large(nodes):
+        return
+    sources = _list_sources(nodes)
     if sources:
-        Invalid.check(await services.get(Expressions).check(sources, NAMES, group=principal.home))
+        Invalid.check(await services.get(Expressions).check(sources, NAMES, group=tenant_id))
+
+
+class CheckedExpressions:
+    """Results of `check_expressions` for nodes that one transaction saves later."""
+
+    def __init__(self) -> None:
+        self._errors: dict[bytes, Invalid | None] = {}
+
+    async def check(self, services: Services, tenant_id: str, nodes: Sequence[Node]) -> None:
+        self._errors[msgspec.json.encode(nodes)] = None
+        try:
+            await check_expressions(services, tenant_id, nodes)
+        except Invalid as error:
+            self._errors[msgspec.json.encode(nodes)] = error
+
+    def require(self, nodes: Sequence[Node]) -> None:
+        """Raises Invalid as the check did."""
+        error = self._errors[msgspec.json.encode(nodes)]
+        if error is not None:
+            raise error
 
 
 async def check_references(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> None:
@@ -45,7 +74,7 @@ async def check_references(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> Non
 
 
 def _find_static_problems(definition: Definition) -> Iterator[Problem]:
-    if len(msgspec.json.encode(definition)) > _MAX_DEFINITION_BYTES:
+    if _is_too_large(definition):
         yield "nodes", f"must be at most {_MAX_DEFINITION_BYTES // 1024} KiB together"
         return
     is_graph = True
@@ -59,6 +88,10 @@ def _find_static_problems(definition: Definition) -> Iterator[Problem]:
             yield _join(f"nodes.{index}", field), message
     if is_known and is_graph:
         yield from _find_graph_problems(Graph(definition), definition)
+
+
+def _is_too_large(value: Definition | Sequence[Node]) -> bool:
+    return len(msgspec.json.encode(value)) > _MAX_DEFINITION_BYTES
 
 
 def _find_node_problems(node: Node) -> Iterator[Problem]:
@@ -98,11 +131,15 @@ def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> It
 
 
 def _find_value_problems(field: msgspec.structs.FieldInfo, value: Any) -> Iterator[Problem]:
-    single = msgspec.defstruct("Field", [(field.name, field.type)])
     try:
-        validation.convert_field(single, {field.name: value}, "")
+        validation.convert_field(_build_struct(field.name, field.type), {field.name: value}, "")
     except Invalid as error:
         yield from (error.details or {}).items()
+
+
+@lru_cache(maxsize=256)
+def _build_struct(name: str, field_type: Any) -> type[msgspec.Struct]:
+    return msgspec.defstruct("Field", [(name, field_type)])
 
 
 def _find_graph_problems(graph: Graph, definition: Definition) -> Iterator[Problem]:
@@ -116,9 +153,11 @@ def _find_graph_problems(graph: Graph, definition: Definition) -> Iterator[Probl
 
 
 def _list_sources(nodes: Sequence[Node]) -> list[Source]:
-    """Returns all templates and conditions."""
+    """Returns all templates and conditions of nodes without problems."""
     sources = []
     for index, node in enumerate(nodes):
+        if any(_find_node_problems(node)):
+            continue
         path, literal = f"nodes.{index}.config", NODE_TYPES[node.type].literal
         if node.type == "condition":
             sources.append(Source("condition", node.config["expression"], f"{path}.expression"))

@@ -31,7 +31,6 @@ from app.domain.workflows.work_kinds import END_ALL
 from app.http.responses import build_view
 from app.kit import clock, json_diff, paging, validation, work
 from app.kit.changes import apply_changes
-from app.kit.errors import Conflict
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
@@ -81,9 +80,16 @@ def _not_found(workflow_id: str) -> WorkflowNotFound:
 async def create(
     tx: Tx, services: Services, principal: Principal, data: CreateWorkflow
 ) -> WorkflowView:
+    checks.check_definition(principal, Definition(data.nodes, data.edges))
+    await checks.check_expressions(services, principal.home, data.nodes)
+    return await create_checked(tx, principal, data)
+
+
+async def create_checked(tx: Tx, principal: Principal, data: CreateWorkflow) -> WorkflowView:
+    """The expressions were checked, while no transaction was open."""
     tenant_id = principal.home
     definition = Definition(data.nodes, data.edges)
-    await checks.check_texts(services, principal, definition)
+    checks.check_definition(principal, definition)
     if data.trigger is not None:
         schedule.check(data.trigger)
     await queries.check_quota(tx, tenant_id)
@@ -113,17 +119,22 @@ async def update(
     """A change of nodes or edges makes a version. Triggers keep the published version until the
     next one is published.
     """
-    view = await get(tx, workflow_id)
-    before = Definition(view.nodes, view.edges)
-    # Before the row is locked: expressions may take their time.
-    definition = _merge(before, data)
-    if definition != before:
-        await checks.check_texts(services, principal, definition)
+    if data.nodes is not UNSET:
+        await checks.check_expressions(services, principal.home, data.nodes)
+    return await update_checked(tx, principal, workflow_id, data)
+
+
+async def update_checked(
+    tx: Tx, principal: Principal, workflow_id: str, data: UpdateWorkflow
+) -> WorkflowView:
+    """The expressions were checked, while no transaction was open. All else is checked against the
+    newest version, which no other transaction changes meanwhile.
+    """
     workflow = await find(tx, workflow_id, for_update=True)
     before = await _load_definition(tx, workflow.id, workflow.version)
-    if _merge(before, data) != definition:
-        raise Conflict("The workflow was changed at the same time; read it and try again")
+    definition = _merge(before, data)
     if definition != before:
+        checks.check_definition(principal, definition)
         await checks.check_references(tx, workflow.tenant_id, definition.nodes)
     values = validation.set_fields(data)
     values.pop("nodes", None)
@@ -279,7 +290,8 @@ async def restore_version(
     tx: Tx, services: Services, principal: Principal, workflow_id: str, version: str
 ) -> WorkflowView:
     """Copies a stored version to a new one."""
-    definition = await _find_version(tx, workflow_id, version)
+    async with services.db.tx(principal.scope, autocommit=True) as reader:
+        definition = await _find_version(reader, workflow_id, version)
     data = UpdateWorkflow(nodes=definition.nodes, edges=definition.edges)
     return await update(tx, services, principal, workflow_id, data)
 
