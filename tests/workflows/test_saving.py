@@ -1,13 +1,19 @@
 """What saving a workflow costs: connections and statements."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
+import asyncpg
 import pytest
+from sqlalchemy import event
 from sqlalchemy.pool import QueuePool
 
 from app.kit.expressions import Expressions, Source
 from app.services import Services
+from tests.notifications.factories import create_channel
+from tests.tables.api import create_table
+from tests.tools.tool_requests import create_tool
 from tests.workflows.factories import PATH, create_workflow, transform
 from tests.world import Client
 
@@ -67,3 +73,73 @@ async def test_a_batch_names_the_expressions_of_each_operation(developer: Client
     for result in results[:2]:
         assert set(result["error"]["details"]) == {"nodes.0.config.output"}
     assert set(results[4]["error"]["details"]) == {"edges"}
+
+
+@contextmanager
+def _count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Yields a list that grows by each statement of this process, of the ORM too."""
+    statements: list[str] = []
+
+    def count_plain(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+        async def count(connection: object, sql: str, *args: object, **options: object) -> object:
+            statements.append(sql)
+            return await method(connection, sql, *args, **options)
+
+        return count
+
+    def count_of_orm(_c: object, _cursor: object, sql: str, *_: object) -> None:
+        statements.append(sql)
+
+    engine = services.db.engine.sync_engine
+    with monkeypatch.context() as patched:
+        for name in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):
+            method = getattr(asyncpg.Connection, name)
+            patched.setattr(asyncpg.Connection, name, count_plain(method))
+        event.listen(engine, "before_cursor_execute", count_of_orm)
+        yield statements
+        event.remove(engine, "before_cursor_execute", count_of_orm)
+
+
+async def _list_configs(client: Client) -> list[tuple[str, dict[str, Any]]]:
+    """A config with a reference of each kind."""
+    agent = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    agent_id = (await client.post("/api/v1/agents", agent)).json()["id"]
+    called = await create_workflow(client, [transform("a", 1)])
+    texts = {"title": "Look", "message": "Here"}
+    return [
+        ("agent", {"agent_id": agent_id, "message": "Hi"}),
+        ("tool", {"tool_id": (await create_tool(client))["id"]}),
+        ("data_table", {"table_id": (await create_table(client))["id"], "operation": "query"}),
+        ("workflow", {"workflow_id": called["id"]}),
+        ("notification", {"channel_id": (await create_channel(client))["id"], **texts}),
+        ("notification", {"user_ids": [client.user_id], **texts}),
+        ("approval", {"user_ids": [client.user_id], "title": "May I?"}),
+        ("approval", {"role": "agent_user", "title": "May I?"}),
+    ]
+
+
+async def test_statements_do_not_grow_with_the_nodes(
+    admin: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = await _list_configs(admin)
+    counts: dict[int, list[int]] = {}
+    for copies in (1, 5):
+        nodes = [
+            {"id": f"n{copy}_{index}", "type": node_type, "config": config}
+            for copy in range(copies)
+            for index, (node_type, config) in enumerate(configs)
+        ]
+        workflow = await create_workflow(admin, [transform("a", 1)])
+        counts[copies] = []
+        path = f"{PATH}/{workflow['id']}"
+        for method, url, data in (
+            (admin.post, PATH, {"name": "Orders", "nodes": nodes}),
+            (admin.put, path, {"nodes": nodes}),
+            (admin.post, f"{path}/publish", None),
+        ):
+            with _count_statements(services, monkeypatch) as statements:
+                answer = await method(url, data)
+            assert answer.status_code in {200, 201}, answer.text
+            counts[copies].append(len(statements))
+    assert min(counts[1]) >= len(configs)
+    assert counts[5] == counts[1]

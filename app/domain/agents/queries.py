@@ -67,6 +67,7 @@ _FIND_LOG_SETTINGS = f"""
 SELECT {_LOG_SETTINGS.columns} FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
 _FIND_NAME = "SELECT name FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_FIND_EXISTING_IDS = "SELECT id FROM agents WHERE tenant_id = $1 AND id = ANY($2)"
 _LIST_TWO_VERSIONS = """
 SELECT version, primary_model, system_prompt, temperature, max_tokens FROM agent_versions
 WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND version IN ($3, $4)
@@ -189,6 +190,10 @@ async def can_reach(tx: Tx, tenant: str, start: str, goal: str) -> bool:
 async def find_name(tx: Tx, agent_id: str) -> str | None:
     name: str | None = await fast.value(tx, tenant_of(tx), _FIND_NAME, agent_id)
     return name
+
+
+async def find_existing_ids(tx: Tx, tenant: str, agent_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, agent_ids)}
 
 
 async def list_page(

@@ -74,6 +74,7 @@ async def list_page(
 
 
 list_usable = queries.list_usable
+find_existing_ids = queries.find_existing_ids
 
 
 async def find(tx: Tx, agent_id: str, *, for_update: bool = False) -> Agent:

@@ -11,3 +11,7 @@ class AlreadyDecided(Conflict):
 
 class ApprovalExpired(Conflict):
     code = "approval_expired"
+
+
+class NobodyCanDecide(Conflict):
+    code = "nobody_can_decide"

@@ -56,6 +56,8 @@ WITH ended AS (
 )
 SELECT * FROM ended
 """
+_MAY_DECIDE = """EXISTS (SELECT 1 FROM role_grants g
+                 WHERE g.role = u.role AND g.permission = 'approvals:decide')"""
 # Skips those that are locked. Whoever ends one calls the caller's area, which may wait for a row
 # that whoever cancels has already locked.
 _CANCEL = """
@@ -72,6 +74,15 @@ WITH cancelled AS (
 )
 SELECT work_id FROM cancelled WHERE work_id IS NOT NULL
 """
+_LIST_USERS = f"""
+SELECT id, status = 'active' AS is_active, {_MAY_DECIDE} AS may_decide FROM users u
+WHERE (tenant_id = $1 OR role = 'super_admin') AND id = ANY($2)
+"""
+_FIND_DECIDER = f"""
+SELECT id FROM users u
+WHERE tenant_id = $1 AND role = $2 AND status = 'active' AND {_MAY_DECIDE} LIMIT 1
+"""
+_LIST_DECIDING_ROLES = f"SELECT u.role FROM unnest($1::text[]) AS u(role) WHERE {_MAY_DECIDE}"
 
 
 class Assignee(msgspec.Struct, frozen=True):
@@ -127,6 +138,21 @@ async def end(
 async def cancel(tx: Tx, tenant: str, caller_ids: list[str]) -> list[str]:
     """Returns the work of the cancelled approvals."""
     return [row["work_id"] for row in await fast.rows(tx, tenant, _CANCEL, caller_ids)]
+
+
+async def list_users(tx: Tx, tenant: str, user_ids: list[str]) -> list[Row]:
+    """Returns the users of the tenant and super_admins: id, is_active and may_decide."""
+    return await fast.rows(tx, tenant, _LIST_USERS, user_ids)
+
+
+async def has_decider(tx: Tx, tenant: str, role: str) -> bool:
+    return await fast.value(tx, tenant, _FIND_DECIDER, role) is not None
+
+
+async def list_deciding_roles(tx: Tx, roles: list[str]) -> set[str]:
+    """Returns the roles whose users may decide. Grants hold for all tenants."""
+    rows = await (await tx.raw()).fetch(_LIST_DECIDING_ROLES, roles)
+    return {row["role"] for row in rows}
 
 
 async def list_page(

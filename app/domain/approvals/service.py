@@ -9,7 +9,12 @@ import msgspec
 
 from app.domain.accounts import service as accounts
 from app.domain.approvals import queries
-from app.domain.approvals.errors import AlreadyDecided, ApprovalExpired, ApprovalNotFound
+from app.domain.approvals.errors import (
+    AlreadyDecided,
+    ApprovalExpired,
+    ApprovalNotFound,
+    NobodyCanDecide,
+)
 from app.domain.approvals.events import (
     ApprovalApproved,
     ApprovalRejected,
@@ -84,6 +89,47 @@ async def request(tx: Tx, tenant_id: str, new: NewApproval) -> str:
     )
     await events.emit(tx, requested, tenant_id=tenant_id)
     return approval_id
+
+
+async def find_user_problems(tx: Tx, tenant_id: str, user_ids: list[str]) -> dict[str, str]:
+    """Returns why users cannot decide approvals of the tenant."""
+    rows = {row["id"]: row for row in await queries.list_users(tx, tenant_id, user_ids)}
+    problems = {}
+    for user_id in user_ids:
+        row = rows.get(user_id)
+        if row is None:
+            problems[user_id] = f"there is no user {user_id}"
+        elif not row["is_active"]:
+            problems[user_id] = f"the user {user_id} is not active"
+        elif not row["may_decide"]:
+            problems[user_id] = f"the role of the user {user_id} may not decide approvals"
+    return problems
+
+
+async def find_role_problems(tx: Tx, _tenant_id: str, roles: list[str]) -> dict[str, str]:
+    """Returns why users with these roles cannot decide approvals."""
+    deciding_roles = await queries.list_deciding_roles(tx, roles)
+    return {
+        role: f"users with the role {role} may not decide approvals"
+        for role in roles
+        if role not in deciding_roles
+    }
+
+
+async def require_decider(
+    tx: Tx, tenant_id: str, user_ids: list[str] | None, role: str | None
+) -> None:
+    """Raises NobodyCanDecide unless a user who is asked is active and may decide."""
+    if user_ids is not None:
+        problems = await find_user_problems(tx, tenant_id, user_ids)
+        if len(problems) < len(set(user_ids)):
+            return
+        reason = next(iter(problems.values()))
+    else:
+        if await queries.has_decider(tx, tenant_id, role or ""):
+            return
+        reason = f"no active user has the role {role} and may decide approvals"
+    raise NobodyCanDecide(f"Nobody can decide this approval: {reason}")
 
 
 async def cancel(tx: Tx, services: Services, tenant_id: str, caller_ids: list[str]) -> None:

@@ -36,6 +36,10 @@ _EXISTS = """
 SELECT 1 FROM notification_channels
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 """
+_FIND_EXISTING_IDS = """
+SELECT id FROM notification_channels
+WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
+"""
 # The oldest of a type is the first choice; the others replace it where it fails.
 _LIST_ACTIVE = """
 SELECT id, tenant_id, type, provider, config FROM notification_channels
@@ -59,6 +63,10 @@ async def find_row(tx: Tx, channel_id: str) -> Row | None:
 
 async def exists(tx: Tx, channel_id: str) -> bool:
     return await fast.value(tx, tenant_of(tx), _EXISTS, channel_id) is not None
+
+
+async def find_existing_ids(tx: Tx, tenant: str, channel_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, channel_ids)}
 
 
 async def list_all(

@@ -2,6 +2,9 @@
 event, or for themselves; workers dispatch and send them.
 """
 
+from app.domain.notifications.channel_queries import (
+    find_existing_ids as find_existing_channel_ids,
+)
 from app.domain.notifications.channels import find as find_channel
 from app.domain.notifications.messages import (
     MAX_MESSAGE_CHARS,
@@ -23,5 +26,6 @@ __all__ = [
     "accept",
     "accept_for_event",
     "find_channel",
+    "find_existing_channel_ids",
     "type_of",
 ]

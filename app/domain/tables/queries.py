@@ -44,6 +44,9 @@ _LOAD = """
 SELECT id, tenant_id, name, columns, revision FROM data_tables
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 """
+_FIND_EXISTING_IDS = """
+SELECT id FROM data_tables WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
+"""
 _LOAD_FOR_ROWS = f"{_LOAD} FOR KEY SHARE SKIP LOCKED"
 # About a second in all.
 _LOCK_ATTEMPTS = 20
@@ -74,6 +77,10 @@ async def find_row(tx: Tx, table_id: str) -> Row | None:
 async def load(tx: Tx, tenant: str | None, table_id: str) -> Table | None:
     row = await fast.row(tx, tenant, _LOAD, table_id)
     return None if row is None else build_table(row)
+
+
+async def find_existing_ids(tx: Tx, tenant: str, table_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, table_ids)}
 
 
 async def load_for_rows(tx: Tx, tenant: str | None, table_id: str) -> Table | None:

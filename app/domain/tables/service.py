@@ -4,7 +4,7 @@ transaction unusable when it raises.
 
 from typing import Any
 
-from app.domain.tables import rows
+from app.domain.tables import queries, rows
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import RowNotFound
 from app.domain.tables.filters import Filters
@@ -18,6 +18,7 @@ __all__ = [
     "Table",
     "delete_row",
     "delete_rows",
+    "find_existing_ids",
     "find_row",
     "insert_row",
     "load_table",
@@ -25,6 +26,9 @@ __all__ = [
     "update_row",
     "update_rows",
 ]
+
+
+find_existing_ids = queries.find_existing_ids
 
 
 async def load_table(tx: Tx, tenant_id: str, table_id: str) -> Table:

@@ -135,6 +135,7 @@ SELECT {_FULL.columns}, e.* FROM tools t CROSS JOIN LATERAL (
 WHERE ($1::text IS NULL OR t.tenant_id = $1) AND t.id = $2
 """
 _EXISTS = "SELECT 1 FROM tools WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_FIND_EXISTING_IDS = "SELECT id FROM tools WHERE tenant_id = $1 AND id = ANY($2)"
 _LIST_ATTACHMENTS = f"""
 SELECT {_ATTACHMENT.columns}
 FROM agent_tools a JOIN tools t ON t.id = a.tool_id AND t.tenant_id = a.tenant_id
@@ -257,6 +258,10 @@ async def list_executions(
 
 async def exists(tx: Tx, tool_id: str) -> bool:
     return await fast.value(tx, tenant_of(tx), _EXISTS, tool_id) is not None
+
+
+async def find_existing_ids(tx: Tx, tenant: str, tool_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, tool_ids)}
 
 
 async def find_full(tx: Tx, tool_id: str, hours: int) -> Row | None:

@@ -21,13 +21,12 @@ __all__ = [
     "accept_run",
     "cancel_run",
     "clear_calls",
-    "exists",
+    "find_existing_ids",
     "report_end",
 ]
 
 
-async def exists(tx: Tx, tenant_id: str, tool_id: str) -> bool:
-    return await queries.load_tool(tx, tenant_id, tool_id, None) is not None
+find_existing_ids = queries.find_existing_ids
 
 
 async def report_end(

@@ -1,13 +1,13 @@
 """Checks the definition of a workflow when it is saved: what is plainly wrong never runs."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from app.domain.workflows import graph as graphs
-from app.domain.workflows import references
+from app.domain.workflows import references, resources
 from app.domain.workflows.definitions import Definition, Node
 from app.domain.workflows.graph import Graph
 from app.domain.workflows.nodes.protocol import NodeType, is_templated
@@ -70,7 +70,7 @@ class CheckedExpressions:
 
 async def check_references(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> None:
     """Raises Invalid when a node refers to something that the tenant does not have."""
-    Invalid.check([problem async for problem in _find_unknown(tx, tenant_id, nodes)])
+    Invalid.check(await resources.find_problems(tx, tenant_id, nodes))
 
 
 def _find_static_problems(definition: Definition) -> Iterator[Problem]:
@@ -165,13 +165,6 @@ def _list_sources(nodes: Sequence[Node]) -> list[Source]:
             if key not in literal:
                 sources += list_sources(value, f"{path}.{key}")
     return sources
-
-
-async def _find_unknown(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> AsyncIterator[Problem]:
-    for index, node in enumerate(nodes):
-        problem = await NODE_TYPES[node.type].find_unknown(tx, tenant_id, node.config)
-        if problem is not None:
-            yield f"nodes.{index}.config.{problem[0]}", problem[1]
 
 
 def _join(path: str, field: str) -> str:

@@ -79,6 +79,9 @@ _EXISTS = """
 SELECT 1 FROM workflows
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 """
+_FIND_EXISTING_IDS = """
+SELECT id FROM workflows WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
+"""
 _FIND_STARTABLE = """
 SELECT name, published_version, version FROM workflows
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
@@ -178,6 +181,10 @@ async def find_row(tx: Tx, workflow_id: str, *, for_update: bool) -> Workflow | 
 
 async def exists(tx: Tx, tenant: str | None, workflow_id: str) -> bool:
     return await fast.value(tx, tenant, _EXISTS, workflow_id) is not None
+
+
+async def find_existing_ids(tx: Tx, tenant: str, workflow_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, workflow_ids)}
 
 
 async def check_quota(tx: Tx, tenant_id: str) -> None:

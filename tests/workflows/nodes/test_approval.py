@@ -9,14 +9,16 @@ import pytest
 from app.services import Services
 from tests.approvals.factories import PATH as APPROVALS
 from tests.approvals.factories import read_approval
-from tests.asking import wait_until
-from tests.database import fetch_rows
+from tests.asking import refused, wait_until
+from tests.database import fetch_rows, run_sql
 from tests.notifications.center.api import list_notifications
+from tests.workflows.factories import PATH as WORKFLOWS
 from tests.workflows.factories import create_workflow, edge, start, statuses, transform
 from tests.workflows.nodes.single_node import (
     build_node,
     cancel,
     read_end,
+    run_single,
     start_single,
     wait_for_row,
 )
@@ -83,7 +85,7 @@ async def test_a_rejection_without_an_edge_fails_the_execution(
 
 
 async def test_those_asked_are_notified(world: World, boss: Client, services: Services) -> None:
-    asked = await world.user("viewer", boss.tenant_id)
+    asked = await world.user("agent_user", boss.tenant_id)
     execution_id = await _start(boss, user_ids=["{{ input.user or '" + asked.user_id + "' }}"])
     await _find_approval(services, execution_id)
 
@@ -155,8 +157,45 @@ async def test_a_long_title_is_cut(boss: Client, services: Services) -> None:
     assert approval["title"] == ("é " * 100).rstrip()
 
 
-async def test_nobody_to_ask_fails_the_node(boss: Client) -> None:
-    config = {"title": "Refund?", "user_ids": ["{{ input.user }}"]}
-    execution_id = await start_single(boss, "approval", config, {"user": "usr_nobody"})
-    record = await read_end(boss, execution_id)
-    assert record["error"]["code"] == "validation_error"
+async def test_a_node_that_nobody_can_decide_fails(
+    world: World, boss: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    viewer = await world.user("viewer", boss.tenant_id)
+    inactive = await world.user("agent_user", boss.tenant_id)
+    await run_sql(services, "UPDATE users SET status = 'inactive' WHERE id = $1", inactive.user_id)
+    stranger = await world.user("tenant_admin")
+    for name, user_id in (
+        ("unknown", "usr_nobody"),
+        ("without permission", viewer.user_id),
+        ("inactive", inactive.user_id),
+        ("of another tenant", stranger.user_id),
+    ):
+        with subtests.test(name):
+            config = {"title": "Refund?", "user_ids": ["{{ input.user }}"]}
+            node = await run_single(boss, "approval", config, {"user": user_id})
+            assert node["error"]["code"] == "nobody_can_decide"
+            assert user_id in node["error"]["message"]
+    with subtests.test("a role without active users"):
+        config = {"title": "Refund?", "role": "agent_user"}
+        node = await run_single(boss, "approval", config)
+        assert node["error"]["code"] == "nobody_can_decide"
+        assert "agent_user" in node["error"]["message"]
+
+
+async def test_those_who_cannot_decide_are_refused_when_the_workflow_is_saved(
+    world: World, boss: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    viewer = await world.user("viewer", boss.tenant_id)
+    inactive = await world.user("agent_user", boss.tenant_id)
+    await run_sql(services, "UPDATE users SET status = 'inactive' WHERE id = $1", inactive.user_id)
+    for field, value, message in (
+        ("user_ids", [boss.user_id, viewer.user_id], "may not decide approvals"),
+        ("user_ids", [inactive.user_id], "is not active"),
+        ("role", "viewer", "may not decide approvals"),
+    ):
+        with subtests.test(message, field=field):
+            node = build_node("approval", {"title": "Refund?", field: value})
+            answer = await boss.post(WORKFLOWS, {"name": "Orders", "nodes": [node]})
+            error = refused(answer, 422, "validation_error")
+            assert set(error["details"]) == {f"nodes.0.config.{field}"}
+            assert message in error["details"][f"nodes.0.config.{field}"]

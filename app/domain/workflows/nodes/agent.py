@@ -1,15 +1,12 @@
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
-from app.domain.agents import service as agents
-from app.domain.agents.errors import AgentNotFound
 from app.domain.chat import service as chat
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Waits
-from app.kit.errors import Problem
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
 from app.kit.validation import NOT_BLANK
-from db.session import Tx
 
 
 class AgentConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,13 +27,8 @@ class AgentNode(NodeType[AgentConfig]):
     permission: ClassVar[str | None] = "agents:chat"
     timeout_seconds: ClassVar[float | None] = 3600.0
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        try:
-            if (await agents.find(tx, config["agent_id"])).tenant_id == tenant_id:
-                return None
-        except AgentNotFound:
-            pass
-        return "agent_id", "there is no such agent"
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield Reference("agent", config["agent_id"], "agent_id")
 
     async def run(self, call: NodeCall, config: AgentConfig) -> Outcome:
         job_id = await chat.accept_for_caller(

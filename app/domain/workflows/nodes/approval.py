@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from app.domain.approvals import service as approvals
 from app.domain.workflows.definitions import Edge
-from app.domain.workflows.nodes.notification import find_recipient_problems, find_unknown_users
+from app.domain.workflows.nodes.notification import find_recipient_problems, list_users
 from app.domain.workflows.nodes.protocol import (
     Done,
     Failed,
@@ -14,10 +14,10 @@ from app.domain.workflows.nodes.protocol import (
     NodeCall,
     NodeType,
     Outcome,
+    Reference,
     Waits,
 )
 from app.kit.errors import Problem
-from db.session import Tx
 
 _MAX_SECONDS = 366 * 86400
 
@@ -52,10 +52,14 @@ class ApprovalNode(NodeType[ApprovalConfig]):
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
         yield from find_recipient_problems(config, "user_ids", "role")
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        return await find_unknown_users(tx, tenant_id, config)
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield from list_users(config, "decider")
+        if config.get("role") is not None:
+            yield Reference("deciding_role", config["role"], "role")
 
     async def run(self, call: NodeCall, config: ApprovalConfig) -> Outcome:
+        who = (config.user_ids, config.role)
+        await approvals.require_decider(call.tx, call.tenant_id, *who)
         approval_id = await approvals.request(
             call.tx,
             call.tenant_id,

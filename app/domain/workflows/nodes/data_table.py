@@ -5,8 +5,7 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.tables import service as tables
-from app.domain.tables.errors import DataTableNotFound
-from app.domain.workflows.nodes.protocol import Done, Id, NodeCall, NodeType, Outcome
+from app.domain.workflows.nodes.protocol import Done, Id, NodeCall, NodeType, Outcome, Reference
 from app.kit.errors import Invalid, Problem
 from db.session import Tx
 
@@ -53,12 +52,8 @@ class DataTableNode(NodeType[DataTableConfig]):
         if operation == "query" and has_row and has_filter:
             yield "", "takes either row_id or filter to query rows"
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        try:
-            await tables.load_table(tx, tenant_id, config["table_id"])
-        except DataTableNotFound:
-            return "table_id", "there is no such data table"
-        return None
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield Reference("table", config["table_id"], "table_id")
 
     async def run(self, call: NodeCall, config: DataTableConfig) -> Outcome:
         where = (call.tx, call.tenant_id, config.table_id)

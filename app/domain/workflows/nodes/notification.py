@@ -6,18 +6,18 @@ from msgspec import Meta
 
 from app.domain.accounts import service as accounts
 from app.domain.notifications import service as notifications
-from app.domain.notifications.errors import ChannelNotFound
 from app.domain.workflows.nodes.protocol import (
     Done,
     Id,
+    Kind,
     NodeCall,
     NodeType,
     Outcome,
+    Reference,
     is_templated,
 )
 from app.kit.errors import Invalid, Problem
 from app.security.permissions import ROLES
-from db.session import Tx
 
 _MAX_USERS = 100
 
@@ -45,12 +45,10 @@ class NotificationNode(NodeType[NotificationConfig]):
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
         yield from find_recipient_problems(config, "channel_id", "user_ids", "role")
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield from list_users(config, "user")
         if config.get("channel_id") is not None:
-            if await _has_channel(tx, tenant_id, config["channel_id"]):
-                return None
-            return "channel_id", "there is no such channel"
-        return await find_unknown_users(tx, tenant_id, config)
+            yield Reference("channel", config["channel_id"], "channel_id")
 
     async def run(self, call: NodeCall, config: NotificationConfig) -> Outcome:
         if config.channel_id is not None:
@@ -80,13 +78,6 @@ class NotificationNode(NodeType[NotificationConfig]):
         return Done({"message_id": message_id})
 
 
-async def _has_channel(tx: Tx, tenant_id: str, channel_id: str) -> bool:
-    try:
-        return (await notifications.find_channel(tx, channel_id)).tenant_id == tenant_id
-    except ChannelNotFound:
-        return False
-
-
 def find_recipient_problems(config: dict[str, Any], *names: str) -> Iterator[Problem]:
     """Yields a problem unless one of the names is set, and the role is one."""
     if sum(config.get(name) is not None for name in names) != 1:
@@ -95,11 +86,9 @@ def find_recipient_problems(config: dict[str, Any], *names: str) -> Iterator[Pro
         yield "role", f"must be one of {', '.join(ROLES)}"
 
 
-async def find_unknown_users(tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-    """Checks the users that are no templates."""
+def list_users(config: dict[str, Any], kind: Kind) -> Iterator[Reference]:
+    """Yields the users that are no templates."""
     users = config.get("user_ids")
-    if not isinstance(users, list):
-        return None
-    known = [user for user in users if not is_templated(user)]
-    unknown = await accounts.find_unknown_ids(tx, tenant_id, known) if known else []
-    return ("user_ids", f"there is no user {unknown[0]}") if unknown else None
+    for user_id in users if isinstance(users, list) else ():
+        if not is_templated(user_id):
+            yield Reference(kind, user_id, "user_ids")

@@ -8,7 +8,7 @@ node waits for its end.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,17 @@ from db.session import Tx
 
 Id = Annotated[str, Meta(min_length=1, max_length=100)]
 C = TypeVar("C", bound=msgspec.Struct)
+
+
+Kind = Literal["agent", "tool", "table", "channel", "workflow", "user", "decider", "deciding_role"]
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """What a field of a config refers to. A decider is a user who is asked for an approval."""
+
+    kind: Kind
+    id: str
+    field: str
 
 
 class NodeCall(msgspec.Struct, frozen=True):
@@ -87,10 +98,10 @@ class NodeType(ABC, Generic[C]):
         del config
         return iter(())
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        """Returns the field that refers to something that the tenant does not have."""
-        del tx, tenant_id, config
-        return None
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        """Yields what the config refers to, as far as it is no template."""
+        del config
+        return iter(())
 
     @abstractmethod
     async def run(self, call: NodeCall, config: C) -> Outcome:

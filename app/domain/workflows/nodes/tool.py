@@ -1,11 +1,10 @@
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
 
 from app.domain.tools import service as tools
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Waits
-from app.kit.errors import Problem
-from db.session import Tx
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
 
 
 class ToolConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -25,10 +24,8 @@ class ToolNode(NodeType[ToolConfig]):
     permission: ClassVar[str | None] = "tools:execute"
     timeout_seconds: ClassVar[float | None] = 600.0
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        if await tools.exists(tx, tenant_id, config["tool_id"]):
-            return None
-        return "tool_id", "there is no such tool"
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield Reference("tool", config["tool_id"], "tool_id")
 
     async def run(self, call: NodeCall, config: ToolConfig) -> Outcome:
         execution_id = await tools.accept_run(

@@ -1,12 +1,11 @@
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
 
-from app.domain.workflows import queries, starting
+from app.domain.workflows import starting
 from app.domain.workflows.errors import WorkflowDepthExceeded
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Waits
-from app.kit.errors import Problem
-from db.session import Tx
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
 
 MAX_DEPTH = 5
 
@@ -27,10 +26,8 @@ class WorkflowNode(NodeType[WorkflowConfig]):
     literal: ClassVar[frozenset[str]] = frozenset({"workflow_id"})
     permission: ClassVar[str | None] = "workflows:execute"
 
-    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
-        if await queries.exists(tx, tenant_id, config["workflow_id"]):
-            return None
-        return "workflow_id", "there is no such workflow"
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield Reference("workflow", config["workflow_id"], "workflow_id")
 
     async def run(self, call: NodeCall, config: WorkflowConfig) -> Outcome:
         if call.depth + 1 > MAX_DEPTH:

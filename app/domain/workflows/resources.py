@@ -1,0 +1,70 @@
+"""What nodes refer to in other areas: looked up by one statement per kind, however many nodes."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final
+
+from app.domain.accounts import service as accounts
+from app.domain.agents import service as agents
+from app.domain.approvals import service as approvals
+from app.domain.notifications import service as notifications
+from app.domain.tables import service as tables
+from app.domain.tools import service as tools
+from app.domain.workflows import queries
+from app.domain.workflows.definitions import Node
+from app.domain.workflows.nodes.protocol import Kind, Reference
+from app.domain.workflows.nodes.registry import NODE_TYPES
+from app.kit.errors import Problem
+from db.session import Tx
+
+# Returns what is wrong with some of the ids.
+_Find = Callable[[Tx, str, list[str]], Awaitable[dict[str, str]]]
+
+
+async def find_problems(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> list[Problem]:
+    """Returns the fields that refer to something that the tenant does not have or cannot use."""
+    references = list(_list_references(nodes))
+    ids: dict[Kind, list[str]] = {}
+    for _, reference in references:
+        ids.setdefault(reference.kind, []).append(reference.id)
+    problems = {
+        kind: await _FINDERS[kind](tx, tenant_id, list(dict.fromkeys(values)))
+        for kind, values in ids.items()
+    }
+    return [
+        (f"nodes.{index}.config.{reference.field}", problems[reference.kind][reference.id])
+        for index, reference in references
+        if reference.id in problems[reference.kind]
+    ]
+
+
+def _list_references(nodes: Sequence[Node]) -> Iterator[tuple[int, Reference]]:
+    for index, node in enumerate(nodes):
+        for reference in NODE_TYPES[node.type].list_references(node.config):
+            yield index, reference
+
+
+def _find_by(
+    noun: str, find_existing_ids: Callable[[Tx, str, list[str]], Awaitable[set[str]]]
+) -> _Find:
+    async def find(tx: Tx, tenant_id: str, ids: list[str]) -> dict[str, str]:
+        existing_ids = await find_existing_ids(tx, tenant_id, ids)
+        return {key: f"there is no such {noun}" for key in ids if key not in existing_ids}
+
+    return find
+
+
+async def _find_users(tx: Tx, tenant_id: str, ids: list[str]) -> dict[str, str]:
+    unknown_ids = await accounts.find_unknown_ids(tx, tenant_id, ids)
+    return {user_id: f"there is no user {user_id}" for user_id in unknown_ids}
+
+
+_FINDERS: Final[dict[Kind, _Find]] = {
+    "agent": _find_by("agent", agents.find_existing_ids),
+    "tool": _find_by("tool", tools.find_existing_ids),
+    "table": _find_by("data table", tables.find_existing_ids),
+    "channel": _find_by("channel", notifications.find_existing_channel_ids),
+    "workflow": _find_by("workflow", queries.find_existing_ids),
+    "user": _find_users,
+    "decider": approvals.find_user_problems,
+    "deciding_role": approvals.find_role_problems,
+}
