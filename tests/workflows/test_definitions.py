@@ -136,6 +136,31 @@ async def test_a_wrong_config_is_refused(developer: Client, subtests: pytest.Sub
             assert message in problems[field]
 
 
+async def test_only_expressions_refer_to_nodes(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for name, item in (
+        ("plain text", transform("a", "See nodes.html")),
+        ("text around a template", transform("a", "{{ input.a }} is in nodes.html")),
+        ("a text in a template", transform("a", "{{ 'nodes.html' ~ input.a }}")),
+        ("a comment", transform("a", "{# nodes.html #}{{ input.a }}")),
+        ("a raw block", transform("a", "{% raw %}{{ nodes.html }}{% endraw %}")),
+        ("a text in a condition", condition("a", "input.a == 'nodes.html'")),
+    ):
+        with subtests.test(name):
+            await create_workflow(developer, [item])
+    for template in (
+        "{{ {'a': {'b': 1}} and nodes.html }}",
+        "{% if nodes.html %}1{% endif %}",
+        "{# '{{' #}{{ nodes['html'] }}",
+        "{{ '}}' ~ nodes.html }}",
+    ):
+        with subtests.test(template):
+            problems = await _find_problems(developer, [transform("a", template)])
+            assert set(problems) == {"nodes.0.config"}
+            assert "reads nodes.html, which does not exist" in problems["nodes.0.config"]
+
+
 async def test_a_config_that_is_too_large_or_too_deep_is_refused(developer: Client) -> None:
     deep: Any = 1
     for _ in range(40):

@@ -10,12 +10,12 @@ from app.domain.workflows import graph as graphs
 from app.domain.workflows import references, resources
 from app.domain.workflows.definitions import Definition, Node
 from app.domain.workflows.graph import Graph
-from app.domain.workflows.nodes.protocol import NodeType, is_templated
+from app.domain.workflows.nodes.protocol import NodeType
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.rendering import NAMES
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
-from app.kit.expressions import Expressions, Source, list_sources
+from app.kit.expressions import Expressions, Source, has_templates, list_sources
 from app.kit.texts import is_deeper
 from app.security.principal import Principal
 from app.services import Services
@@ -23,7 +23,7 @@ from db.session import Tx
 
 _MAX_CONFIG_BYTES = 64 * 1024
 _MAX_DEFINITION_BYTES = 512 * 1024
-_MAX_DEPTH = 32
+_MAX_CONFIG_DEPTH = 32
 
 
 def check_definition(principal: Principal, definition: Definition) -> None:
@@ -98,8 +98,8 @@ def _find_node_problems(node: Node) -> Iterator[Problem]:
     node_type = NODE_TYPES.get(node.type)
     if node_type is None:
         yield "type", f"must be one of {', '.join(NODE_TYPES)}"
-    elif is_deeper(node.config, _MAX_DEPTH):
-        yield "config", f"is nested deeper than {_MAX_DEPTH} levels"
+    elif is_deeper(node.config, _MAX_CONFIG_DEPTH):
+        yield "config", f"is nested deeper than {_MAX_CONFIG_DEPTH} levels"
     elif len(msgspec.json.encode(node.config)) > _MAX_CONFIG_BYTES:
         yield "config", f"must be at most {_MAX_CONFIG_BYTES // 1024} KiB"
     else:
@@ -122,9 +122,9 @@ def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> It
         if name not in config:
             if field.required:
                 yield name, "is required"
-        elif is_templated(config[name]) and name not in node_type.literal:
+        elif has_templates(config[name]) and name not in node_type.literal:
             continue
-        elif is_templated(config[name]) and node_type.name != "condition":
+        elif has_templates(config[name]) and node_type.name != "condition":
             yield name, "must not be a template"
         else:
             yield from _find_value_problems(field, config[name])

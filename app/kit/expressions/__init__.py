@@ -2,6 +2,13 @@
 
 from app.kit.expressions.expressions import Expressions
 from app.kit.expressions.problems import ExpressionProblem
-from app.kit.expressions.sources import Source, has_templates, list_sources
+from app.kit.expressions.sources import Source, has_templates, list_expressions, list_sources
 
-__all__ = ["ExpressionProblem", "Expressions", "Source", "has_templates", "list_sources"]
+__all__ = [
+    "ExpressionProblem",
+    "Expressions",
+    "Source",
+    "has_templates",
+    "list_expressions",
+    "list_sources",
+]

@@ -1,5 +1,6 @@
-"""Finds the templates in a JSON value."""
+"""Finds the templates in a JSON value, and the expressions in a template."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -7,6 +8,14 @@ import msgspec
 
 _MARKS = ("{{", "{%", "{#")
 _MAX_PATH = 200
+_START = re.compile(r"\{[{%#]")
+_RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}")
+_END_OF_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
+# A text is one token, also one without an end; possessive, so that it takes linear time.
+_TOKEN = re.compile(
+    r""" "(?:[^"\\]|\\.)*+(?:"|\\?\Z) | '(?:[^'\\]|\\.)*+(?:'|\\?\Z) | %\} | [{}] """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -25,6 +34,38 @@ def has_templates(value: Any) -> bool:
 def list_sources(value: Any, path: str) -> list[Source]:
     """Returns the templates in the order of the value."""
     return [Source("template", text, place) for text, place in _find(value, path)]
+
+
+def list_expressions(template: str) -> Iterator[str]:
+    """Yields what stands within {{ }} and {% %}; neither comments nor raw blocks."""
+    position = 0
+    while start := _START.search(template, position):
+        if start[0] == "{#":
+            end = template.find("#}", start.end())
+            position = len(template) if end < 0 else end + 2
+        elif raw := _RAW.match(template, start.start()):
+            end_of_raw = _END_OF_RAW.search(template, raw.end())
+            position = end_of_raw.end() if end_of_raw else len(template)
+        else:
+            end = _find_end(template, start.end(), start[0])
+            yield template[start.end() : end]
+            position = end + 2
+
+
+def _find_end(template: str, position: int, start: str) -> int:
+    """Returns where an expression ends; its objects may have braces, too."""
+    depth = 0
+    for token in _TOKEN.finditer(template, position):
+        match token[0]:
+            case "{":
+                depth += 1
+            case "}" if depth:
+                depth -= 1
+            case "}" if start == "{{" and template.startswith("}}", token.start()):
+                return token.start()
+            case "%}" if start == "{%" and not depth:
+                return token.start()
+    return len(template)
 
 
 def _find(value: Any, path: str) -> Iterator[tuple[str, str]]:

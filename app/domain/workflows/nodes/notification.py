@@ -14,9 +14,9 @@ from app.domain.workflows.nodes.protocol import (
     NodeType,
     Outcome,
     Reference,
-    is_templated,
 )
 from app.kit.errors import Invalid, Problem
+from app.kit.expressions import has_templates
 from app.security.permissions import ROLES
 
 _MAX_USERS = 100
@@ -90,5 +90,5 @@ def list_users(config: dict[str, Any], kind: Kind) -> Iterator[Reference]:
     """Yields the users that are no templates."""
     users = config.get("user_ids")
     for user_id in users if isinstance(users, list) else ():
-        if not is_templated(user_id):
+        if not has_templates(user_id):
             yield Reference(kind, user_id, "user_ids")

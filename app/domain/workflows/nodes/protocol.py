@@ -117,15 +117,3 @@ class NodeType(ABC, Generic[C]):
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         """Stops what a node waits for whose execution has ended."""
         del call, ref_id
-
-
-def is_templated(value: Any) -> bool:
-    """True when a text of a JSON value may be a template."""
-    match value:
-        case str():
-            return "{{" in value or "{%" in value
-        case list():
-            return any(map(is_templated, value))
-        case dict():
-            return any(map(is_templated, value.values()))
-    return False

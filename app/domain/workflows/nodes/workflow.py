@@ -7,7 +7,7 @@ from app.domain.workflows import starting
 from app.domain.workflows.errors import WorkflowDepthExceeded
 from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
 
-MAX_DEPTH = 5
+_MAX_CALL_DEPTH = 5
 
 
 class WorkflowConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,8 +30,8 @@ class WorkflowNode(NodeType[WorkflowConfig]):
         yield Reference("workflow", config["workflow_id"], "workflow_id")
 
     async def run(self, call: NodeCall, config: WorkflowConfig) -> Outcome:
-        if call.depth + 1 > MAX_DEPTH:
-            raise WorkflowDepthExceeded(f"Workflows call each other at most {MAX_DEPTH} deep")
+        if call.depth + 1 > _MAX_CALL_DEPTH:
+            raise WorkflowDepthExceeded(f"Workflows call each other at most {_MAX_CALL_DEPTH} deep")
         execution_id = await starting.accept(
             call.tx,
             call.services,
