@@ -1,5 +1,6 @@
 """Gives up the rights of this process, once all code is loaded: it keeps its two pipes, memory up
-to a limit, and nothing else. Landlock and seccomp apply where the machine has them.
+to a limit, and nothing else. Landlock and seccomp apply where the machine has them; the process
+reports what it lacks.
 """
 
 import ctypes
@@ -7,7 +8,6 @@ import os
 import resource
 import signal
 import sys
-from contextlib import suppress
 
 from app.kit.sandbox import landlock, seccomp
 
@@ -25,8 +25,11 @@ def close_inherited() -> None:
         os.closerange(3, _MAX_DESCRIPTOR)
 
 
-def restrict(memory_bytes: int, parent: int) -> None:
-    """`parent` is the process that started this one; this process ends with it."""
+def restrict(memory_bytes: int, parent: int) -> list[str]:
+    """`parent` is the process that started this one; this process ends with it. Returns the limits
+    that this machine does not have.
+    """
+    missing = []
     os.chdir("/")
     if os.geteuid() == 0:
         os.setgroups([])
@@ -39,10 +42,13 @@ def restrict(memory_bytes: int, parent: int) -> None:
         _limit("RLIMIT_AS", memory_bytes)
         # After the change of the user, which clears it.
         _control_process(_DEATH_SIGNAL, signal.SIGKILL)
-        _restrict_calls()
+        missing = _restrict_calls()
+    else:
+        missing = ["a limit of memory", "landlock", "seccomp"]
     _limit("RLIMIT_NOFILE", _OPEN_FILES)
     if os.getppid() != parent:
         os._exit(0)
+    return missing
 
 
 def _limit(name: str, value: int) -> None:
@@ -57,10 +63,19 @@ def _control_process(option: int, value: int) -> None:
         raise OSError(f"prctl {option} failed")
 
 
-def _restrict_calls() -> None:
+def _restrict_calls() -> list[str]:
+    """Returns what is missing, and why."""
+    missing = []
     _control_process(_NO_NEW_PRIVS, 1)
-    if landlock.version():
-        with suppress(OSError):
+    try:
+        if landlock.version():
             landlock.restrict_files([], [])
-    with suppress(OSError, seccomp.NoFilter):
+        else:
+            missing.append("landlock: the kernel does not have it")
+    except OSError as error:
+        missing.append(f"landlock: {error}")
+    try:
         landlock.restrict_calls(seccomp.program(namespaces=False))
+    except (OSError, seccomp.NoFilter) as error:
+        missing.append(f"seccomp: {error}")
+    return missing

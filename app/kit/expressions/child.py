@@ -3,10 +3,11 @@
 Its arguments are the limit of memory in bytes, the seconds of one evaluation, and the id of its
 parent. It reads frames from standard input and writes frames to standard output: a length in four
 bytes and JSON. The JSON of an answer follows a byte, 1 when the process should be replaced. The
-first frame has no JSON: the process is ready.
+first frame says that the process is ready: a list of the limits that the machine does not have.
 """
 
 import gc
+import json
 import os
 import resource
 import signal
@@ -87,9 +88,9 @@ def main() -> None:
         isolation.close_inherited()
         if sys.platform == "linux":
             _statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-        isolation.restrict(memory_bytes, parent)
+        missing = isolation.restrict(memory_bytes, parent)
         gc.freeze()
-        _write(b"")
+        _write(json.dumps(missing).encode())
         _serve(seconds, memory_bytes)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)

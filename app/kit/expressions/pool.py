@@ -21,13 +21,13 @@ _MAX_RESTART_SECONDS = 10.0
 
 
 class _Evaluation:
-    __slots__ = ("answer", "content", "group", "is_repeated", "timeout")
+    __slots__ = ("answer", "content", "group", "is_second_attempt", "timeout")
 
     def __init__(self, group: str, content: bytes, answer: asyncio.Future[bytes]) -> None:
         self.group = group
         self.content = content
         self.answer = answer
-        self.is_repeated = False
+        self.is_second_attempt = False
         self.timeout: asyncio.TimerHandle | None = None
 
 
@@ -47,6 +47,7 @@ class ProcessPool:
         self._waiting: OrderedDict[str, deque[_Evaluation]] = OrderedDict()
         self._slow_until: dict[str, float] = {}
         self._failed_starts = 0
+        self._has_logged_missing = False
         self._is_closed = False
 
     async def ask(self, group: str, content: bytes) -> bytes:
@@ -82,7 +83,7 @@ class ProcessPool:
 
     def _start_processes(self) -> None:
         while len(self._started) < self._size and not self._is_closed:
-            process = EvaluationProcess(self._on_answer, self._on_end)
+            process = EvaluationProcess(self._on_ready, self._on_answer, self._on_end)
             self._started.add(process)
             spawn(process.start(seconds=self._seconds, memory_mib=self._memory_mib))
 
@@ -96,11 +97,11 @@ class ProcessPool:
             process.send(evaluation.content, self._seconds)
 
     def _wait(self, evaluation: _Evaluation) -> None:
-        """Puts an evaluation to the end of its group's queue, a repeated one to its start."""
+        """Puts an evaluation to the end of its group's queue, a second attempt to its start."""
         loop = asyncio.get_running_loop()
         evaluation.timeout = loop.call_later(_WAIT_SECONDS, _expire, evaluation)
         evaluations = self._waiting.setdefault(evaluation.group, deque())
-        if evaluation.is_repeated:
+        if evaluation.is_second_attempt:
             evaluations.appendleft(evaluation)
         else:
             evaluations.append(evaluation)
@@ -144,8 +145,15 @@ class ProcessPool:
             self._running_groups.discard(evaluation.group)
         return evaluation
 
-    def _on_answer(self, process: EvaluationProcess, content: bytes, *, is_last: bool) -> None:
+    def _on_ready(self, process: EvaluationProcess, missing: list[str]) -> None:
         self._failed_starts = 0
+        if missing and not self._has_logged_missing:
+            self._has_logged_missing = True
+            log.warning("processes for expressions are isolated less", missing=missing)
+        self._idle.append(process)
+        self._dispatch()
+
+    def _on_answer(self, process: EvaluationProcess, content: bytes, *, is_last: bool) -> None:
         evaluation = self._release(process)
         if evaluation and not evaluation.answer.done():
             evaluation.answer.set_result(content)
@@ -183,9 +191,9 @@ class ProcessPool:
         self._ending.discard(process)
 
     def _settle(self, evaluation: _Evaluation, reason: Reason) -> None:
-        if reason == "killed" and not evaluation.is_repeated:
+        if reason == "killed" and not evaluation.is_second_attempt:
             # Not by the expression: another process evaluates it.
-            evaluation.is_repeated = True
+            evaluation.is_second_attempt = True
             self._wait(evaluation)
             return
         self._mark_slow(evaluation.group)

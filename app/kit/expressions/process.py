@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
+import msgspec
+
 _SCRIPT = Path(__file__).with_name("child.py")
 _MIB = 1024 * 1024
 _HEADER = 4
@@ -33,15 +35,18 @@ class AnswerHandler(Protocol):
 
 
 class EvaluationProcess(asyncio.SubprocessProtocol):
-    """Calls `on_answer` with each answer, an empty one when the process is ready. After the last
-    one the process should be replaced. Calls `on_end` once, when it takes no more requests.
+    """Calls `on_ready` once, with the limits that the machine does not have, and `on_answer` with
+    each answer. After the last one the process should be replaced. Calls `on_end` once, when it
+    takes no more requests.
     """
 
     def __init__(
         self,
+        on_ready: Callable[["EvaluationProcess", list[str]], None],
         on_answer: AnswerHandler,
         on_end: Callable[["EvaluationProcess", Reason], None],
     ) -> None:
+        self._on_ready = on_ready
         self._on_answer = on_answer
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
@@ -128,8 +133,11 @@ class EvaluationProcess(asyncio.SubprocessProtocol):
             self._buffer.clear()
             if self._deadline:
                 self._deadline.cancel()
-            self._is_ready = True
-            self._on_answer(self, content, is_last=mark == _LAST)
+            if self._is_ready:
+                self._on_answer(self, content, is_last=mark == _LAST)
+            else:
+                self._is_ready = True
+                self._on_ready(self, msgspec.json.decode(content, type=list[str]))
 
     def process_exited(self) -> None:
         # Otherwise the end of the pipe might be noticed only by the next write.
