@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows
@@ -92,6 +94,23 @@ async def test_a_rendered_value_of_the_wrong_type_is_reported(developer: Client)
     assert (dry["status"], dry["error"]["code"]) == ("failed", "invalid_config")
     dry = await _dry_run(developer, workflow["id"], seconds=5)
     assert (dry["status"], dry["nodes"][0]["input"]) == ("would_continue", {"seconds": 5})
+
+
+async def test_a_field_that_takes_a_text_gets_one(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    """A template that is one expression keeps the type of its value elsewhere."""
+    config = {"title": "{{ input.value }}", "role": "agent_developer"}
+    approval = {"id": "ask", "type": "approval", "config": config}
+    workflow = await create_workflow(developer, [approval])
+    for value, text in ((5, "5"), (1.5, "1.5"), (True, "true"), ({"a": [1]}, '{"a":[1]}')):
+        with subtests.test(text):
+            dry = await _dry_run(developer, workflow["id"], value=value)
+            assert dry["nodes"][0]["status"] == "would_run"
+            assert dry["nodes"][0]["input"]["title"] == text
+    with subtests.test("null"):
+        dry = await _dry_run(developer, workflow["id"])
+        assert dry["error"]["code"] == "invalid_config"
 
 
 async def test_a_reference_that_is_gone_is_refused(developer: Client) -> None:

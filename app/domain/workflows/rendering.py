@@ -1,12 +1,13 @@
 """Renders the config of a node: templates and conditions, over the input and earlier outputs."""
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
 
 from app.domain.workflows.definitions import Node
 from app.domain.workflows.nodes.protocol import Failed, NodeType
-from app.kit.expressions import ExpressionProblem, Expressions, has_templates
+from app.kit.expressions import ExpressionProblem, Expressions, has_templates, to_text
 
 # What templates and conditions can name.
 NAMES: Final = ("input", "nodes", "execution")
@@ -31,10 +32,43 @@ async def render(
             return config
         literal = {key: config[key] for key in config if key in node_type.literal}
         rest = {key: value for key, value in config.items() if key not in literal}
-        return {**literal, **await expressions.render(rest, values, group=tenant_id)}
+        rendered = await expressions.render(rest, values, group=tenant_id)
+        return {**literal, **_convert_texts(node_type, rendered)}
     except ExpressionProblem as problem:
         where = f"{problem.path}: " if problem.path else ""
         return Failed(problem.code, f"{where}{problem}", _NO_RETRY)
+
+
+def _convert_texts(node_type: NodeType[Any], rendered: dict[str, Any]) -> dict[str, Any]:
+    """A template that is one expression keeps the type of its value; a field that takes a text gets
+    the text that any other template would have.
+    """
+    names = _list_text_fields(node_type.config)
+    return {
+        key: to_text(value) if key in names and value is not None else value
+        for key, value in rendered.items()
+    }
+
+
+@cache
+def _list_text_fields(config: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(
+        field.name
+        for field in msgspec.structs.fields(config)
+        if _is_text(msgspec.inspect.type_info(field.type))
+    )
+
+
+def _is_text(info: msgspec.inspect.Type) -> bool:
+    match info:
+        case msgspec.inspect.StrType():
+            return True
+        case msgspec.inspect.Metadata(type=inner):
+            return _is_text(inner)
+        case msgspec.inspect.UnionType(types=types):
+            none = msgspec.inspect.NoneType
+            return all(isinstance(item, none) or _is_text(item) for item in types)
+    return False
 
 
 def convert(node_type: NodeType[Any], rendered: dict[str, Any]) -> Any:
