@@ -19,7 +19,7 @@ def build_approval(**fields: Any) -> NewApproval:
     """Asks the role agent_user unless `user_ids` is set."""
     defaults: dict[str, Any] = {
         "caller_id": new_id(CALLER_PREFIX),
-        "workflow_execution_id": "wfe_1",
+        "workflow_execution_id": "wfx_1",
         "node_id": "review",
         "title": "Refund order 4711",
         "message": "The customer wants 49.90 back.",

@@ -51,7 +51,7 @@ async def test_a_decision_is_stored_emitted_and_reported_to_the_caller(
             (event,) = await load_events(services, user.tenant_id, f"approval.{status}")
             assert event["data"] == {
                 "approval_id": approval_id,
-                "workflow_execution_id": "wfe_1",
+                "workflow_execution_id": "wfx_1",
                 "node_id": "review",
                 "title": "Refund order 4711",
                 "decided_by": user.user_id,

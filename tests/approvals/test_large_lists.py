@@ -18,7 +18,7 @@ _COUNT = 24_000
 _ADD = """
 INSERT INTO approvals (tenant_id, id, caller_id, workflow_execution_id, title, message, status,
                        user_ids, role, correlation_id, created_at)
-SELECT $1::text, 'apr_' || $1::text || lpad(n::text, 6, '0'), 'tst_' || n, 'wfe_' || n / 10, 'T',
+SELECT $1::text, 'apr_' || $1::text || lpad(n::text, 6, '0'), 'tst_' || n, 'wfx_' || n / 10, 'T',
        'M', CASE WHEN n % 200 < 2 THEN 'pending' ELSE 'approved' END,
        CASE WHEN n % 100 = 0 THEN ARRAY[$2::text] END,
        CASE WHEN n % 100 = 0 THEN NULL WHEN n % 2 = 0 THEN 'agent_user' ELSE 'viewer' END,
@@ -80,7 +80,7 @@ async def test_a_page_reads_no_more_rows_than_a_page_of_each_assignee(
         {"status": "pending"},
         {"status": "approved"},
         {"status": "rejected"},
-        {"workflow_execution_id": "wfe_77"},
+        {"workflow_execution_id": "wfx_77"},
     ]
     for page in pages:
         for caller, scope in (

@@ -30,7 +30,7 @@ async def test_mine_are_those_that_ask_the_caller_by_id_or_by_role(
         with subtests.test(user=caller.email):
             assert await list_ids(caller) == expected
             assert await list_ids(caller, scope="mine") == expected
-            assert await list_ids(caller, workflow_execution_id="wfe_1") == expected
+            assert await list_ids(caller, workflow_execution_id="wfx_1") == expected
     assert await list_ids(admin, scope="all") == everything
 
 
@@ -83,7 +83,7 @@ async def test_filters_and_pages_select_the_same_rows_in_both_scopes(
     for number in range(6):
         fields: dict[str, Any] = {"user_ids": [user.user_id]} if number % 2 else {}
         seconds = None if number == 2 else 1000.0 - number
-        execution = f"wfe_{number % 3}"
+        execution = f"wfx_{number % 3}"
         fields |= {"timeout_seconds": seconds, "workflow_execution_id": execution}
         ids.append(await request(services, user.tenant_id, **fields))
     for number, action in ((1, "approve"), (4, "reject")):
@@ -94,13 +94,13 @@ async def test_filters_and_pages_select_the_same_rows_in_both_scopes(
         ({"sort": "created_at"}, ids),
         ({**pending, "sort": "expires_at"}, [ids[number] for number in (5, 3, 0, 2)]),
         ({**pending, "sort": "-expires_at"}, [ids[number] for number in (0, 3, 5, 2)]),
-        ({"workflow_execution_id": "wfe_1", "sort": "-expires_at"}, [ids[1], ids[4]]),
+        ({"workflow_execution_id": "wfx_1", "sort": "-expires_at"}, [ids[1], ids[4]]),
         (pending, [ids[number] for number in (5, 3, 2, 0)]),
         ({"status": "approved"}, [ids[1]]),
         ({"status": "timed_out"}, []),
-        ({"workflow_execution_id": "wfe_1"}, [ids[4], ids[1]]),
-        ({"workflow_execution_id": "wfe_1", "status": "rejected"}, [ids[4]]),
-        ({"workflow_execution_id": "wfe_9"}, []),
+        ({"workflow_execution_id": "wfx_1"}, [ids[4], ids[1]]),
+        ({"workflow_execution_id": "wfx_1", "status": "rejected"}, [ids[4]]),
+        ({"workflow_execution_id": "wfx_9"}, []),
         ({"per_page": 2, "page": 2}, newest[2:4]),
         ({"per_page": 4, "page": 2, "sort": "created_at"}, ids[4:]),
         ({"per_page": 4, "page": 3}, []),

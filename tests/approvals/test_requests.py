@@ -28,7 +28,7 @@ async def test_an_approval_has_the_fields_of_its_request(
     assert approval.pop("created_at")
     assert approval == {
         "id": approval_id,
-        "workflow_execution_id": "wfe_1",
+        "workflow_execution_id": "wfx_1",
         "node_id": "review",
         "title": "Refund order 4711",
         "message": "The customer wants 49.90 back.",
@@ -59,7 +59,7 @@ async def test_the_event_says_who_is_asked_for_what(services: Services, develope
     (event,) = await load_events(services, developer.tenant_id, "approval.requested")
     assert event["data"] == {
         "approval_id": approval_id,
-        "workflow_execution_id": "wfe_1",
+        "workflow_execution_id": "wfx_1",
         "node_id": "review",
         "title": "Refund order 4711",
         "message": "Why?",

@@ -5,7 +5,7 @@ from app.domain.area import Event
 
 _APPROVAL: dict[str, Any] = {
     "approval_id": "apr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    "workflow_execution_id": "wfe_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "workflow_execution_id": "wfx_01k9x3m7e8c0v2q4r6t8w0y2a4",
     "node_id": "review",
     "title": "Refund order 4711",
 }

@@ -8,7 +8,7 @@ Status = Literal["pending", "approved", "rejected", "timed_out", "cancelled"]
 
 _APPROVAL: dict[str, Any] = {
     "id": "apr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    "workflow_execution_id": "wfe_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "workflow_execution_id": "wfx_01k9x3m7e8c0v2q4r6t8w0y2a4",
     "node_id": "review",
     "title": "Refund order 4711",
     "message": "The customer returned the lamp and wants 49.90 back.",
