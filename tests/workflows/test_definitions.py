@@ -123,6 +123,18 @@ _CONFIGS: list[tuple[str, list[Any], str, str]] = [
         _NOT_BEFORE,
     ),
     ("a wrong retry", [{**A, "retry": {"max_attempts": 11}}], "nodes.0.retry.max_attempts", "10"),
+    (
+        "a timeout of a node that waits for nothing",
+        [{**node("a", "delay", seconds=1), "timeout_seconds": 5}],
+        "nodes.0.timeout_seconds",
+        "is only for nodes of the types agent, tool, approval, workflow",
+    ),
+    (
+        "a retry of a node that always does the same",
+        [{**A, "retry": {"max_attempts": 2}}],
+        "nodes.0.retry",
+        "is only for nodes of the types agent, tool, data_table",
+    ),
     ("a wrong timeout", [{**A, "timeout_seconds": 0}], "nodes.0.timeout_seconds", "0.1"),
     ("a config that is no object", [{**A, "config": []}], "nodes.0.config", "object"),
 ]

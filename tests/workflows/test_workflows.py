@@ -62,7 +62,15 @@ async def _update(client: Client, workflow_id: str, **fields: Any) -> dict[str, 
 
 
 async def test_a_new_workflow_is_a_draft_with_its_fields(developer: Client) -> None:
-    node = {**A, "name": "First", "retry": {"max_attempts": 2}, "timeout_seconds": 5}
+    called = await create_workflow(developer, [A])
+    node = {
+        "id": "a",
+        "type": "workflow",
+        "config": {"workflow_id": called["id"]},
+        "name": "First",
+        "retry": {"max_attempts": 2},
+        "timeout_seconds": 5,
+    }
     workflow = await create_workflow(developer, [node, B], chain("a", "b"), description="Text")
     assert set(workflow) == FIELDS
     assert workflow["id"].startswith("wfl_")
@@ -315,6 +323,10 @@ async def test_each_node_type_has_a_schema_that_its_example_meets(
     listed = (await _get(developer, "/api/v1/workflow-node-types"))["data"]
     assert [item["type"] for item in listed] == list(NODE_TYPES)
     assert len(listed) == 9
+    with_timeout = [item["type"] for item in listed if item["has_timeout"]]
+    assert with_timeout == ["agent", "tool", "approval", "workflow"]
+    without_retry = [item["type"] for item in listed if not item["has_retry"]]
+    assert without_retry == ["condition", "transform"]
     for item in listed:
         with subtests.test(type=item["type"]):
             schema, example = item["config_schema"], item["config_example"]

@@ -98,7 +98,12 @@ def _find_node_problems(node: Node) -> Iterator[Problem]:
     node_type = NODE_TYPES.get(node.type)
     if node_type is None:
         yield "type", f"must be one of {', '.join(NODE_TYPES)}"
-    elif is_deeper(node.config, _MAX_CONFIG_DEPTH):
+        return
+    if node.timeout_seconds is not None and not node_type.has_timeout:
+        yield "timeout_seconds", _describe_types("has_timeout")
+    if node.retry is not None and not node_type.has_retry:
+        yield "retry", _describe_types("has_retry")
+    if is_deeper(node.config, _MAX_CONFIG_DEPTH):
         yield "config", f"is nested deeper than {_MAX_CONFIG_DEPTH} levels"
     elif len(msgspec.json.encode(node.config)) > _MAX_CONFIG_BYTES:
         yield "config", f"must be at most {_MAX_CONFIG_BYTES // 1024} KiB"
@@ -110,6 +115,11 @@ def _find_node_problems(node: Node) -> Iterator[Problem]:
         if not has_problem:
             for field, message in node_type.find_problems(node.config):
                 yield _join("config", field), message
+
+
+def _describe_types(attribute: str) -> str:
+    names = [name for name, node_type in NODE_TYPES.items() if getattr(node_type, attribute)]
+    return f"is only for nodes of the types {', '.join(names)}"
 
 
 def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> Iterator[Problem]:

@@ -100,7 +100,7 @@ class WorkflowController(Controller):
         status_code=200,
     )
     async def publish_workflow(self, tx: Tx, workflow_id: Id) -> WorkflowData:
-        """Triggers start it from now on: events, incoming webhooks, forms and the schedule."""
+        """Event subscriptions, incoming webhooks and the schedule start it from now on."""
         return WorkflowData(await service.publish(tx, workflow_id))
 
     @post(

@@ -18,6 +18,8 @@ def list_all() -> NodeTypeList:
                 _build_schema(node_type.config),
                 sorted(node_type.literal),
                 node_type.has_branches,
+                node_type.has_timeout,
+                node_type.has_retry,
                 node_type.example,
             )
             for node_type in NODE_TYPES.values()
@@ -28,5 +30,5 @@ def list_all() -> NodeTypeList:
 def _build_schema(config: type[msgspec.Struct]) -> dict[str, object]:
     """Returns the schema of the struct itself, without a reference to it."""
     (schema,), components = msgspec.json.schema_components([config])
-    found: dict[str, object] = components.get(config.__name__, schema)
-    return found
+    own_schema: dict[str, object] = components.get(config.__name__, schema)
+    return own_schema

@@ -165,7 +165,9 @@ class VersionData(msgspec.Struct):
 
 
 class NodeTypeView(msgspec.Struct):
-    """`config_schema` is a JSON Schema. Texts may be templates, except in `literal` fields."""
+    """`config_schema` is a JSON Schema. Texts may be templates, except in `literal` fields. A node
+    takes `timeout_seconds` or `retry` only if its type has that.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "type": "delay",
@@ -173,6 +175,8 @@ class NodeTypeView(msgspec.Struct):
         "config_schema": {"type": "object"},
         "literal": [],
         "has_branches": False,
+        "has_timeout": False,
+        "has_retry": True,
         "config_example": {"seconds": 3600},
     }
 
@@ -181,6 +185,8 @@ class NodeTypeView(msgspec.Struct):
     config_schema: dict[str, Any]
     literal: list[str]
     has_branches: bool
+    has_timeout: bool
+    has_retry: bool
     config_example: dict[str, Any]
 
 

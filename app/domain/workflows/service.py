@@ -188,7 +188,9 @@ def _set_next_run(workflow: Workflow) -> None:
 
 
 async def publish(tx: Tx, workflow_id: str) -> WorkflowView:
-    """Publishes the newest version, after a check that what it refers to still exists."""
+    """Publishes the newest version. Raises Invalid when a node refers to something that the tenant
+    does not have any more.
+    """
     workflow = await find(tx, workflow_id, for_update=True)
     if workflow.published_version == workflow.version:
         raise InvalidState(f"Version {workflow.version} of this workflow is published already")
@@ -231,6 +233,7 @@ async def delete(tx: Tx, workflow_id: str) -> None:
 async def _store_version(
     tx: Tx, workflow: Workflow, definition: Definition, principal: Principal
 ) -> None:
+    """All versions are kept, as those of agents: executions refer to them."""
     (await tx.session()).add(
         WorkflowVersion(
             id=new_id("wfv"),
@@ -250,9 +253,9 @@ async def _load_definition(tx: Tx, workflow_id: str, version: int) -> Definition
     return msgspec.convert(definition, Definition)
 
 
-def choose_version(workflow: Workflow, wanted: int | None) -> int:
+def choose_version(workflow: Workflow, number: int | None) -> int:
     """Returns the version that a start by hand runs: the published one, or a draft's newest."""
-    version = wanted or workflow.published_version or workflow.version
+    version = number or workflow.published_version or workflow.version
     if version > workflow.version:
         raise WorkflowVersionNotFound(f"This workflow has no version {version}")
     return version
@@ -282,8 +285,8 @@ async def _find_version(tx: Tx, workflow_id: str, version: str) -> Definition:
 async def diff_versions(tx: Tx, workflow_id: str, before: str, after: str) -> VersionDiff:
     old = await _find_version(tx, workflow_id, before)
     new = await _find_version(tx, workflow_id, after)
-    found = json_diff.diff_bounded(msgspec.to_builtins(old), msgspec.to_builtins(new))
-    return VersionDiff(int(before), int(after), found.changes, found.truncated)
+    diff = json_diff.diff_bounded(msgspec.to_builtins(old), msgspec.to_builtins(new))
+    return VersionDiff(int(before), int(after), diff.changes, diff.truncated)
 
 
 async def restore_version(

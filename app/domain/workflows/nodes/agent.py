@@ -25,6 +25,7 @@ class AgentNode(NodeType[AgentConfig]):
     }
     literal: ClassVar[frozenset[str]] = frozenset({"agent_id"})
     permission: ClassVar[str | None] = "agents:chat"
+    has_timeout: ClassVar[bool] = True
     timeout_seconds: ClassVar[float | None] = 3600.0
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:

@@ -48,6 +48,7 @@ class ApprovalNode(NodeType[ApprovalConfig]):
     }
     literal: ClassVar[frozenset[str]] = frozenset({"role", "on_timeout"})
     has_branches: ClassVar[bool] = True
+    has_timeout: ClassVar[bool] = True
 
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
         yield from find_recipient_problems(config, "user_ids", "role")

@@ -28,6 +28,7 @@ class ConditionNode(NodeType[EvaluatedCondition]):
     literal: ClassVar[frozenset[str]] = frozenset({"expression"})
     has_branches: ClassVar[bool] = True
     has_effect: ClassVar[bool] = False
+    has_retry: ClassVar[bool] = False
 
     async def run(self, call: NodeCall, config: EvaluatedCondition) -> Outcome:
         del call

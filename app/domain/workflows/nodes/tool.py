@@ -22,6 +22,7 @@ class ToolNode(NodeType[ToolConfig]):
     }
     literal: ClassVar[frozenset[str]] = frozenset({"tool_id"})
     permission: ClassVar[str | None] = "tools:execute"
+    has_timeout: ClassVar[bool] = True
     timeout_seconds: ClassVar[float | None] = 600.0
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:

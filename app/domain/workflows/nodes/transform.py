@@ -18,6 +18,7 @@ class TransformNode(NodeType[TransformConfig]):
         "output": {"greeting": "Hello {{ input.name }}", "amount": "{{ input.amount }}"}
     }
     has_effect: ClassVar[bool] = False
+    has_retry: ClassVar[bool] = False
 
     async def run(self, call: NodeCall, config: TransformConfig) -> Outcome:
         del call

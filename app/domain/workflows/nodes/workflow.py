@@ -25,6 +25,7 @@ class WorkflowNode(NodeType[WorkflowConfig]):
     }
     literal: ClassVar[frozenset[str]] = frozenset({"workflow_id"})
     permission: ClassVar[str | None] = "workflows:execute"
+    has_timeout: ClassVar[bool] = True
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield Reference("workflow", config["workflow_id"], "workflow_id")
