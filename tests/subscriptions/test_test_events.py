@@ -13,6 +13,7 @@ from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.responses import read_field_errors
 from tests.subscriptions.factories import (
     build_nested,
+    create_draft,
     create_subscription,
     create_webhook_for,
     load_deliveries,
@@ -288,3 +289,17 @@ async def test_a_role_without_permission_gets_403(world: World, role: str) -> No
         await (await world.user(role)).post(PATH, {"event_type": "system.test"}), 403, "forbidden"
     )
     assert error["details"] == {"required": "events:write", "your_role": role}
+
+
+async def test_an_input_that_its_templates_make_too_large_ends_the_action(
+    developer: Client, services: Services
+) -> None:
+    workflow_id = await create_draft(developer)
+    for template in ("{{ event.data }}", "Note: {{ event.data.note }}"):
+        config = {"workflow_id": workflow_id, "input": {"notes": [template] * 20}}
+        await create_subscription(developer, action_config=config)
+    await _emit(developer, data={"note": "x" * 60_000})
+    await wait_until_idle(services, developer.tenant_id)
+    actions = await load_work(services, developer.tenant_id, "events.act")
+    reason = "the input with its values is larger than 1024 KiB"
+    assert [(row["state"], row["last_error"]) for row in actions] == [("dead", reason)] * 2

@@ -27,6 +27,7 @@ ActionType = Literal["webhook", "workflow", "notification"]
 _Id = Annotated[str, Meta(min_length=1, max_length=100)]
 _MAX_DEPTH = 16
 _MAX_BYTES = 64 * 1024
+_MAX_RENDERED_BYTES = 1024 * 1024
 _MAX_USERS = 100
 
 
@@ -175,7 +176,7 @@ async def _run_workflow(
 ) -> str | None:
     """Starts the published version. Its input is that of the config, with the event."""
     event = _describe(cause)
-    rendered = _render({"event": event}, config.input or {})
+    rendered = _Renderer({"event": event}).render(config.input or {})
     try:
         return await workflows.accept(
             tx,
@@ -197,16 +198,31 @@ def _describe(cause: Cause) -> dict[str, Any]:
     return {"id": cause.event_id, "type": cause.event_type, "data": cause.data}
 
 
-def _render(values: dict[str, Any], value: Any) -> Any:
-    """Returns a JSON value with its templates evaluated."""
-    match value:
-        case str():
-            return templates.evaluate(value, values, max_chars=_MAX_BYTES)
-        case list():
-            return [_render(values, item) for item in value]
-        case dict():
-            return {key: _render(values, item) for key, item in value.items()}
-    return value
+class _Renderer:
+    """Renders one JSON value. Its templates together may yield so many bytes."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self._free_bytes = _MAX_RENDERED_BYTES
+
+    def render(self, value: Any) -> Any:
+        """Returns the value with its templates evaluated. Raises CannotRunAction."""
+        match value:
+            case str():
+                return self._evaluate(value)
+            case list():
+                return [self.render(item) for item in value]
+            case dict():
+                return {key: self.render(item) for key, item in value.items()}
+        return value
+
+    def _evaluate(self, template: str) -> Any:
+        value = templates.evaluate(template, self._values, max_chars=_MAX_BYTES)
+        self._free_bytes -= len(msgspec.json.encode(value))
+        if self._free_bytes < 0:
+            limit = _MAX_RENDERED_BYTES // 1024
+            raise CannotRunAction(f"the input with its values is larger than {limit} KiB")
+        return value
 
 
 ACTIONS: Final[dict[str, Action]] = {
