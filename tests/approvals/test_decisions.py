@@ -18,8 +18,9 @@ from tests.approvals.factories import (
     read_timer,
     request,
 )
-from tests.asking import refused, wait_until
+from tests.asking import refused
 from tests.events.database import load_events
+from tests.security.locks import wait_for_blocked_transaction
 from tests.world import Client, World
 from workers.runner import Runner
 
@@ -277,27 +278,27 @@ async def test_a_cancelled_approval_can_no_longer_be_decided(
     assert kinds == {"approval.requested", "approval.rejected"}
 
 
-async def test_a_decision_and_a_cancellation_do_not_wait_for_each_other(
-    services: Services, world: World
+async def test_a_cancellation_waits_for_a_decision_at_the_same_time(
+    services: Services, world: World, subtests: pytest.Subtests
 ) -> None:
-    """The caller locks its own row before it cancels; the listener locks the same row after the
-    approval.
-    """
-    user, caller_id = await world.user("agent_user"), new_id(CALLER_PREFIX)
+    user = await world.user("agent_user")
     tenant_id = user.tenant_id
-    approval_id = await request(services, tenant_id, caller_id=caller_id, timeout_seconds=60.0)
-    lock = "SELECT 1 FROM tenants WHERE id = $1 FOR UPDATE"
+    end = "UPDATE approvals SET status = 'approved', decided_at = now() WHERE id = $1"
 
-    async def lock_row(call: FinishedCall) -> None:
-        await (await call.tx.raw()).execute(lock, tenant_id)
+    async def cancel_alone(caller_id: str) -> None:
+        async with services.db.tx(tenant_id) as tx:
+            await cancel(tx, services, tenant_id, caller_id)
 
-    services.add(Areas([*AREAS, Area(name="x", on_call_finished=(CALLER_PREFIX, lock_row))]))
-    async with services.db.tx(tenant_id) as tx:
-        raw = await tx.raw()
-        await raw.execute(lock, tenant_id)
-        decision = asyncio.create_task(_decide(user, approval_id, "approve"))
-        await wait_until(lambda: raw.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1"))
-        await cancel(tx, services, tenant_id, caller_id)
-    answer = await decision
-    services.add(AREAS)
-    assert answer.json()["data"]["status"] == "approved"
+    for outcome, status in (("committed", "approved"), ("rolled back", "cancelled")):
+        with subtests.test(outcome):
+            caller_id = new_id(CALLER_PREFIX)
+            approval_id = await request(services, tenant_id, caller_id=caller_id)
+            async with services.db.tx(tenant_id) as tx:
+                raw = await tx.raw()
+                await raw.execute(end, approval_id)
+                cancellation = asyncio.create_task(cancel_alone(caller_id))
+                await wait_for_blocked_transaction(services)
+                if outcome == "rolled back":
+                    await tx.rollback()
+            await cancellation
+            assert (await read_approval(user, approval_id))["status"] == status

@@ -58,15 +58,14 @@ SELECT * FROM ended
 """
 _MAY_DECIDE = """EXISTS (SELECT 1 FROM role_grants g
                  WHERE g.role = u.role AND g.permission = 'approvals:decide')"""
-# Skips those that are locked. Whoever ends one calls the caller's area, which may wait for a row
-# that whoever cancels has already locked.
+# Waits for those that somebody is just ending.
 _CANCEL = """
 WITH cancelled AS (
     UPDATE approvals p SET status = 'cancelled', decided_at = now()
     FROM (SELECT id FROM approvals
           WHERE tenant_id = $1 AND caller_id = ANY($2) AND status = 'pending'
-          FOR UPDATE SKIP LOCKED) unlocked
-    WHERE p.id = unlocked.id
+          ORDER BY id FOR UPDATE) pending
+    WHERE p.id = pending.id
     RETURNING p.id, p.work_id
 ), marked AS (
     UPDATE approval_assignees a SET status = 'cancelled' FROM cancelled c

@@ -134,7 +134,8 @@ async def require_decider(
 
 async def cancel(tx: Tx, services: Services, tenant_id: str, caller_ids: list[str]) -> None:
     """Ends the pending approvals of callers that no longer wait for them. One that is decided at
-    the same time keeps its decision.
+    the same time is waited for, and keeps its decision. Whoever decides locks rows of the caller's
+    area after the approval: the transaction must not have locked any of these.
     """
     work_ids = await queries.cancel(tx, tenant_id, caller_ids)
     await _cancel_timers(tx, services, tenant_id, work_ids)
