@@ -1,15 +1,28 @@
 """Dry runs: everything up to the first effect is rendered, and nothing is stored."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from app.domain.workflows import dry_run
+from app.kit.expressions import Expressions
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows
 from tests.events.database import load_events, load_work
+from tests.notifications.factories import create_channel
 from tests.tables.api import create_table
-from tests.workflows.factories import PATH, chain, condition, create_workflow, edge, transform
+from tests.tools.tool_requests import create_tool
+from tests.workflows.factories import (
+    PATH,
+    chain,
+    condition,
+    create_published,
+    create_workflow,
+    edge,
+    transform,
+)
 from tests.world import Client
 
 
@@ -134,3 +147,113 @@ async def test_a_version_can_be_chosen(developer: Client) -> None:
     refused(answer, 404, "workflow_version_not_found")
     answer = await developer.post(f"{PATH}/wfl_nothing/execute", {"dry_run": True})
     refused(answer, 404, "workflow_not_found")
+
+
+# What would fail at once
+
+
+async def test_what_would_refuse_the_first_effect_is_found(
+    admin: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    schema = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}
+    tool = await create_tool(admin, input_schema=schema)
+    disabled = await create_tool(admin, name="Off", is_enabled=False)
+    draft = await create_workflow(admin, [transform("a", 1)])
+    channel = await create_channel(admin, active=False)
+    table = await create_table(admin, [{"name": "n", "type": "integer"}])
+    agent = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    agent_id = (await admin.post("/api/v1/agents", agent)).json()["id"]
+    await admin.put(f"/api/v1/agents/{agent_id}", {"status": "archived"})
+    texts = {"title": "Look", "message": "Here"}
+    insert = {"table_id": table["id"], "operation": "insert", "values": {"n": "{{ input.n }}"}}
+    for node_type, config, code in (
+        ("tool", {"tool_id": tool["id"], "input": {"town": "Ulm"}}, "validation_error"),
+        ("tool", {"tool_id": disabled["id"]}, "tool_disabled"),
+        ("workflow", {"workflow_id": draft["id"]}, "workflow_not_published"),
+        ("notification", {"channel_id": channel["id"], **texts}, "channel_inactive"),
+        ("data_table", insert, "validation_error"),
+        ("agent", {"agent_id": agent_id, "message": "Hi"}, "agent_archived"),
+        ("approval", {"role": "agent_user", "title": "May I?"}, "nobody_can_decide"),
+        ("delay", {"until": "{{ input.n }}"}, "validation_error"),
+    ):
+        with subtests.test(node_type, code=code):
+            workflow = await create_workflow(
+                admin, [{"id": "a", "type": node_type, "config": config}]
+            )
+            dry = await _dry_run(admin, workflow["id"], n="soon")
+            assert (dry["status"], dry["error"]["code"]) == ("failed", code)
+            assert dry["nodes"][0]["status"] == "failed"
+            assert dry["nodes"][0]["input"] is not None
+
+
+async def test_a_first_effect_of_each_type_leaves_nothing(
+    admin: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    called = await create_published(admin, [transform("a", 1)])
+    tool = await create_tool(admin)
+    channel = await create_channel(admin)
+    texts = {"title": "Look", "message": "Here"}
+    counts = await _count_rows(services, admin.tenant_id)
+    for node_type, config in (
+        ("tool", {"tool_id": tool["id"]}),
+        ("workflow", {"workflow_id": called}),
+        ("notification", {"channel_id": channel["id"], **texts}),
+        ("approval", {"role": "tenant_admin", "title": "May I?", "timeout_seconds": 60}),
+        ("delay", {"seconds": 60}),
+    ):
+        with subtests.test(node_type):
+            body = {"nodes": [{"id": "a", "type": node_type, "config": config}], "name": "Dry"}
+            workflow_id = (await admin.post(PATH, body)).json()["data"]["id"]
+            dry = await _dry_run(admin, workflow_id)
+            assert (dry["status"], dry["error"]) == ("would_continue", None)
+            assert _statuses(dry) == {"a": "would_run"}
+            assert await _count_rows(services, admin.tenant_id) == counts
+
+
+async def _count_rows(services: Services, tenant_id: str) -> list[int]:
+    tables = (
+        "work",
+        "approvals",
+        "workflow_executions",
+        "tool_executions",
+        "notification_messages",
+    )
+    return [
+        len(await fetch_rows(services, f"SELECT 1 FROM {table} WHERE tenant_id = $1", tenant_id))
+        for table in tables
+    ]
+
+
+# Limits
+
+
+async def test_a_rendering_gets_only_the_outputs_that_it_reads(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[list[str]] = []
+    render = Expressions.render
+
+    async def spy(expressions: Expressions, value: Any, values: Any, *, group: str) -> Any:
+        names.append(sorted(values["nodes"]))
+        return await render(expressions, value, values, group=group)
+
+    monkeypatch.setattr(Expressions, "render", spy)
+    nodes = [transform("a", 1), transform("b", 2), transform("c", "{{ nodes.b.output }}")]
+    workflow = await create_workflow(developer, nodes, chain("a", "b", "c"))
+    dry = await _dry_run(developer, workflow["id"])
+    assert (dry["output"], names) == (2, [["b"]])
+
+
+async def test_a_dry_run_ends_after_some_time(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Expressions, "render", never)
+    monkeypatch.setattr(dry_run, "_MAX_SECONDS", 0.05)
+    nodes = [transform("a", 1), transform("b", "{{ nodes.a.output }}"), transform("c", 3)]
+    workflow = await create_workflow(developer, nodes, chain("a", "b", "c"))
+    dry = await _dry_run(developer, workflow["id"])
+    assert (dry["status"], dry["error"]["code"]) == ("timed_out", "dry_run_timeout")
+    assert _statuses(dry) == {"a": "completed", "b": "unknown", "c": "unknown"}

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.workflows import versions
+from app.domain.workflows import execution_queries, versions
 from app.domain.workflows.versions import Graphs
 from app.services import Services
 from tests.workflows.factories import transform
@@ -21,7 +21,7 @@ async def test_graphs_are_kept_up_to_a_number_and_up_to_a_size(
         text = "x" * (1000 if workflow_id == "wfl_large" else 1)
         return msgspec.json.encode({"nodes": [transform("a", text)]}).decode()
 
-    monkeypatch.setattr(versions.queries, "load_definition", load)
+    monkeypatch.setattr(execution_queries, "load_definition", load)
     monkeypatch.setattr(versions, "_MAX_GRAPHS", 3)
     monkeypatch.setattr(versions, "_MAX_BYTES", 2500)
     tx = services.db.begin("ten_1")

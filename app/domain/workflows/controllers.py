@@ -164,7 +164,7 @@ class WorkflowController(Controller):
         a time it waits as `pending`, in order; beyond those per minute the answer is 429.
 
         With `dry_run`, the answer is 200: everything is checked and rendered up to the first node
-        with an effect, and nothing is stored.
+        with an effect, and nothing is stored. It finds what would refuse that node at once.
         """
         body = data or ExecuteWorkflow()
         if body.dry_run:

@@ -1,28 +1,40 @@
-"""A dry run: renders and runs nodes up to the first one with an effect, and stores nothing."""
+"""A dry run: renders and runs nodes up to the first one with an effect, and stores nothing. The
+transaction of that one is rolled back, so that what would refuse it does.
+"""
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.workflows import checks, rendering, starting
 from app.domain.workflows import service as workflows
 from app.domain.workflows.graph import Graph, NodeState
-from app.domain.workflows.nodes.protocol import Done, Failed, NodeCall
+from app.domain.workflows.nodes.protocol import Done, Failed, NodeCall, Outcome
 from app.domain.workflows.nodes.registry import NODE_TYPES
+from app.domain.workflows.references import list_reads
 from app.domain.workflows.schemas import DryNode, DryRun, ExecuteWorkflow, ExecutionError, NodeError
 from app.domain.workflows.versions import Graphs
 from app.kit import clock, trace
+from app.kit.errors import ApiError, Unavailable
 from app.kit.expressions import Expressions
+from app.kit.ids import new_id
 from app.security.principal import Principal
 from app.services import Services
 from db.models import Workflow
+
+_MAX_SECONDS = 20.0
+_TIMED_OUT: Final = ExecutionError(
+    "dry_run_timeout", f"the dry run took more than {_MAX_SECONDS:g} seconds; the rest is unknown"
+)
 
 
 async def run(
     services: Services, principal: Principal, workflow_id: str, data: ExecuteWorkflow
 ) -> DryRun:
-    """Holds no connection while it renders. Raises Invalid when a node refers to something that is
-    gone.
+    """Takes at most 20 seconds, and holds no connection while it renders. Raises Invalid when a
+    node refers to something that is gone.
     """
     starting.encode_input(data.input)
     async with services.db.tx(principal.scope, autocommit=True) as tx:
@@ -43,8 +55,20 @@ async def run(
     }
     values = {"input": data.input, "execution": execution}
     dry = _DryExecution(services, workflow, graph, values)
-    await dry.run()
-    return dry.build(workflow.id, version)
+    is_complete = await _run_in_time(dry.run())
+    return dry.build(workflow.id, version, is_timed_out=not is_complete)
+
+
+async def _run_in_time(steps: Coroutine[Any, Any, None]) -> bool:
+    """Returns False when it was ended because it took too long."""
+    try:
+        async with asyncio.timeout(_MAX_SECONDS) as deadline:
+            await steps
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return False
+    return True
 
 
 class _DryExecution:
@@ -76,8 +100,8 @@ class _DryExecution:
         node = self._graph.nodes[node_id]
         node_type = NODE_TYPES[node.type]
         outputs = {
-            name: {"status": state.status, "output": self._outputs.get(name)}
-            for name, state in self._progress.items()
+            name: {"status": self._progress[name].status, "output": self._outputs.get(name)}
+            for name in list_reads(self._graph, node)
         }
         values = {**self._values, "nodes": outputs}
         expressions = self._services.get(Expressions)
@@ -87,32 +111,38 @@ class _DryExecution:
             rendered if isinstance(rendered, Failed) else rendering.convert(node_type, rendered)
         )
         if isinstance(config, Failed):
-            self._progress[node_id] = NodeState("failed")
-            shown = None if isinstance(rendered, Failed) else rendered
-            self._add(node_id, "failed", shown, error=NodeError(config.code, config.message))
-        elif node_type.has_effect:
+            node_input = None if isinstance(rendered, Failed) else rendered
+            self._fail(node_id, config, node_input)
+            return
+        outcome = await self._run_and_roll_back(node_id, config)
+        if isinstance(outcome, Failed):
+            self._fail(node_id, outcome, rendered)
+        elif node_type.has_effect or not isinstance(outcome, Done):
             self._progress[node_id] = NodeState("waiting")
             self._add(node_id, "would_run", rendered)
         else:
-            outcome = await node_type.run(self._build_call(node_id), config)
-            if isinstance(outcome, Done):
-                self._progress[node_id] = NodeState("completed", outcome.branch)
-                self._outputs[node_id] = outcome.output
-                self._add(node_id, "completed", rendered, outcome.output)
+            self._progress[node_id] = NodeState("completed", outcome.branch)
+            self._outputs[node_id] = outcome.output
+            self._add(node_id, "completed", rendered, outcome.output)
 
-    def _build_call(self, node_id: str) -> NodeCall:
-        """A node without an effect does not use the transaction."""
-        return NodeCall(
-            self._services.db.begin(self._workflow.tenant_id),
-            self._services,
-            self._workflow.tenant_id,
-            "",
-            self._workflow.id,
-            self._graph.nodes[node_id],
-            "",
-            0,
-            clock.now(),
-        )
+    async def _run_and_roll_back(self, node_id: str, config: Any) -> Outcome:
+        """A node makes no network call, and its effects are rows of the transaction."""
+        tenant_id, node = self._workflow.tenant_id, self._graph.nodes[node_id]
+        tx = self._services.db.begin(tenant_id)
+        ids = (tenant_id, self._values["execution"]["id"], self._workflow.id)
+        call = NodeCall(tx, self._services, *ids, node, f"{new_id('wfn')}:1", 0, clock.now())
+        try:
+            return await NODE_TYPES[node.type].run(call, config)
+        except Unavailable:
+            raise
+        except ApiError as error:
+            return Failed(error.code, error.message)
+        finally:
+            await tx.rollback()
+
+    def _fail(self, node_id: str, failed: Failed, node_input: Any) -> None:
+        self._progress[node_id] = NodeState("failed")
+        self._add(node_id, "failed", node_input, error=NodeError(failed.code, failed.message))
 
     def _add(
         self,
@@ -132,7 +162,7 @@ class _DryExecution:
                 return ExecutionError(node.error.code, node.error.message, node.node_id)
         return None
 
-    def build(self, workflow_id: str, version: int) -> DryRun:
+    def build(self, workflow_id: str, version: int, *, is_timed_out: bool) -> DryRun:
         for node_id in self._graph.nodes:
             if node_id not in self._nodes:
                 self._add(node_id, "unknown")
@@ -145,11 +175,15 @@ class _DryExecution:
             output = named[last[0]] if len(last) == 1 else named
         status: Any = "completed" if is_complete else "would_continue"
         error = self._error
+        if error is not None:
+            status = "failed"
+        elif is_timed_out:
+            status, error = "timed_out", _TIMED_OUT
         return DryRun(
             True,  # noqa: FBT003  # a constant of the answer
             workflow_id,
             version,
-            "failed" if error else status,
+            status,
             msgspec.to_builtins(output),
             error,
             nodes,

@@ -322,8 +322,8 @@ class WorkflowExecutionData(msgspec.Struct):
 
 
 class DryNode(msgspec.Struct):
-    """`would_run` is the first node with an effect, with its rendered config as input; after it,
-    nodes are `unknown`.
+    """`would_run` is the first node with an effect, with its rendered config as input; nothing
+    refuses it now. After it, nodes are `unknown`.
     """
 
     node_id: str
@@ -335,6 +335,8 @@ class DryNode(msgspec.Struct):
 
 
 class DryRun(msgspec.Struct):
+    """`timed_out` after 20 seconds; nodes that were not reached are `unknown`."""
+
     example: ClassVar[dict[str, Any]] = {
         "dry_run": True,
         "workflow_id": _ID,
@@ -357,7 +359,7 @@ class DryRun(msgspec.Struct):
     dry_run: Literal[True]
     workflow_id: str
     version: int
-    status: Literal["completed", "failed", "would_continue"]
+    status: Literal["completed", "failed", "would_continue", "timed_out"]
     output: Any
     error: ExecutionError | None
     nodes: list[DryNode]

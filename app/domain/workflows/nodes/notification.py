@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from app.domain.accounts import service as accounts
 from app.domain.notifications import service as notifications
+from app.domain.notifications.errors import ChannelInactive
 from app.domain.workflows.nodes.protocol import (
     Done,
     Id,
@@ -52,7 +53,10 @@ class NotificationNode(NodeType[NotificationConfig]):
 
     async def run(self, call: NodeCall, config: NotificationConfig) -> Outcome:
         if config.channel_id is not None:
-            await notifications.find_channel(call.tx, config.channel_id)
+            channel = await notifications.find_channel(call.tx, config.channel_id)
+            if not channel.active:
+                # The message would reach nobody: it goes to no other channel.
+                raise ChannelInactive(f"The channel {channel.name} is not active")
         elif config.user_ids is not None:
             unknown = await accounts.find_unknown_ids(call.tx, call.tenant_id, config.user_ids)
             if unknown:
