@@ -94,7 +94,8 @@ WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e
 _LOCK_PENDING = f"""
 SELECT {_EXECUTION} FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
-WHERE e.tenant_id = $1 AND e.status = 'pending' ORDER BY e.depth DESC, e.id LIMIT $2
+WHERE e.tenant_id = $1 AND e.status = 'pending' AND w.deleted_at IS NULL
+ORDER BY e.depth DESC, e.id LIMIT $2
 FOR NO KEY UPDATE OF e SKIP LOCKED
 """
 # More than an expression may read. Larger values are not sent to the worker.
@@ -113,7 +114,7 @@ SELECT n.node_id, n.id AS row_id, e.id AS execution_id, e.workflow_id, e.version
 FROM workflow_nodes n
 JOIN workflow_executions e ON e.tenant_id = n.tenant_id AND e.id = n.execution_id
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
-WHERE n.tenant_id = $1 AND n.id = $2
+WHERE n.tenant_id = $1 AND n.id = $2 AND w.deleted_at IS NULL
 """
 _FIND_NODE = """
 SELECT n.node_id, n.execution_id, e.workflow_id, e.version, e.depth, e.correlation_id
@@ -224,8 +225,8 @@ async def lock_pending(tx: Tx, tenant: str, limit: int) -> list[Execution]:
 
 
 async def load_node(tx: Tx, tenant: str, row_id: str) -> Row | None:
-    """Returns a node with its execution and the outputs that it reads, None when they are too
-    large together.
+    """Returns a node with its execution and the outputs that it reads, which are None when they are
+    too large together. None when the workflow was deleted.
     """
     return await fast.row(tx, tenant, _LOAD_NODE, row_id)
 

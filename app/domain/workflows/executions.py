@@ -148,7 +148,10 @@ async def retry(context: RequestContext, execution_id: str) -> FullExecution:
     and completed ones keep their outputs.
     """
     tx, services = context.tx, context.services
-    tenant_id = (await _find_state(tx, execution_id))["tenant_id"]
+    state = await _find_state(tx, execution_id)
+    tenant_id = state["tenant_id"]
+    if await queries.lock_startable(tx, tenant_id, state["workflow_id"]) is None:
+        raise _not_found(execution_id)
     step = await engine.open_step(tx, services, tenant_id, execution_id)
     if step is None:
         raise _not_found(execution_id)

@@ -82,11 +82,13 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 _FIND_EXISTING_IDS = """
 SELECT id FROM workflows WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
 """
-_FIND_STARTABLE = """
+# The lock is the one of a foreign key: a deletion waits for it, a change does not.
+_LOCK_STARTABLE = """
 SELECT name, published_version, version FROM workflows
-WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE
 """
-# Returns the id of the earlier execution when there is one of the same occasion.
+# Returns the id of the earlier execution when there is one of the same occasion, and nothing when
+# that one was committed while this statement waited for it.
 _INSERT_EXECUTION = """
 WITH inserted AS (
     INSERT INTO workflow_executions (tenant_id, id, workflow_id, version, input, trigger_type,
@@ -127,7 +129,7 @@ JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.del
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
 _FIND_EXECUTION_STATE = """
-SELECT e.tenant_id, e.status, e.created_at FROM workflow_executions e
+SELECT e.tenant_id, e.workflow_id, e.status, e.created_at FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
@@ -171,10 +173,14 @@ async def find(tx: Tx, workflow_id: str) -> WorkflowView | None:
     return await _VIEW.find(tx, tenant_of(tx), _FIND, workflow_id)
 
 
-async def find_row(tx: Tx, workflow_id: str, *, for_update: bool) -> Workflow | None:
-    """Locks the row so that executions can still refer to it."""
+async def find_row(
+    tx: Tx, workflow_id: str, *, for_update: bool = False, for_delete: bool = False
+) -> Workflow | None:
+    """With `for_update`, executions can be accepted meanwhile. `for_delete` waits for those that
+    are being accepted, and lets others wait.
+    """
     session = await tx.session()
-    lock: Any = {"key_share": True} if for_update else None
+    lock: Any = {"key_share": True} if for_update else for_delete or None
     workflow = await session.get(Workflow, workflow_id, with_for_update=lock)
     return workflow if workflow is not None and workflow.deleted_at is None else None
 
@@ -213,12 +219,15 @@ async def list_versions(tx: Tx, workflow_id: str, page: Page) -> tuple[list[Vers
 # Executions
 
 
-async def find_startable(tx: Tx, tenant: str, workflow_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _FIND_STARTABLE, workflow_id)
+async def lock_startable(tx: Tx, tenant: str, workflow_id: str) -> Row | None:
+    """Returns a workflow that is not deleted until the transaction ends."""
+    return await fast.row(tx, tenant, _LOCK_STARTABLE, workflow_id)
 
 
 async def insert_execution(tx: Tx, tenant: str, *values: object) -> str:
-    return str(await fast.value(tx, tenant, _INSERT_EXECUTION, *values))
+    while (stored_id := await fast.value(tx, tenant, _INSERT_EXECUTION, *values)) is None:
+        pass
+    return str(stored_id)
 
 
 async def lock_queue(tx: Tx, tenant: str) -> None:

@@ -60,8 +60,10 @@ async def get(tx: Tx, workflow_id: str) -> WorkflowView:
     return view
 
 
-async def find(tx: Tx, workflow_id: str, *, for_update: bool = False) -> Workflow:
-    workflow = await queries.find_row(tx, workflow_id, for_update=for_update)
+async def find(
+    tx: Tx, workflow_id: str, *, for_update: bool = False, for_delete: bool = False
+) -> Workflow:
+    workflow = await queries.find_row(tx, workflow_id, for_update=for_update, for_delete=for_delete)
     if workflow is None:
         raise _not_found(workflow_id)
     return workflow
@@ -217,8 +219,10 @@ async def unpublish(tx: Tx, workflow_id: str) -> WorkflowView:
 
 
 async def delete(tx: Tx, workflow_id: str) -> None:
-    """Hides the workflow; its executions are cancelled by a worker and deleted in batches."""
-    workflow = await find(tx, workflow_id, for_update=True)
+    """Hides the workflow; its executions are cancelled by a worker and deleted in batches. No
+    execution is accepted after that.
+    """
+    workflow = await find(tx, workflow_id, for_delete=True)
     workflow.deleted_at, workflow.next_run_at = clock.now(), None
     workflow.published_version = None
     await (await tx.session()).flush()

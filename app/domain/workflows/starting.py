@@ -64,7 +64,7 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
     reached. Returns its id, or that of the execution that the same occasion started before.
     """
-    workflow = await queries.find_startable(tx, new.tenant_id, new.workflow_id)
+    workflow = await queries.lock_startable(tx, new.tenant_id, new.workflow_id)
     if workflow is None:
         raise WorkflowNotFound(f"There is no workflow {new.workflow_id[:64]}")
     version = new.version or workflow["published_version"]
