@@ -11,10 +11,11 @@ from app.domain.deliveries.sending import DeliveryEgress
 from app.domain.subscriptions.errors import CannotRunAction
 from app.domain.subscriptions.fan_out import fan_out
 from app.domain.subscriptions.run_action import run_action
+from app.domain.workflows.errors import TooManyPendingExecutions
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.job import GiveUp, Job, LeaseLost
+from workers.job import GiveUp, Job, LeaseLost, Retry
 
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003
@@ -33,6 +34,8 @@ async def run_subscription_action(job: Job) -> None:
             await run_action(job.services, tx, *ids)
         except CannotRunAction as error:
             raise GiveUp(str(error)) from error
+        except TooManyPendingExecutions as error:
+            raise Retry(error.message) from error
 
 
 async def deliver(job: Job) -> None:

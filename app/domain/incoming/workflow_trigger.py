@@ -19,7 +19,8 @@ async def start_workflow(
     tx: Tx, services: Services, webhook: Row | dict[str, Any], event_id: str, content: Any
 ) -> str | None:
     """Returns the id of the execution. None when the workflow cannot be started: the payload is
-    stored all the same, and can be replayed.
+    stored all the same, and can be replayed. Raises TooManyPendingExecutions: the payload is then
+    refused, and its sender tries again.
     """
     payload = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
     try:

@@ -161,7 +161,8 @@ class WorkflowController(Controller):
         self, context: Context, workflow_id: Id, data: JSONBody[ExecuteWorkflow | None] = None
     ) -> Response[AcceptedData | DryRunData]:
         """Runs the published version, or the newest one of a draft. Beyond the plan's executions at
-        a time it waits as `pending`, in order; beyond those per minute the answer is 429.
+        a time it waits as `pending`, in order; beyond those per minute, and beyond 10,000 that are
+        pending, the answer is 429.
 
         With `dry_run`, the answer is 200: everything is checked and rendered up to the first node
         with an effect, and nothing is stored. It finds what would refuse that node at once.

@@ -1,6 +1,6 @@
 from typing import Final
 
-from app.kit.errors import ApiError, NotFound
+from app.kit.errors import ApiError, NotFound, RateLimited
 
 
 class WorkflowNotFound(NotFound):
@@ -23,6 +23,12 @@ class InvalidState(ApiError):
 
 class WorkflowNotPublished(ApiError):
     status, code = 409, "workflow_not_published"
+
+
+class TooManyPendingExecutions(RateLimited):
+    """So many executions of the tenant wait to be started that no more are accepted."""
+
+    status, code = 429, "too_many_pending_executions"
 
 
 class WorkflowDepthExceeded(ApiError):

@@ -158,6 +158,7 @@ async def retry(context: RequestContext, execution_id: str) -> FullExecution:
     execution = step.execution
     if execution.status not in {"failed", "cancelled"}:
         raise InvalidState("Only an execution that failed or was cancelled can be retried")
+    await starting.check_queue(tx, tenant_id)
     repeated = [
         name
         for name, state in execution.progress.items()

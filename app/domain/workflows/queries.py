@@ -22,6 +22,8 @@ from db.session import Tx
 from db.views import View
 
 MAX_WORKFLOWS = 1000
+# Of one tenant. About: those that are accepted at the same moment do not see each other.
+MAX_PENDING: Final = 10_000
 _SORT_ORDERS = SortOrders(
     "-created_at",
     Workflow.id,
@@ -100,6 +102,14 @@ WITH inserted AS (
 SELECT id FROM inserted
 UNION ALL SELECT id FROM workflow_executions WHERE tenant_id = $1 AND dedupe_key = $11
 LIMIT 1
+"""
+_FIND_BY_OCCASION = """
+SELECT id FROM workflow_executions WHERE tenant_id = $1 AND dedupe_key = $2
+"""
+# Reads entries of an index up to the bound, however many there are.
+_IS_QUEUE_FULL = f"""
+SELECT EXISTS (SELECT 1 FROM workflow_executions WHERE tenant_id = $1 AND status = 'pending'
+               OFFSET {MAX_PENDING - 1})
 """
 _LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
 _TRY_LOCK_QUEUE = "SELECT pg_try_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
@@ -228,6 +238,16 @@ async def insert_execution(tx: Tx, tenant: str, *values: object) -> str:
     while (stored_id := await fast.value(tx, tenant, _INSERT_EXECUTION, *values)) is None:
         pass
     return str(stored_id)
+
+
+async def find_by_occasion(tx: Tx, tenant: str, dedupe_key: str | None) -> str | None:
+    execution_id: str | None = await fast.value(tx, tenant, _FIND_BY_OCCASION, dedupe_key)
+    return execution_id
+
+
+async def is_queue_full(tx: Tx, tenant: str) -> bool:
+    """True when the tenant has as many pending executions as it may have."""
+    return bool(await fast.value(tx, tenant, _IS_QUEUE_FULL))
 
 
 async def lock_queue(tx: Tx, tenant: str) -> None:

@@ -2,11 +2,13 @@
 
 import zoneinfo
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from cronsim import CronSim, CronSimError
 
 from app.domain.workflows import schedule_queries as queries
 from app.domain.workflows import starting
+from app.domain.workflows.errors import TooManyPendingExecutions
 from app.domain.workflows.schemas import Schedule
 from app.kit import clock, logs, trace
 from app.kit.errors import ApiError, Invalid
@@ -21,6 +23,8 @@ log = logs.get("workflows")
 
 _BATCH = 50
 _FIELDS = 5
+# A schedule of a tenant with too many pending executions tries again after this time.
+_RETRY_DELAY = timedelta(minutes=1)
 
 
 def check(schedule: Schedule) -> None:
@@ -69,7 +73,8 @@ async def start_due(services: Services) -> bool:
 async def _start_one(tx: Tx, services: Services) -> bool:
     """Rows that another worker has locked are skipped, and the next time is set in the transaction
     that accepts the execution: each time starts a workflow once. False when none is due. A schedule
-    that cannot start waits for its next time, so that it does not hold up the others.
+    that cannot start waits for its next time, so that it does not hold up the others; one whose
+    tenant has too many pending executions tries again before that.
     """
     row = await queries.lock_due(tx)
     if row is None:
@@ -78,9 +83,17 @@ async def _start_one(tx: Tx, services: Services) -> bool:
     # From now on, not from the time that was due: minutes that were missed run once.
     next_run = find_next(Schedule(**row["trigger"]), max(now, due_at))
     await queries.set_next_run(tx, row["tenant_id"], row["id"], next_run)
+    failure = partial(log.warning, "a schedule did not start", workflow_id=row["id"])
     try:
         async with (await tx.session()).begin_nested():
             await _start(tx, services, row, due_at, now)
+    except TooManyPendingExecutions as error:
+        failure(reason=error.message)
+        retry_at = now + _RETRY_DELAY
+        next_run = min(next_run, retry_at) if next_run else retry_at
+        await queries.set_next_run(tx, row["tenant_id"], row["id"], next_run)
+    except ApiError as error:
+        failure(reason=error.message)
     except Exception as error:
         if not fast.was_refused(error):
             raise
@@ -93,18 +106,15 @@ async def _start(tx: Tx, services: Services, row: Row, due_at: datetime, now: da
     late = now - due_at
     if late > timedelta(minutes=1):
         log.info("a schedule runs late", workflow_id=row["id"], seconds=round(late.total_seconds()))
-    try:
-        await starting.accept(
-            tx,
-            services,
-            starting.NewExecution(
-                tenant_id=row["tenant_id"],
-                workflow_id=row["id"],
-                input={"scheduled_at": due_at.isoformat()},
-                trigger_type="schedule",
-                trigger_id=row["id"],
-                dedupe_key=f"{row['id']}:{due_at.isoformat()}",
-            ),
-        )
-    except ApiError as error:
-        log.warning("a schedule did not start", workflow_id=row["id"], reason=error.message)
+    await starting.accept(
+        tx,
+        services,
+        starting.NewExecution(
+            tenant_id=row["tenant_id"],
+            workflow_id=row["id"],
+            input={"scheduled_at": due_at.isoformat()},
+            trigger_type="schedule",
+            trigger_id=row["id"],
+            dedupe_key=f"{row['id']}:{due_at.isoformat()}",
+        ),
+    )

@@ -12,7 +12,11 @@ from app.domain.tenants import service as tenants
 from app.domain.workflows import engine, queries
 from app.domain.workflows import execution_queries as locks
 from app.domain.workflows.engine import Step
-from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
+from app.domain.workflows.errors import (
+    TooManyPendingExecutions,
+    WorkflowNotFound,
+    WorkflowNotPublished,
+)
 from app.domain.workflows.execution_events import chain_of
 from app.domain.workflows.execution_queries import Execution
 from app.domain.workflows.versions import Graphs
@@ -62,7 +66,8 @@ class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
 
 async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
-    reached. Returns its id, or that of the execution that the same occasion started before.
+    reached. Returns its id, or that of the execution that the same occasion started before. Raises
+    TooManyPendingExecutions when too many are pending.
     """
     workflow = await queries.lock_startable(tx, new.tenant_id, new.workflow_id)
     if workflow is None:
@@ -73,6 +78,13 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
             f"The workflow {workflow['name']} is not published; publish it, so that triggers can"
             " start it"
         )
+    # One that a node calls is started before all others, so that few of them are pending. Without
+    # it, the execution of that node, which was accepted before, would fail.
+    if new.caller_id is None and await queries.is_queue_full(tx, new.tenant_id):
+        earlier_id = await queries.find_by_occasion(tx, new.tenant_id, new.dedupe_key)
+        if earlier_id is None:
+            raise _build_queue_full()
+        return earlier_id
     execution_id, current = new_id("wfx"), trace.current()
     stored_id = await queries.insert_execution(
         tx,
@@ -107,6 +119,23 @@ def encode_input(value: dict[str, Any]) -> str:
     if len(text) > _MAX_INPUT_BYTES:
         raise Invalid.field("input", f"must be at most {_MAX_INPUT_BYTES // 1024} KiB")
     return text
+
+
+async def check_queue(tx: Tx, tenant_id: str) -> None:
+    """Raises TooManyPendingExecutions when no more executions of the tenant may become pending."""
+    if await queries.is_queue_full(tx, tenant_id):
+        raise _build_queue_full()
+
+
+def _build_queue_full() -> TooManyPendingExecutions:
+    limit = queries.MAX_PENDING
+    return TooManyPendingExecutions(
+        f"{limit:,} executions of workflows wait to be started, which is the limit; try again in"
+        f" {MINUTE} seconds",
+        # The limits of plans are per minute: then the next ones start.
+        details={"limit": limit, "retry_after": MINUTE},
+        headers={"Retry-After": str(MINUTE)},
+    )
 
 
 async def check_rate(tx: Tx, tenant_id: str) -> None:
