@@ -76,8 +76,37 @@ class WorkflowExecution(TenantOwned, HasId, Base):
         UniqueConstraint(
             "tenant_id", "dedupe_key", name="uq_workflow_executions_tenant_id_dedupe_key"
         ),
-        Index("ix_workflow_executions_tenant_id_created_at", "tenant_id", "created_at", "id"),
-        Index("ix_workflow_executions_workflow_id", "workflow_id", "created_at", "id"),
+        # Lists: of a tenant or of a workflow, by status, in the order of one of two times.
+        Index(
+            "ix_workflow_executions_tenant_id_created_at",
+            "tenant_id",
+            "status",
+            "created_at",
+            "id",
+        ),
+        Index(
+            "ix_workflow_executions_tenant_id_finished_at",
+            "tenant_id",
+            "status",
+            "finished_at",
+            "id",
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_workflow_executions_workflow_id_created_at",
+            "workflow_id",
+            "status",
+            "created_at",
+            "id",
+        ),
+        Index(
+            "ix_workflow_executions_workflow_id_finished_at",
+            "workflow_id",
+            "status",
+            "finished_at",
+            "id",
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
         Index("ix_workflow_executions_correlation_id", "tenant_id", "correlation_id"),
         Index("ix_workflow_executions_started_at", "tenant_id", "started_at"),
         Index("ix_workflow_executions_finished_at", "finished_at"),

@@ -33,6 +33,7 @@ _VALUES: dict[str, dict[str, str]] = {
         "data": f"jsonb_build_object('agent_id', 'agent-' || n % {_AGENTS})",
     },
     "work": {"state": "'done'"},
+    "workflow_executions": {"status": "'completed'"},
 }
 # Tables whose rows are deleted after the row of another table, which a column names.
 _DELETED_OWNERS = {

@@ -187,7 +187,9 @@ class WorkflowController(Controller):
         until: To = None,
         sort: Sort = None,
     ) -> Paged[ExecutionSummary]:
-        """Sort by created_at or finished_at; by default the newest first."""
+        """Sort by created_at, or with a status of ended executions by finished_at; by default the
+        newest first.
+        """
         filters = ExecutionFilter(
             workflow_id, status, trigger, moment("from", since), moment("to", until)
         )
@@ -223,7 +225,9 @@ class WorkflowExecutionController(Controller):
         until: To = None,
         sort: Sort = None,
     ) -> Paged[ExecutionSummary]:
-        """Sort by created_at or finished_at; by default the newest first."""
+        """Sort by created_at, or with a status of ended executions by finished_at; by default the
+        newest first.
+        """
         filters = ExecutionFilter(None, status, trigger, moment("from", since), moment("to", until))
         return await executions.list_page(context, filters, page_in, sort)
 

@@ -85,8 +85,22 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
         if earlier_id is None:
             raise _build_queue_full()
         return earlier_id
-    execution_id, current = new_id("wfx"), trace.current()
-    stored_id = await queries.insert_execution(
+    execution_id = new_id("wfx")
+    stored_id = await _insert(tx, new, execution_id, version)
+    if stored_id != execution_id:
+        return stored_id
+    if await queries.try_lock_queue(tx, new.tenant_id):
+        await _start_ready(tx, services, new.tenant_id, _MAX_STARTS_OF_CALLER)
+    else:
+        # The caller does not wait for another one: many of them would hold all connections.
+        await work.accept(tx, START, tenant_id=new.tenant_id)
+    return execution_id
+
+
+async def _insert(tx: Tx, new: NewExecution, execution_id: str, version: int) -> str:
+    """Returns the id of the execution that the same occasion started before, if there is one."""
+    current = trace.current()
+    return await queries.insert_execution(
         tx,
         new.tenant_id,
         execution_id,
@@ -102,14 +116,6 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
         current.correlation_id,
         new.cause_event_id or current.cause_event_id,
     )
-    if stored_id != execution_id:
-        return stored_id
-    if await queries.try_lock_queue(tx, new.tenant_id):
-        await _start_ready(tx, services, new.tenant_id, _MAX_STARTS_OF_CALLER)
-    else:
-        # The caller does not wait for another one: many of them would hold all connections.
-        await work.accept(tx, START, tenant_id=new.tenant_id)
-    return execution_id
 
 
 def encode_input(value: dict[str, Any]) -> str:

@@ -136,14 +136,28 @@ def upgrade() -> None:
     op.create_index(
         "ix_workflow_executions_tenant_id_created_at",
         "workflow_executions",
-        ["tenant_id", "created_at", "id"],
+        ["tenant_id", "status", "created_at", "id"],
         unique=False,
     )
     op.create_index(
-        "ix_workflow_executions_workflow_id",
+        "ix_workflow_executions_tenant_id_finished_at",
         "workflow_executions",
-        ["workflow_id", "created_at", "id"],
+        ["tenant_id", "status", "finished_at", "id"],
         unique=False,
+        postgresql_where=sa.text("finished_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_workflow_executions_workflow_id_created_at",
+        "workflow_executions",
+        ["workflow_id", "status", "created_at", "id"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_workflow_executions_workflow_id_finished_at",
+        "workflow_executions",
+        ["workflow_id", "status", "finished_at", "id"],
+        unique=False,
+        postgresql_where=sa.text("finished_at IS NOT NULL"),
     )
     op.create_table(
         "workflow_versions",
@@ -211,7 +225,17 @@ def downgrade() -> None:
     op.drop_column("chat_jobs", "caller_id")
     op.drop_table("workflow_nodes")
     op.drop_table("workflow_versions")
-    op.drop_index("ix_workflow_executions_workflow_id", table_name="workflow_executions")
+    op.drop_index(
+        "ix_workflow_executions_workflow_id_finished_at",
+        table_name="workflow_executions",
+        postgresql_where=sa.text("finished_at IS NOT NULL"),
+    )
+    op.drop_index("ix_workflow_executions_workflow_id_created_at", table_name="workflow_executions")
+    op.drop_index(
+        "ix_workflow_executions_tenant_id_finished_at",
+        table_name="workflow_executions",
+        postgresql_where=sa.text("finished_at IS NOT NULL"),
+    )
     op.drop_index("ix_workflow_executions_tenant_id_created_at", table_name="workflow_executions")
     op.drop_index("ix_workflow_executions_started_at", table_name="workflow_executions")
     op.drop_index("ix_workflow_executions_finished_at", table_name="workflow_executions")
