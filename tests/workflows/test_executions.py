@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.workflows import executions, queries
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
@@ -160,6 +161,28 @@ async def test_a_reader_may_wait_for_the_end(developer: Client, worker: WorkerPr
     for wait in (-1, 31, "x"):
         answer = await developer.get(f"{EXECUTIONS}/{endless}", params={"wait": wait})
         refused(answer, 422, "validation_error")
+
+
+async def test_a_wait_reads_the_record_once(
+    developer: Client, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = await create_workflow(developer, [DELAY])
+    execution_id = await start(developer, workflow["id"])
+    reads: dict[str, int] = {}
+    for name in ("find_execution", "find_execution_state"):
+        monkeypatch.setattr(queries, name, _count_calls(getattr(queries, name), reads, name))
+    monkeypatch.setattr(executions, "_POLL_SECONDS", 0.2)
+    assert (await read(developer, execution_id, wait=1))["status"] == "waiting"
+    assert reads["find_execution"] == 1
+    assert reads["find_execution_state"] >= 3
+
+
+def _count_calls(function: Any, counts: dict[str, int], name: str) -> Any:
+    async def call(*args: Any) -> Any:
+        counts[name] = counts.get(name, 0) + 1
+        return await function(*args)
+
+    return call
 
 
 # Cancellation

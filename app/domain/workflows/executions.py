@@ -28,7 +28,6 @@ from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-_FINISHED = frozenset({"completed", "failed", "cancelled"})
 _POLL_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
 # Without it, inputs, outputs and messages of errors are not shown.
@@ -80,23 +79,34 @@ async def get(
     services: Services, principal: Principal, execution_id: str, wait_seconds: int
 ) -> FullExecution:
     """Waits so many seconds for its end."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait_seconds
-    view = await _read(services, principal, execution_id)
-    while view.status not in _FINISHED and (begun := loop.time()) < deadline:
-        seconds = min(deadline - begun, _POLL_SECONDS)
-        await services.doorbell.wait_for_done(execution_id, seconds)
-        view = await _read(services, principal, execution_id)
-        if view.status not in _FINISHED and loop.time() - begun < _PAUSE_SECONDS:
-            # What was announced is the end before a retry.
-            await asyncio.sleep(_PAUSE_SECONDS)
-    return view
-
-
-async def _read(services: Services, principal: Principal, execution_id: str) -> FullExecution:
+    if wait_seconds:
+        await _wait_for_end(services, principal, execution_id, wait_seconds)
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         view = await _find(tx, execution_id)
     return view if principal.may(_CONTENT_PERMISSION) else _hide_content(view)
+
+
+async def _wait_for_end(
+    services: Services, principal: Principal, execution_id: str, seconds: float
+) -> None:
+    """Reads only the status meanwhile: a record may have megabytes."""
+    loop = asyncio.get_running_loop()
+    deadline, pause = loop.time() + seconds, 0.0
+    while not await _has_ended(services, principal, execution_id):
+        start = loop.time()
+        if start >= deadline:
+            return
+        await asyncio.sleep(pause)
+        wait = min(deadline - start, _POLL_SECONDS)
+        await services.doorbell.wait_for_done(execution_id, wait)
+        # A quick announcement may be that of the end before a retry, which stays for a while.
+        pause = _PAUSE_SECONDS if loop.time() - start < _PAUSE_SECONDS else 0.0
+
+
+async def _has_ended(services: Services, principal: Principal, execution_id: str) -> bool:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        state = await _find_state(tx, execution_id)
+    return state["status"] in queries.FINISHED
 
 
 def _hide_content(view: FullExecution) -> FullExecution:
