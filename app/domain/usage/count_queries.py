@@ -1,4 +1,4 @@
-"""SQL of counts: a row per finished execution, rolled up into hours and days in the background, and
+"""SQL of counts: a row per execution, rolled up into hours and days in the background, and
 requests, which each process adds up itself.
 """
 
@@ -13,7 +13,7 @@ ExecutionKind = Literal["tool_executions", "workflow_executions"]
 
 
 def count_sql(kind: ExecutionKind, source: str, execution_id: str, agent_id: str) -> str:
-    """Returns an INSERT that counts finished executions of the tenant `$1`, as a part of a larger
+    """Returns an INSERT that counts executions of the tenant `$1`, as a part of a larger
     statement. `source` is the FROM clause, with a row per execution.
     """
     return f"""

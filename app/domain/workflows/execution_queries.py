@@ -165,8 +165,12 @@ RETURNING id""",
     correlation_id="$10::text",
     dispatched_at="now()",
 )
+# Once, at the first start: a retry continues the same execution, and keeps `started_at`.
 _COUNT = usage.count_sql(
-    "workflow_executions", "FROM (SELECT 1) single_row WHERE $7", "$2", "NULL::text"
+    "workflow_executions",
+    "FROM workflow_executions WHERE NOT $7 AND tenant_id = $1 AND id = $2 AND started_at IS NULL",
+    "$2",
+    "NULL::text",
 )
 # All that one step changes, in one statement.
 _STORE = f"""
