@@ -54,6 +54,17 @@ def _user_or_admins(key: str) -> FindRecipients:
     return find
 
 
+def _user_unless_called(*keys: str) -> FindRecipients:
+    """Like `_user`; nobody when a node of another execution waits for this one, whose end is
+    reported instead.
+    """
+
+    def find(data: dict[str, Any]) -> Recipients | None:
+        return None if data.get("trigger") == "workflow" else _user(*keys)(data)
+
+    return find
+
+
 def _users_or_role(data: dict[str, Any]) -> Recipients | None:
     """The users in `user_ids`, or those with the role in `role`."""
     user_ids, role = data.get("user_ids"), data.get("role")
@@ -97,7 +108,7 @@ RULES: Final[dict[str, Rule]] = {
             event_type="workflow.execution.failed",
             type="workflow_failed",
             # Who started it by hand, or else who created the workflow.
-            recipients=_user("started_by", "owner_id"),
+            recipients=_user_unless_called("started_by", "owner_id"),
             title="Workflow failed: {{ event.data.workflow_name }}",
             message="The workflow {{ event.data.workflow_name }} failed: "
             "{{ event.data.error | default('no reason is known') }}",

@@ -46,6 +46,8 @@ ROWS: dict[str, tuple[str, list[tuple[dict[str, Any], Recipients | None]]]] = {
             ({"started_by": "usr_ann", "owner_id": "usr_bob"}, ANN),
             ({"started_by": None, "owner_id": "usr_ann"}, ANN),
             ({"started_by": "", "owner_id": "usr_ann"}, ANN),
+            ({"trigger": "event", "owner_id": "usr_ann"}, ANN),
+            ({"trigger": "workflow", "started_by": None, "owner_id": "usr_ann"}, None),
             ({}, None),
         ],
     ),

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from app.services import Services
 from tests.asking import wait_until
 from tests.events.api import read_trace
+from tests.events.database import load_events, wait_until_idle
 from tests.model_server import Reply
 from tests.notifications.center.api import list_notifications
 from tests.talk import Talker
@@ -75,3 +77,22 @@ async def test_whoever_started_a_workflow_is_told_of_its_end(
     assert event["data"]["started_by"] == starter.user_id
     assert event["data"]["owner_id"] == owner.user_id
     assert event["data"]["node_id"] == "bad"
+
+
+async def test_a_failed_execution_that_a_node_called_is_reported_with_the_one_that_called_it(
+    world: World, services: Services, worker: WorkerProcess
+) -> None:
+    owner = await world.user("agent_developer")
+    starter = await world.user("agent_developer", owner.tenant_id)
+    called = await create_published(owner, [transform("bad", "{{ 1 / 0 }}")])
+    call = build_node("workflow", {"workflow_id": called})
+    workflow = await create_workflow(owner, [call], name="Refunds")
+    record = await run(starter, workflow["id"])
+    assert record["error"]["code"] == "workflow_failed"
+    await wait_until(lambda: list_notifications(starter))
+    await wait_until_idle(services, owner.tenant_id)
+    (notification,) = await list_notifications(starter)
+    assert "Refunds" in notification["title"]
+    assert await list_notifications(owner) == []
+    name = "workflow.execution.failed"
+    assert len(await load_events(services, owner.tenant_id, name)) == 2
