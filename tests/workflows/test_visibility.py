@@ -1,5 +1,8 @@
 """Who sees what flows through workflows."""
 
+import pytest
+
+from app.kit.headers import MASK
 from tests.workflows.factories import (
     EXECUTIONS,
     PATH,
@@ -30,3 +33,21 @@ async def test_who_may_not_run_workflows_sees_no_content_of_executions(
     for path in (EXECUTIONS, f"{PATH}/{workflow['id']}/executions"):
         (summary,) = (await viewer.get(path)).json()["data"]
         assert summary["error"]["message"] == ""
+
+
+async def test_who_may_not_change_workflows_sees_no_secrets_of_definitions(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    developer = await world.user("agent_developer")
+    viewer = await world.user("viewer", tenant_id=developer.tenant_id)
+    secrets = {"api_key": "k-1", "headers": [{"Authorization": "Bearer b-1"}], "password": None}
+    masked = {"api_key": MASK, "headers": [{"Authorization": MASK}], "password": None}
+    values = {"max_tokens": 5, "text": "Hello {{ input.name }}"}
+    workflow = await create_workflow(developer, [transform("a", {**secrets, **values})])
+    path = f"{PATH}/{workflow['id']}"
+    for suffix in ("", "/versions/1"):
+        with subtests.test(path=suffix):
+            (node,) = (await developer.get(path + suffix)).json()["data"]["nodes"]
+            assert node["config"]["output"] == {**secrets, **values}
+            (node,) = (await viewer.get(path + suffix)).json()["data"]["nodes"]
+            assert node["config"]["output"] == {**masked, **values}

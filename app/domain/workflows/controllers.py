@@ -69,9 +69,11 @@ class WorkflowController(Controller):
         return WorkflowData(await service.create(tx, services, principal, data))
 
     @get("/{workflow_id:str}", summary="Get a workflow", needs="workflows:read")
-    async def get_workflow(self, tx: Tx, workflow_id: Id) -> WorkflowData:
-        """With the nodes and edges of the newest version."""
-        return WorkflowData(await service.get(tx, workflow_id))
+    async def get_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+        """With the nodes and edges of the newest version. Who may not change workflows sees masks
+        in the place of secrets in configs.
+        """
+        return WorkflowData(await service.show(tx, principal, workflow_id))
 
     @put("/{workflow_id:str}", summary="Change a workflow", needs="workflows:write")
     async def update_workflow(
@@ -121,8 +123,11 @@ class WorkflowController(Controller):
     @get(
         "/{workflow_id:str}/versions/{version:str}", summary="Get a version", needs="workflows:read"
     )
-    async def get_version(self, tx: Tx, workflow_id: Id, version: Id) -> VersionData:
-        return VersionData(await service.get_version(tx, workflow_id, version))
+    async def get_version(
+        self, tx: Tx, principal: Principal, workflow_id: Id, version: Id
+    ) -> VersionData:
+        """Who may not change workflows sees masks in the place of secrets in configs."""
+        return VersionData(await service.get_version(tx, principal, workflow_id, version))
 
     @get(
         "/{workflow_id:str}/versions/{version:str}/diff/{other:str}",

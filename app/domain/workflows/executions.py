@@ -25,7 +25,7 @@ from app.kit import paging
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
-from db.fast import Row
+from db.fast import Row, tenant_of
 from db.session import Tx
 
 _POLL_SECONDS = 2.0
@@ -68,7 +68,7 @@ async def list_page(
     tx = context.tx
     summaries, total = await queries.list_executions(tx, filters, page, sort)
     if not summaries and filters.workflow_id is not None:
-        await workflows.get(tx, filters.workflow_id)
+        await workflows.require(tx, tenant_of(tx), filters.workflow_id)
     if not context.principal.may(_CONTENT_PERMISSION):
         for summary in summaries:
             _hide_message(summary.error)

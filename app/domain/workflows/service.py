@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from app.domain.agents.schemas import VersionDiff
 from app.domain.events import service as events
-from app.domain.workflows import checks, queries, schedule
+from app.domain.workflows import checks, queries, schedule, visibility
 from app.domain.workflows.definitions import Definition
 from app.domain.workflows.errors import InvalidState, WorkflowNotFound, WorkflowVersionNotFound
 from app.domain.workflows.events import (
@@ -57,6 +57,12 @@ async def get(tx: Tx, workflow_id: str) -> WorkflowView:
     view = await queries.find(tx, workflow_id)
     if view is None:
         raise _not_found(workflow_id)
+    return view
+
+
+async def show(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowView:
+    view = await get(tx, workflow_id)
+    view.nodes = visibility.select_nodes(principal, view.nodes)
     return view
 
 
@@ -272,9 +278,12 @@ async def list_versions(tx: Tx, workflow_id: str, page: Page) -> Paged[VersionSu
     return paging.paged(versions, total, page)
 
 
-async def get_version(tx: Tx, workflow_id: str, version: str) -> WorkflowVersionView:
+async def get_version(
+    tx: Tx, principal: Principal, workflow_id: str, version: str
+) -> WorkflowVersionView:
     definition = await _find_version(tx, workflow_id, version)
-    return WorkflowVersionView(workflow_id, int(version), definition.nodes, definition.edges)
+    nodes = visibility.select_nodes(principal, definition.nodes)
+    return WorkflowVersionView(workflow_id, int(version), nodes, definition.edges)
 
 
 async def _find_version(tx: Tx, workflow_id: str, version: str) -> Definition:
