@@ -59,6 +59,7 @@ from workers.tables import import_rows, on_dead_import
 from workers.tools import on_dead_tool, report_deleted, run_tool
 from workers.workflows import (
     end_executions,
+    fail_start,
     on_dead_node,
     run_node,
     start_executions,
@@ -90,6 +91,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "tools.report_deleted": report_deleted,
     "tools.run": run_tool,
     "workflows.end": end_executions,
+    "workflows.fail_start": fail_start,
     "workflows.node": run_node,
     "workflows.start": start_executions,
     "workflows.stop": stop_waiting,

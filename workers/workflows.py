@@ -8,7 +8,7 @@ from app.kit.errors import ApiError, Unavailable
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.job import Job, Retry
+from workers.job import Job, Postpone, Retry
 
 _BATCH = 100
 
@@ -59,7 +59,13 @@ async def on_dead_node(services: Services, tx: Tx, row: WorkRow, error: str) -> 
 
 async def start_executions(job: Job) -> None:
     async with job.finish_first() as tx:
-        await starting.start_ready(tx, job.services, job.tenant_id)
+        if not await starting.start_ready(tx, job.services, job.tenant_id):
+            raise Postpone
+
+
+async def fail_start(job: Job) -> None:
+    async with job.finish_first() as tx:
+        await starting.fail_start(tx, job.services, job.tenant_id, job.ref_id)
 
 
 async def stop_waiting(job: Job) -> None:

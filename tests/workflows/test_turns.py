@@ -2,15 +2,20 @@
 
 import itertools
 
+import msgspec
 import pytest
 
 from app.domain.events.service import emit_dead
 from app.domain.workflows import engine
+from app.domain.workflows.errors import WorkflowVersionNotFound
+from app.domain.workflows.graph import Graph
 from app.domain.workflows.versions import Graphs
 from app.services import Services
+from db.session import Tx
 from tests.workflows.by_hand import Hand
 from tests.workflows.factories import (
     by_node,
+    create_published,
     create_workflow,
     edge,
     read,
@@ -144,16 +149,41 @@ async def test_a_node_that_fails_before_it_runs_has_times(developer: Client, han
     assert node["finished_at"] is not None
 
 
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stored definitions cannot be read, as after a step back to an earlier release."""
+
+    async def refuse(*_: object) -> None:
+        raise msgspec.ValidationError("unknown field")
+
+    monkeypatch.setattr(Graphs, "load", refuse)
+
+
 async def test_an_execution_with_an_unreadable_definition_can_be_cancelled(
-    developer: Client, hand: Hand, services: Services
+    developer: Client, hand: Hand, request: pytest.FixtureRequest
 ) -> None:
     execution_id, _ = await _start_row(developer, hand, 2)
-    services.get(Graphs)._graphs.clear()
-    await hand.sql(
-        "UPDATE workflow_versions SET definition = '{\"nodes\": 7}' WHERE tenant_id = $1",
-        developer.tenant_id,
-    )
+    request.getfixturevalue("unreadable")
     answer = await developer.post(f"/api/v1/workflow-executions/{execution_id}/cancel")
     assert answer.status_code == 200, answer.text
+    assert (await read(developer, execution_id))["status"] == "cancelled"
+
+
+async def test_a_called_workflow_that_cannot_begin_fails_its_caller(
+    developer: Client, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child_id = await create_published(developer, [transform("only", 1)])
+    node = {"id": "call", "type": "workflow", "config": {"workflow_id": child_id}}
+    workflow = await create_workflow(developer, [node])
+    execution_id = await start(developer, workflow["id"])
+    load = Graphs.load
+
+    async def load_others(self: Graphs, tx: Tx, tenant_id: str, name: str, version: int) -> Graph:
+        if name == child_id:
+            raise WorkflowVersionNotFound("The workflow has no version 1")
+        return await load(self, tx, tenant_id, name, version)
+
+    monkeypatch.setattr(Graphs, "load", load_others)
+    await hand.run_due()
     record = await read(developer, execution_id)
-    assert record["status"] == "cancelled"
+    assert (record["status"], record["error"]["code"]) == ("failed", "workflow_failed")

@@ -24,6 +24,8 @@ from db.session import Tx
 _MAX_CONFIG_BYTES = 64 * 1024
 _MAX_DEFINITION_BYTES = 512 * 1024
 _MAX_CONFIG_DEPTH = 32
+# Each takes some milliseconds to check.
+_MAX_SOURCES = 500
 
 
 def check_definition(principal: Principal, definition: Definition) -> None:
@@ -31,10 +33,15 @@ def check_definition(principal: Principal, definition: Definition) -> None:
     for a node that does what its author may not do.
     """
     Invalid.check(_find_static_problems(definition))
+    check_permissions(principal, definition)
+
+
+def check_permissions(principal: Principal, definition: Definition) -> None:
+    """Raises Forbidden for a node that does what the principal may not do."""
     for node in definition.nodes:
-        permission = NODE_TYPES[node.type].permission
-        if permission is not None:
-            principal.require(permission)
+        node_type = NODE_TYPES.get(node.type)
+        if node_type is not None and node_type.permission is not None:
+            principal.require(node_type.permission)
 
 
 async def check_expressions(services: Services, tenant_id: str, nodes: Sequence[Node]) -> None:
@@ -44,6 +51,9 @@ async def check_expressions(services: Services, tenant_id: str, nodes: Sequence[
     if _is_too_large(nodes):
         return
     sources = _list_sources(nodes)
+    if len(sources) > _MAX_SOURCES:
+        message = f"have more than {_MAX_SOURCES} templates and conditions together"
+        raise Invalid.field("nodes", message)
     if sources:
         Invalid.check(await services.get(Expressions).check(sources, NAMES, group=tenant_id))
 

@@ -101,9 +101,11 @@ class WorkflowController(Controller):
         needs="workflows:write",
         status_code=200,
     )
-    async def publish_workflow(self, tx: Tx, workflow_id: Id) -> WorkflowData:
-        """Event subscriptions, incoming webhooks and the schedule start it from now on."""
-        return WorkflowData(await service.publish(tx, workflow_id))
+    async def publish_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+        """Event subscriptions, incoming webhooks and the schedule start it from now on. The caller
+        needs the permissions of its nodes.
+        """
+        return WorkflowData(await service.publish(tx, principal, workflow_id))
 
     @post(
         "/{workflow_id:str}/unpublish",

@@ -39,7 +39,7 @@ async def run(
     starting.encode_input(data.input)
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         workflow = await workflows.find(tx, workflow_id)
-        version = workflows.choose_version(workflow, data.version)
+        version = workflows.choose_version(principal, workflow, data.version)
         tenant_id = workflow.tenant_id
         graph = await services.get(Graphs).load(tx, tenant_id, workflow.id, version)
         await checks.check_references(tx, tenant_id, list(graph.nodes.values()))

@@ -15,7 +15,7 @@ from app.domain.events import service as events
 from app.domain.workflows import execution_events
 from app.domain.workflows import execution_queries as queries
 from app.domain.workflows.definitions import Definition
-from app.domain.workflows.errors import PERMANENT
+from app.domain.workflows.errors import PERMANENT, WorkflowVersionNotFound
 from app.domain.workflows.events import NodeCompleted
 from app.domain.workflows.execution_queries import (
     Execution,
@@ -200,6 +200,10 @@ class Step:
         self._add_work(node_id, attempt + 1, "run", run_at)
         await self._store()
 
+    async def fail_start(self) -> None:
+        """Fails an execution none of whose nodes could be queued."""
+        await self._end("failed", {"code": "internal_error", "message": "it could not be started"})
+
     async def cancel(self) -> None:
         await self._end("cancelled", None)
 
@@ -342,7 +346,7 @@ async def open_step(
     version = (execution.workflow_id, execution.version)
     try:
         graph = await services.get(Graphs).load(tx, tenant_id, *version)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, WorkflowVersionNotFound):
         log.exception("a definition cannot be read", workflow_id=version[0], version=version[1])
         # Without nodes, so that the execution can still fail or be cancelled.
         graph = Graph(Definition(nodes=[], edges=[]))

@@ -37,10 +37,12 @@ _CONTENT_PERMISSION = "workflows:execute"
 async def execute(
     context: RequestContext, workflow_id: str, data: ExecuteWorkflow
 ) -> AcceptedExecution:
-    """Starts the published version by hand, or the newest one of a draft."""
+    """Starts the published version by hand, or the newest one of a draft; another one only for
+    those who may change the workflow.
+    """
     tx, services, principal = context.tx, context.services, context.principal
     workflow = await workflows.find(tx, workflow_id)
-    version = workflows.choose_version(workflow, data.version)
+    version = workflows.choose_version(principal, workflow, data.version)
     await starting.check_rate(tx, workflow.tenant_id)
     execution_id = await starting.accept(
         tx,
@@ -179,5 +181,5 @@ async def retry(context: RequestContext, execution_id: str) -> FullExecution:
         execution.progress[name] = NodeState("pending", None, attempt, attempt)
     progress = msgspec.json.encode(execution.progress).decode()
     await queries.reopen(tx, tenant_id, execution_id, progress, repeated)
-    await starting.start_ready(tx, services, tenant_id)
+    await starting.start_soon(tx, services, tenant_id)
     return await _find(tx, execution_id)

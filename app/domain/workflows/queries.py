@@ -117,10 +117,9 @@ _IS_QUEUE_FULL = f"""
 SELECT EXISTS (SELECT 1 FROM workflow_executions WHERE tenant_id = $1 AND status = 'pending'
                OFFSET {MAX_PENDING - 1})
 """
-_LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
 _TRY_LOCK_QUEUE = "SELECT pg_try_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
-_FAIL_EXECUTION = """
-UPDATE workflow_executions SET status = 'failed', error = $3::json, finished_at = now()
+_MARK_RUNNING = """
+UPDATE workflow_executions SET status = 'running', started_at = now()
 WHERE tenant_id = $1 AND id = $2
 """
 _COUNT_ACTIVE = """
@@ -258,18 +257,13 @@ async def is_queue_full(tx: Tx, tenant: str) -> bool:
     return bool(await fast.value(tx, tenant, _IS_QUEUE_FULL))
 
 
-async def lock_queue(tx: Tx, tenant: str) -> None:
-    """Lets one transaction at a time decide which executions of the tenant start."""
-    await fast.execute(tx, tenant, _LOCK_QUEUE)
-
-
 async def try_lock_queue(tx: Tx, tenant: str) -> bool:
     """False when another transaction decides at this moment."""
     return bool(await fast.value(tx, tenant, _TRY_LOCK_QUEUE))
 
 
-async def fail_execution(tx: Tx, tenant: str, execution_id: str, error: str) -> None:
-    await fast.execute(tx, tenant, _FAIL_EXECUTION, execution_id, error)
+async def mark_running(tx: Tx, tenant: str, execution_id: str) -> None:
+    await fast.execute(tx, tenant, _MARK_RUNNING, execution_id)
 
 
 async def count_active(tx: Tx, tenant: str) -> Row:

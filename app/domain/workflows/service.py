@@ -99,7 +99,7 @@ async def create_checked(tx: Tx, principal: Principal, data: CreateWorkflow) -> 
     definition = Definition(data.nodes, data.edges)
     checks.check_definition(principal, definition)
     if data.trigger is not None:
-        schedule.check(data.trigger)
+        _check_trigger(principal, data.trigger)
     await queries.check_quota(tx, tenant_id)
     await checks.check_references(tx, tenant_id, definition.nodes)
     workflow = Workflow(
@@ -149,10 +149,16 @@ async def update_checked(
     values.pop("edges", None)
     if "trigger" in values:
         if data.trigger:
-            schedule.check(data.trigger)
+            _check_trigger(principal, data.trigger)
         values["trigger"] = msgspec.to_builtins(values["trigger"])
     await _change(tx, principal, workflow, values, before, definition)
     return _build_view(workflow, definition)
+
+
+def _check_trigger(principal: Principal, trigger: Schedule) -> None:
+    schedule.check(trigger)
+    # Who sets a trigger can start the workflow at any time.
+    principal.require("workflows:execute")
 
 
 def _merge(definition: Definition, data: UpdateWorkflow) -> Definition:
@@ -195,14 +201,15 @@ def _set_next_run(workflow: Workflow) -> None:
         workflow.next_run_at = schedule.find_next(Schedule(**workflow.trigger), clock.now())
 
 
-async def publish(tx: Tx, workflow_id: str) -> WorkflowView:
+async def publish(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowView:
     """Publishes the newest version. Raises Invalid when a node refers to something that the tenant
-    does not have any more.
+    does not have any more, and Forbidden when a node does what the caller may not do.
     """
     workflow = await find(tx, workflow_id, for_update=True)
     if workflow.published_version == workflow.version:
         raise InvalidState(f"Version {workflow.version} of this workflow is published already")
     definition = await _load_definition(tx, workflow.id, workflow.version)
+    checks.check_permissions(principal, definition)
     await checks.check_references(tx, workflow.tenant_id, definition.nodes)
     workflow.status, workflow.published_version = "published", workflow.version
     _set_next_run(workflow)
@@ -263,9 +270,14 @@ async def _load_definition(tx: Tx, workflow_id: str, version: int) -> Definition
     return msgspec.convert(definition, Definition)
 
 
-def choose_version(workflow: Workflow, number: int | None) -> int:
-    """Returns the version that a start by hand runs: the published one, or a draft's newest."""
-    version = number or workflow.published_version or workflow.version
+def choose_version(principal: Principal, workflow: Workflow, number: int | None) -> int:
+    """Returns the version that a start by hand runs: the published one, or a draft's newest. Raises
+    Forbidden for another one, which may lack an approval, unless the caller may change it.
+    """
+    default = workflow.published_version or workflow.version
+    version = number or default
+    if version != default:
+        principal.require("workflows:write")
     if version > workflow.version:
         raise WorkflowVersionNotFound(f"This workflow has no version {version}")
     return version

@@ -20,7 +20,7 @@ from app.domain.workflows.errors import (
 from app.domain.workflows.execution_events import chain_of
 from app.domain.workflows.execution_queries import Execution
 from app.domain.workflows.versions import Graphs
-from app.domain.workflows.work_kinds import START
+from app.domain.workflows.work_kinds import FAIL_START, START
 from app.kit import logs, trace, work
 from app.kit.errors import ApiError, Invalid, RateLimited
 from app.kit.ids import new_id
@@ -38,7 +38,7 @@ TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflo
 _MAX_INPUT_BYTES = 2 * 1024 * 1024
 _MAX_DEPTH = 72
 # How many executions one transaction starts; few where a caller waits for it.
-_MAX_STARTS = 100
+_MAX_STARTS = 20
 _MAX_STARTS_OF_CALLER = 5
 _MAX_TENANTS = 100
 _UNLIMITED = 1_000_000
@@ -89,12 +89,18 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     stored_id = await _insert(tx, new, execution_id, version)
     if stored_id != execution_id:
         return stored_id
-    if await queries.try_lock_queue(tx, new.tenant_id):
-        await _start_ready(tx, services, new.tenant_id, _MAX_STARTS_OF_CALLER)
-    else:
-        # The caller does not wait for another one: many of them would hold all connections.
-        await work.accept(tx, START, tenant_id=new.tenant_id)
+    await start_soon(tx, services, new.tenant_id)
     return execution_id
+
+
+async def start_soon(tx: Tx, services: Services, tenant_id: str) -> None:
+    """Starts what may start now, or lets a worker do it while another transaction does so: a caller
+    does not wait, because many of them would hold all connections.
+    """
+    if await queries.try_lock_queue(tx, tenant_id):
+        await _start_ready(tx, services, tenant_id, _MAX_STARTS_OF_CALLER)
+    else:
+        await work.accept(tx, START, tenant_id=tenant_id)
 
 
 async def _insert(tx: Tx, new: NewExecution, execution_id: str, version: int) -> str:
@@ -146,13 +152,13 @@ def _build_queue_full() -> TooManyPendingExecutions:
 
 async def check_rate(tx: Tx, tenant_id: str) -> None:
     """Raises RateLimited when so many executions were started by hand within a minute. Those that
-    triggers accept wait instead.
+    triggers accept wait instead. Requests of the same moment do not see each other: what they
+    accept beyond the limit waits as well.
     """
     plan = await _load_plan(tx, tenant_id)
     limit = plan.workflow_executions_per_minute
     if not limit:
         return
-    await queries.lock_queue(tx, tenant_id)
     row = await queries.count_manual(tx, tenant_id)
     if row["count"] >= limit:
         wait = max(1, row["wait_seconds"])
@@ -169,12 +175,15 @@ async def _load_plan(tx: Tx, tenant_id: str) -> Any:
     return plan_of(tenant.plan, msgspec.to_builtins(tenant.limits or {}))
 
 
-async def start_ready(tx: Tx, services: Services, tenant_id: str) -> int:
-    """Starts the oldest waiting executions that the limits of the plan allow; returns how many.
-    One transaction of a tenant does so at a time.
+async def start_ready(tx: Tx, services: Services, tenant_id: str) -> bool:
+    """Starts the oldest waiting executions that the limits of the plan allow. False when another
+    transaction does so, which may not see those that were accepted last.
     """
-    await queries.lock_queue(tx, tenant_id)
-    return await _start_ready(tx, services, tenant_id, _MAX_STARTS)
+    if not await queries.try_lock_queue(tx, tenant_id):
+        return False
+    if await _start_ready(tx, services, tenant_id, _MAX_STARTS) == _MAX_STARTS:
+        await work.accept(tx, START, tenant_id=tenant_id)
+    return True
 
 
 async def _start_ready(tx: Tx, services: Services, tenant_id: str, limit: int) -> int:
@@ -197,8 +206,9 @@ async def _start_ready(tx: Tx, services: Services, tenant_id: str, limit: int) -
 
 
 async def _begin(tx: Tx, services: Services, execution: Execution) -> None:
-    """One that cannot begin fails, so that those behind it are not held up."""
-    ids = (execution.tenant_id, execution.id)
+    """One that cannot begin fails, so that those behind it are not held up. A worker lets it fail:
+    the node that calls it may be running in this very transaction, and waits only after it.
+    """
     try:
         async with (await tx.session()).begin_nested():
             graph = await services.get(Graphs).load(
@@ -207,11 +217,20 @@ async def _begin(tx: Tx, services: Services, execution: Execution) -> None:
             with chain_of(execution):
                 await Step(tx, services, execution, graph).begin()
     except Exception as error:
-        if not fast.was_refused(error) and not isinstance(error, ApiError):
+        if not fast.was_refused(error) and not isinstance(error, (ApiError, msgspec.DecodeError)):
             raise
         log.exception("an execution cannot begin", execution_id=execution.id)
-        reason = {"code": "internal_error", "message": "it could not be started"}
-        await queries.fail_execution(tx, *ids, as_json(reason))
+        tenant_id = execution.tenant_id
+        await queries.mark_running(tx, tenant_id, execution.id)
+        await work.accept(tx, FAIL_START, tenant_id=tenant_id, ref_id=execution.id)
+
+
+async def fail_start(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> None:
+    """Fails an execution that could not begin."""
+    step = await engine.open_step(tx, services, tenant_id, execution_id)
+    if step is not None and not step.has_ended:
+        with chain_of(step.execution):
+            await step.fail_start()
 
 
 async def start_all_ready(services: Services) -> None:

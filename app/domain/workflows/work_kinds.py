@@ -10,5 +10,7 @@ RUN_NODE: Final = WorkKind("workflows.node", "workflows", timeout_seconds=120, p
 STOP: Final = WorkKind("workflows.stop", "default")
 # Starts executions of a tenant that wait for a free slot.
 START: Final = WorkKind("workflows.start", "default")
+# Fails an execution that could not begin.
+FAIL_START: Final = WorkKind("workflows.fail_start", "default")
 # Cancels the executions of a deleted workflow.
 END_ALL: Final = WorkKind("workflows.end", "default", timeout_seconds=600)
