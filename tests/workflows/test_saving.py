@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import asyncpg
@@ -17,6 +18,8 @@ from tests.tools.tool_requests import create_tool
 from tests.workflows.factories import PATH, create_workflow, transform
 from tests.world import Client
 
+# Set in the context of a request. A worker of another test may run statements meanwhile.
+_is_counted: ContextVar[bool] = ContextVar("is_counted", default=False)
 _NODES = [transform("a", "{{ input.a }}")]
 
 
@@ -77,18 +80,20 @@ async def test_a_batch_names_the_expressions_of_each_operation(developer: Client
 
 @contextmanager
 def _count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Yields a list that grows by each statement of this process, of the ORM too."""
+    """Yields a list that grows by each statement of the requests inside, of the ORM too."""
     statements: list[str] = []
 
     def count_plain(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
         async def count(connection: object, sql: str, *args: object, **options: object) -> object:
-            statements.append(sql)
+            if _is_counted.get():
+                statements.append(sql)
             return await method(connection, sql, *args, **options)
 
         return count
 
     def count_of_orm(_c: object, _cursor: object, sql: str, *_: object) -> None:
-        statements.append(sql)
+        if _is_counted.get():
+            statements.append(sql)
 
     engine = services.db.engine.sync_engine
     with monkeypatch.context() as patched:
@@ -96,7 +101,9 @@ def _count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> It
             method = getattr(asyncpg.Connection, name)
             patched.setattr(asyncpg.Connection, name, count_plain(method))
         event.listen(engine, "before_cursor_execute", count_of_orm)
+        token = _is_counted.set(True)
         yield statements
+        _is_counted.reset(token)
         event.remove(engine, "before_cursor_execute", count_of_orm)
 
 

@@ -116,20 +116,21 @@ async def find_role_problems(tx: Tx, _tenant_id: str, roles: list[str]) -> dict[
     }
 
 
-async def require_decider(
-    tx: Tx, tenant_id: str, user_ids: list[str] | None, role: str | None
-) -> None:
-    """Raises NobodyCanDecide unless a user who is asked is active and may decide."""
-    if user_ids is not None:
-        problems = await find_user_problems(tx, tenant_id, user_ids)
-        if len(problems) < len(set(user_ids)):
-            return
-        reason = next(iter(problems.values()))
-    else:
-        if await queries.has_decider(tx, tenant_id, role or ""):
-            return
+async def list_deciders(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[str]:
+    """Returns the users who are active and may decide. Raises NobodyCanDecide when none is."""
+    problems = await find_user_problems(tx, tenant_id, user_ids)
+    deciders = [user_id for user_id in user_ids if user_id not in problems]
+    if not deciders:
+        reason = next(iter(problems.values()), "nobody is asked")
+        raise NobodyCanDecide(f"Nobody can decide this approval: {reason}")
+    return deciders
+
+
+async def require_decider(tx: Tx, tenant_id: str, role: str) -> None:
+    """Raises NobodyCanDecide unless an active user has the role, and the role may decide."""
+    if not await queries.has_decider(tx, tenant_id, role):
         reason = f"no active user has the role {role} and may decide approvals"
-    raise NobodyCanDecide(f"Nobody can decide this approval: {reason}")
+        raise NobodyCanDecide(f"Nobody can decide this approval: {reason}")
 
 
 async def cancel(tx: Tx, services: Services, tenant_id: str, caller_ids: list[str]) -> None:

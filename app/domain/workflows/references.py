@@ -49,7 +49,9 @@ def _find_name(match: re.Match[str]) -> str | None:
 def _list_texts(node: Node) -> Iterator[str]:
     """Yields conditions, and the expressions within templates."""
     if node.type == "condition":
-        yield node.config["expression"]
+        expression = node.config.get("expression")
+        if isinstance(expression, str):
+            yield expression
     else:
         for source in list_sources(node.config, ""):
             yield from list_expressions(source.text)

@@ -70,18 +70,18 @@ def _find_end(template: str, position: int, start: str) -> int:
 
 def _find(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yields texts with their paths. A stack of its own: values may nest deeper than Python's."""
-    waiting = [(value, path)]
-    while waiting:
-        item, place = waiting.pop()
+    stack = [(value, path)]
+    while stack:
+        item, place = stack.pop()
         match item:
             case str() if any(mark in item for mark in _MARKS):
                 yield item, place
             case dict():
                 children = [(child, _join(place, key)) for key, child in item.items()]
-                waiting += reversed(children)
+                stack += reversed(children)
             case list():
                 children = [(child, _join(place, index)) for index, child in enumerate(item)]
-                waiting += reversed(children)
+                stack += reversed(children)
 
 
 def _join(path: str, key: object) -> str:

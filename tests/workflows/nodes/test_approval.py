@@ -175,6 +175,11 @@ async def test_a_node_that_nobody_can_decide_fails(
             node = await run_single(boss, "approval", config, {"user": user_id})
             assert node["error"]["code"] == "nobody_can_decide"
             assert user_id in node["error"]["message"]
+    with subtests.test("others can"):
+        config = {"title": "Refund?", "user_ids": [boss.user_id, "{{ input.user }}"]}
+        execution_id = await start_single(boss, "approval", config, {"user": inactive.user_id})
+        approval = await read_approval(boss, await _find_approval(services, execution_id))
+        assert approval["user_ids"] == [boss.user_id]
     with subtests.test("a role without active users"):
         config = {"title": "Refund?", "role": "agent_user"}
         node = await run_single(boss, "approval", config)

@@ -59,8 +59,11 @@ class ApprovalNode(NodeType[ApprovalConfig]):
             yield Reference("deciding_role", config["role"], "role")
 
     async def run(self, call: NodeCall, config: ApprovalConfig) -> Outcome:
-        who = (config.user_ids, config.role)
-        await approvals.require_decider(call.tx, call.tenant_id, *who)
+        user_ids = config.user_ids
+        if user_ids is not None:
+            user_ids = await approvals.list_deciders(call.tx, call.tenant_id, user_ids)
+        else:
+            await approvals.require_decider(call.tx, call.tenant_id, config.role or "")
         approval_id = await approvals.request(
             call.tx,
             call.tenant_id,
@@ -71,7 +74,7 @@ class ApprovalNode(NodeType[ApprovalConfig]):
                 # One line, whatever the values of a template are.
                 title=" ".join(config.title.split())[: approvals.MAX_TITLE_CHARS],
                 message=config.message,
-                user_ids=config.user_ids,
+                user_ids=user_ids,
                 role=config.role,
                 timeout_seconds=config.timeout_seconds,
             ),
