@@ -28,6 +28,8 @@ from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Tx
 
+# Of executions, and of their nodes.
+_RETRYABLE = frozenset({"failed", "cancelled"})
 _POLL_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
 # Without it, inputs, outputs and messages of errors are not shown.
@@ -168,18 +170,14 @@ async def retry(context: RequestContext, execution_id: str) -> FullExecution:
     if step is None:
         raise _not_found(execution_id)
     execution = step.execution
-    if execution.status not in {"failed", "cancelled"}:
+    if execution.status not in _RETRYABLE:
         raise InvalidState("Only an execution that failed or was cancelled can be retried")
     await starting.check_queue(tx, tenant_id)
-    repeated = [
-        name
-        for name, state in execution.progress.items()
-        if state.status in {"failed", "cancelled"}
-    ]
-    for name in repeated:
+    node_ids = [name for name, state in execution.progress.items() if state.status in _RETRYABLE]
+    for name in node_ids:
         attempt = execution.progress[name].attempt
         execution.progress[name] = NodeState("pending", None, attempt, attempt)
     progress = msgspec.json.encode(execution.progress).decode()
-    await queries.reopen(tx, tenant_id, execution_id, progress, repeated)
+    await queries.reopen(tx, tenant_id, execution_id, progress, node_ids)
     await starting.start_soon(tx, services, tenant_id)
     return await _find(tx, execution_id)

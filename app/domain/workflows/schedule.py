@@ -83,17 +83,17 @@ async def _start_one(tx: Tx, services: Services) -> bool:
     # From now on, not from the time that was due: minutes that were missed run once.
     next_run = find_next(Schedule(**row["trigger"]), max(now, due_at))
     await queries.set_next_run(tx, row["tenant_id"], row["id"], next_run)
-    failure = partial(log.warning, "a schedule did not start", workflow_id=row["id"])
+    warn = partial(log.warning, "a schedule did not start", workflow_id=row["id"])
     try:
         async with (await tx.session()).begin_nested():
             await _start(tx, services, row, due_at, now)
     except TooManyPendingExecutions as error:
-        failure(reason=error.message)
+        warn(reason=error.message)
         retry_at = now + _RETRY_DELAY
         next_run = min(next_run, retry_at) if next_run else retry_at
         await queries.set_next_run(tx, row["tenant_id"], row["id"], next_run)
     except ApiError as error:
-        failure(reason=error.message)
+        warn(reason=error.message)
     except Exception as error:
         if not fast.was_refused(error):
             raise
@@ -103,9 +103,11 @@ async def _start_one(tx: Tx, services: Services) -> bool:
 
 async def _start(tx: Tx, services: Services, row: Row, due_at: datetime, now: datetime) -> None:
     trace.begin(Trace(new_id("cor"), tenant_id=row["tenant_id"]))
-    late = now - due_at
-    if late > timedelta(minutes=1):
-        log.info("a schedule runs late", workflow_id=row["id"], seconds=round(late.total_seconds()))
+    delay = now - due_at
+    if delay > timedelta(minutes=1):
+        log.info(
+            "a schedule runs late", workflow_id=row["id"], seconds=round(delay.total_seconds())
+        )
     await starting.accept(
         tx,
         services,

@@ -192,14 +192,14 @@ async def _start_ready(tx: Tx, services: Services, tenant_id: str, limit: int) -
     """
     plan = await _load_plan(tx, tenant_id)
     row = await queries.count_active(tx, tenant_id)
-    free = min(
+    free_slots = min(
         (plan.concurrent_executions or _UNLIMITED) - row["running"],
         (plan.workflow_executions_per_minute or _UNLIMITED) - row["started"],
         limit,
     )
-    if free <= 0:
+    if free_slots <= 0:
         return 0
-    executions = await locks.lock_pending(tx, tenant_id, free)
+    executions = await locks.lock_pending(tx, tenant_id, free_slots)
     for execution in executions:
         await _begin(tx, services, execution)
     return len(executions)
