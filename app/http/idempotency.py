@@ -5,7 +5,8 @@ effect exist together or not at all. A second request with the same key waits fo
 keeps no connection meanwhile.
 
 Routes with `idempotent="long_running"`, such as those that wait for a model, must not keep a
-transaction open. They claim the key with a lease that they renew until the response is stored.
+transaction open. They claim the key with a lease that they renew until the response is stored. One
+whose effect is a single transaction stores its answer in it by `store_answer`.
 
 Routes with `idempotent="streamed"` do so too, and their bodies are too large to be read before the
 handler. The body of the first request is hashed while the handler reads it; that of a second one is
@@ -15,11 +16,13 @@ read to its end and compared with it.
 import asyncio
 import hashlib
 import time
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any
 
 import msgspec
-from litestar import Request, Response
+from litestar import MediaType, Request, Response
+from litestar.serialization import encode_json
 
 from app.http import multipart
 from app.http.authorization import caller_of
@@ -71,7 +74,7 @@ _STORE_RESPONSE = (
 _STORE_LEASED_RESPONSE = """
 UPDATE idempotency_keys
 SET status = $2, media_type = $3, body = $4, fingerprint = coalesce($6, fingerprint)
-WHERE id = $1 AND holder = $5
+WHERE id = $1 AND holder = $5 RETURNING id
 """
 _RENEW_LEASE = "UPDATE idempotency_keys SET renewed_at = now() WHERE id = $1 AND holder = $2"
 _RELEASE_KEY = "DELETE FROM idempotency_keys WHERE id = $1 AND holder = $2 AND status IS NULL"
@@ -90,12 +93,17 @@ class KeyLease:
         self._renewal = Renewal(_RENEW_SECONDS, lambda: self._execute(_RENEW_LEASE))
 
     async def store(
-        self, status: int, media_type: str, sealed_body: bytes, fingerprint: str | None
-    ) -> None:
-        """Without a fingerprint, that of the claim stays."""
-        async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
-            values = (self.key_id, status, media_type, sealed_body, self.holder, fingerprint)
-            await (await tx.raw()).execute(_STORE_LEASED_RESPONSE, *values)
+        self, tx: Tx, status: int, media_type: str, sealed_body: bytes, fingerprint: str | None
+    ) -> bool:
+        """Without a fingerprint, that of the claim stays. False when another request has the key
+        since the lease lapsed.
+        """
+        values = (self.key_id, status, media_type, sealed_body, self.holder, fingerprint)
+        return await (await tx.raw()).fetchval(_STORE_LEASED_RESPONSE, *values) is not None
+
+    def begin(self) -> AbstractAsyncContextManager[Tx]:
+        """Opens a transaction for a response whose effect is committed already."""
+        return self._db.tx(ALL_TENANTS, autocommit=True)
 
     def end(self, *, succeeded: bool) -> None:
         """Stops the renewal. A request that failed releases the key for the next attempt."""
@@ -117,6 +125,13 @@ class _Claim(msgspec.Struct):
     keyring: Keyring
     # Of a body that the handler reads.
     digest: BodyDigest | None = None
+
+    @property
+    def fingerprint(self) -> str | None:
+        return None if self.digest is None else self.digest.hexdigest()
+
+    def seal(self, body: bytes) -> bytes:
+        return self.keyring.seal(body, _seal_context(self.key_id))
 
 
 _current_claim: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
@@ -216,15 +231,29 @@ async def store_response(response: Response[Any]) -> Response[Any]:
     _current_claim.set(None)
     media_type = str(response.media_type or "application/json")
     body = response.render(response.content, media_type)
-    sealed_body = claim.keyring.seal(body, _seal_context(claim.key_id))
     status = response.status_code or 200
     if isinstance(claim.owner, KeyLease):
-        fingerprint = None if claim.digest is None else claim.digest.hexdigest()
-        await claim.owner.store(status, media_type, sealed_body, fingerprint)
+        async with claim.owner.begin() as tx:
+            await claim.owner.store(tx, status, media_type, claim.seal(body), claim.fingerprint)
         return response
     raw = await claim.owner.raw()
-    await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, sealed_body)
+    await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, claim.seal(body))
     return response
+
+
+async def store_answer(request: Request[Any, Any, Any], tx: Tx, answer: msgspec.Struct) -> None:
+    """Stores what a route with a lease is about to answer, in the transaction of its effect: a
+    process that dies between the two would leave an effect that the next request repeats.
+
+    Raises Conflict when another request has the key meanwhile.
+    """
+    claim = _current_claim.get()
+    if claim is None or not isinstance(claim.owner, KeyLease):
+        return
+    status, body = request.route_handler.status_code, encode_json(answer)
+    if not await claim.owner.store(tx, status, MediaType.JSON, claim.seal(body), claim.fingerprint):
+        raise Conflict(f"Another request with this {HEADER} runs; try again later")
+    _current_claim.set(None)
 
 
 def _key_owner(request: Request[Any, Any, Any]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from litestar import Litestar
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, until, wait_until
+from tests.database import lose_commit_replies, run_sql
 from tests.files.api import (
     MEGABYTE,
     PATH,
@@ -177,3 +178,39 @@ async def test_a_refused_upload_does_not_keep_its_key(developer: Client) -> None
 
     assert await wait_until(is_accepted)
     assert await list_names(developer) == ["a.txt"]
+
+
+async def test_an_upload_whose_answer_was_lost_is_not_stored_again(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"idempotency-key": "lost"}
+    with monkeypatch.context() as patch:
+        lose_commit_replies(patch, developer.tenant_id)
+        assert (await send_file(developer, headers=headers)).status_code == 503
+    answer = await send_file(developer, headers=headers)
+    assert (answer.status_code, answer.headers["idempotent-replayed"]) == (201, "true")
+    file = answer.json()["data"]
+    assert (await developer.get(f"{PATH}/{file['id']}")).json() == answer.json()
+    assert await count_rows(services, developer.tenant_id) == 1
+
+
+async def test_an_upload_that_lost_its_key_to_another_request_stores_nothing(
+    developer: Client, services: Services
+) -> None:
+    """As when the process was suspended while the file arrived."""
+    headers = _TYPE | {"idempotency-key": "taken"}
+    answers = []
+
+    async def suspended() -> AsyncIterator[bytes]:
+        yield _HEAD + b"x"
+        lapse = "UPDATE idempotency_keys SET renewed_at = now() - interval '2 minutes'"
+        await run_sql(services, f"{lapse} WHERE status IS NULL")
+        second = developer.http.post(PATH, content=_HEAD + b"x" + _END, headers=headers)
+        # A task of its own, as a server gives each request.
+        answers.append(await asyncio.create_task(second))
+        yield _END
+
+    refused(await developer.http.post(PATH, content=suspended(), headers=headers), 409, "conflict")
+    assert answers[0].status_code == 201
+    assert len(stored_files(services, developer.tenant_id)) == 1
+    assert await count_rows(services, developer.tenant_id) == 1

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 from litestar import Litestar
 
@@ -11,7 +12,7 @@ from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import ExportInterrupted, UnreadableFile
 from app.services import Services
 from tests.asking import refused, wait_until
-from tests.database import fetch_rows
+from tests.database import fetch_rows, lose_commit_replies
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.tables.api import TABLES, add_rows, create_table, list_rows, list_values
@@ -269,3 +270,22 @@ def test_a_file_in_another_encoding_is_read() -> None:
 def test_a_record_over_many_lines_is_limited() -> None:
     with pytest.raises(UnreadableFile, match="too long"):
         CsvFile("a\n" + '"x\n",' * 200_000, ",").count()
+
+
+async def test_an_import_whose_answer_was_lost_is_not_started_again(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    path = f"{TABLES}/{table['id']}/import"
+
+    async def send() -> httpx.Response:
+        files, headers = {"file": ("rows.csv", b"code\na\n")}, {"idempotency-key": "lost"}
+        return await developer("POST", path, files=files, headers=headers)
+
+    with monkeypatch.context() as patch:
+        lose_commit_replies(patch, developer.tenant_id)
+        assert (await send()).status_code == 503
+    answer = await send()
+    assert (answer.status_code, answer.headers["idempotent-replayed"]) == (202, "true")
+    listed = await developer.get(f"{path}s")
+    assert [item["id"] for item in listed.json()["data"]] == [answer.json()["data"]["id"]]

@@ -8,7 +8,7 @@ from litestar.response import Stream
 from app.domain.files import service
 from app.domain.files.schemas import FileAnswer, FileView, ListedPurpose, StorageView
 from app.domain.files.service import Conditions
-from app.http import multipart
+from app.http import idempotency, multipart
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
@@ -34,8 +34,10 @@ class FileController(Controller):
         the content. Over the tenant's quota: 409 `storage_quota_exceeded`.
         """
         open_upload = partial(multipart.open_file, request, _FIELD)
-        view = await service.upload(services, principal, request.content_length, open_upload)
-        return FileAnswer(view)
+        store_answer = partial(idempotency.store_answer, request)
+        return await service.upload(
+            services, principal, request.content_length, open_upload, store_answer
+        )
 
     @get(summary="List files", needs="files:read")
     async def list_files(

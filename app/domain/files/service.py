@@ -13,7 +13,7 @@ from app.domain.files.errors import FileNotFound, StorageQuotaExceeded
 from app.domain.files.events import FileCreated, FileDeleted
 from app.domain.files.ranges import ByteRange
 from app.domain.files.records import FileRecord, StoredUpload
-from app.domain.files.schemas import FileView, Purpose, StorageView
+from app.domain.files.schemas import FileAnswer, FileView, Purpose, StorageView
 from app.domain.files.serving import Conditions, Content
 from app.http.responses import build_view
 from app.kit import background, filenames, paging
@@ -58,9 +58,11 @@ async def upload(
     principal: Principal,
     body_bytes: int | None,
     open_upload: Callable[[], Awaitable[Upload]],
-) -> FileView:
+    store_answer: Callable[[Tx, FileAnswer], Awaitable[None]],
+) -> FileAnswer:
     """Stores a file while it arrives. No transaction is open meanwhile. `body_bytes` is the length
-    of the whole body, if the client names one.
+    of the whole body, if the client names one; `store_answer` runs in the transaction that records
+    the file.
     """
     tenant_id, max_bytes = principal.home, services.settings.max_file_mb * _MEGABYTE
     file_bytes = max(0, (body_bytes or 0) - _OTHER_BODY_BYTES)
@@ -80,13 +82,15 @@ async def upload(
     try:
         async with services.db.tx(tenant_id) as tx:
             view = await record(tx, tenant_id, stored, created_by=principal.user_id)
+            answer = FileAnswer(view)
+            await store_answer(tx, answer)
             is_recorded = True
     except BaseException:
         # A commit that fails may have succeeded, although its reply was lost.
         if not is_recorded:
             await discard(services, [stored.key])
         raise
-    return view
+    return answer
 
 
 async def store(

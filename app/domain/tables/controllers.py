@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Annotated
 
 from litestar import Controller, delete, get, patch, post, put
@@ -21,6 +22,7 @@ from app.domain.tables.schemas import (
     UpdateTable,
 )
 from app.domain.tables.uploads import ImportUpload
+from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
@@ -151,6 +153,7 @@ class DataTransferController(Controller):
     )
     async def import_file(
         self,
+        request: HttpRequest,
         services: Services,
         principal: Principal,
         table_id: Id,
@@ -172,7 +175,8 @@ class DataTransferController(Controller):
         takes the default of its column.
         """
         options = ImportOptions(mode, match, delimiter)
-        return ImportData(await imports.start(services, principal, table_id, data.file, options))
+        store_answer = partial(idempotency.store_answer, request)
+        return await imports.start(services, principal, table_id, data.file, options, store_answer)
 
     @get("/imports", summary="List imports", needs="data_tables:read")
     async def list_imports(self, tx: Tx, page_in: Page, table_id: Id) -> Paged[ImportView]:

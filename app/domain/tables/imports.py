@@ -1,6 +1,6 @@
 """Imports of CSV files: accepts, shows and cancels them, and stores their rows in batches."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Protocol
@@ -13,7 +13,7 @@ from app.domain.tables.columns import Column, Table
 from app.domain.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.tables.errors import ImportNotFound, UnreadableFile
 from app.domain.tables.row_queries import NewRow
-from app.domain.tables.schemas import ImportMode, ImportProblem, ImportView
+from app.domain.tables.schemas import ImportData, ImportMode, ImportProblem, ImportView
 from app.domain.tables.values import WrongValue
 from app.http.context import RequestContext
 from app.kit import clock, paging, texts, work
@@ -61,9 +61,14 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 async def start(
-    services: Services, principal: Principal, table_id: str, upload: Upload, options: ImportOptions
-) -> ImportView:
-    """Stores the file durably, then the import and its work together."""
+    services: Services,
+    principal: Principal,
+    table_id: str,
+    upload: Upload,
+    options: ImportOptions,
+    store_answer: Callable[[Tx, ImportData], Awaitable[None]],
+) -> ImportData:
+    """Stores the file durably, then the import, its work and the answer together."""
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         table = await rows.load(tx, tenant_of(tx), table_id)
         match_key = _find_match(table, options)
@@ -84,7 +89,10 @@ async def start(
             await _check_limit(tx, table.tenant_id)
             work_id = await work.accept(tx, IMPORT, tenant_id=table.tenant_id, ref_id=import_id)
             fields = (table_id, name, file.key, options.mode, match_key, options.delimiter, work_id)
-            return await import_queries.insert(tx, table.tenant_id, import_id, *fields)
+            view = await import_queries.insert(tx, table.tenant_id, import_id, *fields)
+            answer = ImportData(view)
+            await store_answer(tx, answer)
+            return answer
     except ApiError:
         await services.files.delete(file.key)
         raise
