@@ -53,6 +53,15 @@ class Where:
         if value is not None:
             self.add(f"{column} = $n", value)
 
+    def equal_unseen(self, column: str, value: object) -> None:
+        """Adds a condition on a text that the planner does not see, so that it uses no partial
+        index whose condition follows from it.
+        """
+        placeholder = self.bind(value)
+        condition = f"{column} = (SELECT {placeholder}::text)"
+        self._conditions.append(condition)
+        self._estimated_forms[condition] = f"{column} = {placeholder}"
+
     def between(self, column: str, since: object, until: object) -> None:
         """Adds a condition for each limit that is not None; both are inclusive."""
         if since is not None:

@@ -14,11 +14,20 @@ class File(TenantOwned, HasId, Base):
 
     __tablename__ = "files"
     __table_args__ = (
-        # For the deletion of a tenant.
-        Index("ix_files_tenant_id", "tenant_id"),
+        # For lists of one purpose, and for the deletion of a tenant. An index of the tenant alone
+        # would be chosen for lists of a tenant that the statistics do not know yet.
+        Index("ix_files_tenant_id_purpose", "tenant_id", "purpose", "created_at", "id"),
         *(
             Index(f"ix_files_listed_{name}", "tenant_id", name, "id", postgresql_where=_IS_LISTED)
             for name in ("created_at", "filename", "size_bytes", "mime_type")
+        ),
+        Index(
+            "ix_files_listed_type_created_at",
+            "tenant_id",
+            "mime_type",
+            "created_at",
+            "id",
+            postgresql_where=_IS_LISTED,
         ),
         # For lists of all tenants.
         Index("ix_files_listed", "created_at", "id", postgresql_where=_IS_LISTED),

@@ -14,6 +14,7 @@ from tests.files.api import PATH
 from tests.world import Client, World
 
 _COUNT = 12_000
+_FORMS = 30
 _ADD = """
 INSERT INTO files (tenant_id, id, key, purpose, filename, size_bytes, mime_type, sha256, created_at)
 SELECT $1::text, 'fil_' || $1 || $2::text || n, $1 || $2 || n, $2, 'name' || n % 5000, n % 3000,
@@ -23,24 +24,31 @@ FROM generate_series(1, $3::int) n
 
 
 class Dataset(msgspec.Struct):
-    """A tenant with many uploads, and one with few uploads among many documents."""
+    """A tenant with many uploads, one with few uploads among many documents, and one with many of
+    both, which the statistics do not know yet.
+    """
 
     uploader: Client
     trainer: Client
+    newcomer: Client
 
 
 @pytest.fixture(scope="module")
 async def dataset(world: World) -> AsyncIterator[Dataset]:
     services = world.services
-    dataset = Dataset(await world.user("agent_developer"), await world.user("agent_developer"))
-    # The plans depend on all rows: those of other tests are not needed any more.
-    await run_sql(services, "DELETE FROM files")
-    await run_sql(services, _ADD, dataset.uploader.tenant_id, "upload", _COUNT)
-    await run_sql(services, _ADD, dataset.trainer.tenant_id, "document", 4 * _COUNT)
-    await run_sql(services, _ADD, dataset.trainer.tenant_id, "upload", 5)
-    await run_sql(services, "ANALYZE files")
+    dataset = Dataset(*[await world.user("agent_developer") for _ in range(3)])
+    counts = (
+        (dataset.uploader, {"upload": _COUNT, "form": _FORMS}),
+        (dataset.trainer, {"upload": 5, "document": 4 * _COUNT}),
+        (dataset.newcomer, {"upload": _COUNT, "form": _FORMS, "document": _COUNT}),
+    )
+    for client, purposes in counts:
+        if client is dataset.newcomer:
+            await run_sql(services, "ANALYZE files")
+        for purpose, count in purposes.items():
+            await run_sql(services, _ADD, client.tenant_id, purpose, count)
     yield dataset
-    for client in (dataset.uploader, dataset.trainer):
+    for client, _ in counts:
         await run_sql(services, "DELETE FROM files WHERE tenant_id = $1", client.tenant_id)
     await run_sql(services, "ANALYZE files")
 
@@ -60,6 +68,30 @@ async def test_a_page_reads_no_files_of_other_areas(
 ) -> None:
     plans = await _explain_list(services, monkeypatch, dataset.trainer, {})
     assert [plan.rows_read("files") for plan in plans] == [5, 5]
+
+
+async def test_a_page_with_filters_reads_few_rows_besides_its_own(
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    dataset: Dataset,
+    subtests: pytest.Subtests,
+) -> None:
+    """The number of rows that the page and the count read."""
+    many = BOUND + 1
+    cases: list[tuple[dict[str, str], int, int]] = [
+        ({}, 20, many),
+        ({"purpose": "form"}, 20, _FORMS),
+        ({"purpose": "upload"}, 20, many),
+        ({"mime_type": "text/3"}, 20, _COUNT // 20 + 2),
+        ({"mime_type": "text/none"}, 0, 0),
+        ({"purpose": "form", "mime_type": "text/3"}, _COUNT // 20 + 2, _COUNT // 20 + 2),
+    ]
+    for caller in (dataset.uploader, dataset.newcomer):
+        for params, page_rows, counted_rows in cases:
+            with subtests.test(str(params), is_new=caller is dataset.newcomer):
+                plan, count_plan = await _explain_list(services, monkeypatch, caller, params)
+                assert plan.rows_read("files") <= page_rows
+                assert count_plan.rows_read("files") <= counted_rows
 
 
 async def test_a_page_reads_few_rows_in_every_order(
