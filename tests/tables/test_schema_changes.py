@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.domain.tables import queries
+from app.domain.tables import queries, schema_changes
 from app.domain.tables.area import AREA
 from app.services import Services
-from db import retention
+from db import fast, retention
+from db.session import Tx
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
 from tests.tables.api import TABLES, add_rows, create_table, list_values, rows_path
@@ -189,6 +190,46 @@ async def test_a_change_that_rows_contradict_names_examples(developer: Client) -
     strict = {"id": "c1", "type": "integer", "unique": True, "required": True}
     assert (await _change(developer, table, strict)).status_code == 200
     refused(await developer.post(rows_path(table), {"values": {"a": 1}}), 409, "conflict")
+
+
+async def test_a_change_writes_every_row_once_in_batches(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_changes, "_BATCH", 2)
+    execute, counts = fast.execute, list[int]()
+
+    async def count(tx: Tx, tenant: str | None, sql: str, *args: object) -> int:
+        changed = await execute(tx, tenant, sql, *args)
+        if "UPDATE data_rows" in sql:
+            counts.append(changed)
+        return changed
+
+    table = await create_table(developer, [TEXT, {"name": "b", "type": "text"}])
+    await add_rows(developer, table, *({"a": str(n), "b": f"0{n}"} for n in range(5)))
+    monkeypatch.setattr(fast, "execute", count)
+    changes = (
+        {"id": "c1", "type": "integer", "unique": True},
+        {"id": "c2", "type": "number"},
+        {"name": "n", "type": "integer", "required": True, "default": 7},
+    )
+    assert (await _change(developer, table, *changes)).status_code == 200
+    assert [number for number in counts if number] == [2, 2, 1]
+    for name in ("a", "b"):
+        assert await list_values(developer, table, name, sort=name) == [0, 1, 2, 3, 4]
+        assert await list_values(developer, table, name, **{f"filter[{name}]": "3"}) == [3]
+    assert await list_values(developer, table, "n", **{"filter[n]": "7"}) == [7] * 5
+    refused(await developer.post(rows_path(table), {"values": {"a": 3, "n": 1}}), 409, "conflict")
+
+
+async def test_values_that_are_equal_after_a_conversion_are_no_unique_ones(
+    developer: Client,
+) -> None:
+    table = await create_table(developer, [{**TEXT, "unique": True}])
+    rows = await add_rows(developer, table, {"a": "1"}, {"a": "2"}, {"a": "01"})
+    answer = await _change(developer, table, {"id": "c1", "type": "integer"})
+    details = refused(answer, 422, "validation_error")["details"]
+    assert rows[2]["id"] in details["columns.0.unique"]
+    assert await list_values(developer, table, "a", sort="a") == ["01", "1", "2"]
 
 
 async def test_a_large_table_is_not_rewritten(

@@ -13,27 +13,30 @@ from db.session import Tx
 
 _OF_TABLE = "r.tenant_id = $1 AND r.table_id = $2"
 _EXAMPLES = 5
-_PAGE = f"""
-SELECT r.id, r.values->$4::text AS value FROM data_rows r
-WHERE {_OF_TABLE} AND r.id > $3 ORDER BY r.id LIMIT $5
-"""
-_SET_VALUES = f"""
-UPDATE data_rows r SET values = r.values || jsonb_build_object($3::text, x.v)
-FROM unnest($4::text[], $5::jsonb[]) AS x(id, v) WHERE {_OF_TABLE} AND r.id = x.id
-"""
 
 
-async def list_values(tx: Tx, table: Table, column: Column, after_id: str, limit: int) -> list[Row]:
-    """Returns the values of a column in the order of rows, None where one is missing."""
-    return await fast.rows(tx, table.tenant_id, _PAGE, table.id, after_id, column.key, limit)
+class Rewrite(msgspec.Struct):
+    """What changes in every row: slots that are filled, missing values that get a default, and
+    values of dropped columns that are removed.
+    """
+
+    slots: list[Column]
+    unique_slots: list[Column]
+    defaults: list[Column]
+    dropped_keys: list[str]
 
 
-async def set_values(tx: Tx, table: Table, column: Column, values: Mapping[str, Any]) -> None:
-    """Sets a value of each row, by their ids."""
-    encoded = [msgspec.json.encode(value).decode() for value in values.values()]
-    await fast.execute(
-        tx, table.tenant_id, _SET_VALUES, table.id, column.key, list(values), encoded
-    )
+async def list_values(
+    tx: Tx, table: Table, columns: Sequence[Column], after_id: str, limit: int
+) -> list[Row]:
+    """Returns ids in their order, with values by the keys of their columns, None where one is
+    missing.
+    """
+    values = "".join(f", r.values->'{column.key}' AS {column.key}" for column in columns)
+    sql = f"""
+    SELECT r.id{values} FROM data_rows r WHERE {_OF_TABLE} AND r.id > $3 ORDER BY r.id LIMIT $4
+    """
+    return await fast.rows(tx, table.tenant_id, sql, table.id, after_id, limit)
 
 
 async def find_without_value(tx: Tx, table: Table, column: Column) -> list[str]:
@@ -65,35 +68,39 @@ async def find_duplicates(tx: Tx, table: Table, column: Column) -> list[str]:
     return [row["id"] for row in await fast.rows(tx, table.tenant_id, sql, table.id)]
 
 
-async def rewrite(
-    tx: Tx,
-    table: Table,
-    *,
-    slots: Sequence[Column],
-    unique_slots: Sequence[Column],
-    defaults: Sequence[Column],
-    dropped: Sequence[str],
-) -> None:
-    """Fills the slots of columns, fills missing values with defaults and removes the values of
-    dropped columns, all with one statement.
-    """
-    cleared = [f"{column.unique_slot} = NULL" for column in unique_slots]
-    if cleared:
-        # Values of a column that had the slot before are no duplicates.
-        sql = f"UPDATE data_rows r SET {', '.join(cleared)} WHERE {_OF_TABLE}"
+async def clear_unique_slots(tx: Tx, table: Table, columns: Sequence[Column]) -> None:
+    """Values of a column that had the slot before are no duplicates."""
+    slots = [column.unique_slot for column in columns]
+    if slots:
+        cleared = ", ".join(f"{slot} = NULL" for slot in slots)
+        is_used = " OR ".join(f"r.{slot} IS NOT NULL" for slot in slots)
+        sql = f"UPDATE data_rows r SET {cleared} WHERE {_OF_TABLE} AND ({is_used})"
         await fast.execute(tx, table.tenant_id, sql, table.id)
-    filled = {column.key: column.default for column in defaults}
+
+
+async def rewrite(
+    tx: Tx, table: Table, changes: Rewrite, values: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Changes rows by their ids, and sets values by the keys of their columns."""
+    filled = {column.key: column.default for column in changes.defaults}
     # An empty text is no value of a required column.
     empty = ", ".join(
         f"CASE WHEN {text_sql(column, 'r.values')} = '' THEN '{column.key}' END"
-        for column in defaults
+        for column in changes.defaults
     )
-    values = f"($3::jsonb || (r.values - $4::text[] - ARRAY[{empty}]::text[]))"
+    result = f"($3::jsonb || (r.values - $4::text[] - ARRAY[{empty}]::text[]) || x.v)"
     assignments = [
-        f"values = {values}",
-        *(f"{column.slot} = {slot_sql(column, values)}" for column in slots),
-        *(f"{column.unique_slot} = {unique_sql(column, values)}" for column in unique_slots),
+        f"values = {result}",
+        *(f"{column.slot} = {slot_sql(column, result)}" for column in changes.slots),
+        *(
+            f"{column.unique_slot} = {unique_sql(column, result)}"
+            for column in changes.unique_slots
+        ),
     ]
-    sql = f"UPDATE data_rows r SET {', '.join(assignments)} WHERE {_OF_TABLE}"
-    encoded = msgspec.json.encode(filled).decode()
-    await fast.execute(tx, table.tenant_id, sql, table.id, encoded, list(dropped))
+    sql = f"""
+    UPDATE data_rows r SET {", ".join(assignments)}
+    FROM unnest($5::text[], $6::jsonb[]) AS x(id, v) WHERE {_OF_TABLE} AND r.id = x.id
+    """
+    encoded = [msgspec.json.encode(item).decode() for item in values.values()]
+    args = (msgspec.json.encode(filled).decode(), changes.dropped_keys, list(values), encoded)
+    await fast.execute(tx, table.tenant_id, sql, table.id, *args)
