@@ -29,7 +29,13 @@ from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.speech import SpeechJob
 from db.models.subscriptions import EventSubscription
-from db.models.tables import DataImport, DataRow, DataTable, DataTableCount
+from db.models.tables import (
+    DataImport,
+    DataImportError,
+    DataRow,
+    DataTable,
+    DataTableCount,
+)
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageCount, UsageCountDay, UsageCountHour, UsageDay, UsageHour
@@ -57,6 +63,7 @@ __all__ = [
     "CredentialAudit",
     "CredentialAuditChain",
     "DataImport",
+    "DataImportError",
     "DataRow",
     "DataTable",
     "DataTableCount",

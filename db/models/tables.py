@@ -148,3 +148,18 @@ class DataImport(TenantOwned, HasId, Base):
         DateTimeUTC(timezone=True), server_default=func.now()
     )
     finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class DataImportError(TenantOwned, Base):
+    """What is wrong with a row of a file. `number` counts its rows from 1."""
+
+    __tablename__ = "data_import_errors"
+    __table_args__ = (Index("ix_data_import_errors_tenant_id", "tenant_id"),)
+
+    import_id: Mapped[str] = mapped_column(
+        ForeignKey("data_imports.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    # None where the whole row is wrong.
+    column_name: Mapped[str | None]
+    message: Mapped[str]

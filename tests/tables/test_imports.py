@@ -7,7 +7,7 @@ import httpx
 import pytest
 from litestar import Litestar
 
-from app.domain.tables import cells, export, imports, row_queries, service
+from app.domain.tables import cells, export, import_queries, imports, row_queries, service
 from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import ExportInterrupted, UnreadableFile
 from app.services import Services
@@ -72,6 +72,36 @@ async def test_wrong_rows_are_reported_and_the_others_are_stored(
     assert await list_values(developer, table, "code", sort="code") == ["a", "c"]
     listed = await developer.get(f"{TABLES}/{table['id']}/imports")
     assert [item["id"] for item in listed.json()["data"]] == [ended["id"]]
+
+
+async def test_all_errors_of_a_large_file_are_listed(
+    developer: Client,
+    importer: WorkerProcess,
+    subtests: pytest.Subtests,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    rows = [f"{n},{'x' if n % 3 == 0 else n}" for n in range(1, 1201)]
+    content = "\n".join(("code,n", *rows)).encode()
+    for limit, expected in ((10_000, 400), (170, 170)):
+        with subtests.test(limit=limit):
+            monkeypatch.setattr(import_queries, "MAX_ERRORS", limit)
+            ended = await run_import(developer, table, content, mode="upsert")
+            assert (ended["rows_failed"], len(ended["errors"])) == (400, 100)
+            path = f"{TABLES}/{table['id']}/imports/{ended['id']}/errors"
+            first = (await developer.get(path, params={"per_page": "100"})).json()
+            assert first["data"] == ended["errors"]
+            assert first["pagination"]["total"] == expected
+            last = (await developer.get(path, params={"per_page": "1", "page": expected})).json()
+            assert [item["row"] for item in last["data"]] == [3 * expected]
+
+
+async def test_errors_are_listed_only_for_an_import_of_the_table(developer: Client) -> None:
+    table, other = await create_table(developer, COLUMNS), await create_table(developer, COLUMNS)
+    record = await start_import(developer, table, b"code\na\n")
+    path = f"imports/{record['id']}/errors"
+    assert (await developer.get(f"{TABLES}/{table['id']}/{path}")).json()["data"] == []
+    refused(await developer.get(f"{TABLES}/{other['id']}/{path}"), 404, "import_not_found")
 
 
 async def test_an_upsert_changes_the_columns_of_the_file(

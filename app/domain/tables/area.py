@@ -54,7 +54,10 @@ AREA: Final = Area(
             batch=CASCADE_BATCH,
         ),
         RetentionRule(
-            "data_imports", "t.created_at < now() - interval '90 days'", order_by="t.created_at"
+            "data_imports",
+            "t.created_at < now() - interval '90 days'",
+            order_by="t.created_at",
+            batch=CASCADE_BATCH,
         ),
     ),
 )

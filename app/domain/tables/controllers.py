@@ -14,6 +14,7 @@ from app.domain.tables.schemas import (
     CreateTable,
     ImportData,
     ImportMode,
+    ImportProblem,
     ImportView,
     RowData,
     RowView,
@@ -68,7 +69,7 @@ class DataTableController(Controller):
         name, by `id` or else by name, are dropped with their values. Values are converted to
         another type, or the change is refused with examples of rows that cannot be converted. A
         new required column needs a default when there are rows. A change that rewrites the rows of
-        a table with more than 50,000 is refused with `table_too_large`.
+        a table with more than 25,000 is refused with `table_too_large`.
         """
         return TableData(await tables.update(tx, table_id, data))
 
@@ -186,6 +187,17 @@ class DataTransferController(Controller):
     @get("/imports/{import_id:str}", summary="Get an import", needs="data_tables:read")
     async def get_import(self, tx: Tx, table_id: Id, import_id: Id) -> ImportData:
         return ImportData(await imports.get(tx, table_id, import_id))
+
+    @get(
+        "/imports/{import_id:str}/errors",
+        summary="List errors of an import",
+        needs="data_tables:read",
+    )
+    async def list_import_errors(
+        self, tx: Tx, page_in: Page, table_id: Id, import_id: Id
+    ) -> Paged[ImportProblem]:
+        """In the order of the rows of the file; the first 10,000."""
+        return await imports.list_errors(tx, table_id, import_id, page_in)
 
     @post(
         "/imports/{import_id:str}/cancel",

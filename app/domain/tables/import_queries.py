@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.tables.schemas import ImportView
+from app.domain.tables.schemas import ImportProblem, ImportView
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast
@@ -14,7 +14,9 @@ from db.session import Tx
 from db.views import View
 
 MAX_UNFINISHED = 5
+MAX_ERRORS = 10_000
 _VIEW = View(ImportView, "i")
+_PROBLEMS = View(ImportProblem, row="e.number", message="e.message", column="e.column_name")
 _TABLE = "data_imports i JOIN data_tables t ON t.id = i.table_id AND t.tenant_id = i.tenant_id"
 _FIND = f"""
 SELECT {_VIEW.columns} FROM {_TABLE}
@@ -42,10 +44,18 @@ WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
 RETURNING table_id, file_key, mode, match_key, delimiter, rows_total, rows_done
 """
 _SET_TOTAL = "UPDATE data_imports SET rows_total = $3 WHERE tenant_id = $1 AND id = $2"
+# The record of the import has the first errors once more, so that one request shows them.
 _ADD = """
-UPDATE data_imports SET rows_done = rows_done + $3, rows_failed = rows_failed + $4,
-       errors = jsonb_path_query_array(errors || $5::jsonb, '$[0 to 99]')
-WHERE tenant_id = $1 AND id = $2
+WITH progress AS (
+    UPDATE data_imports SET rows_done = rows_done + $3, rows_failed = rows_failed + $4,
+           errors = jsonb_path_query_array(errors || $5::jsonb, '$[0 to 99]')
+    WHERE tenant_id = $1 AND id = $2 RETURNING rows_failed - $4 AS failed_before
+)
+INSERT INTO data_import_errors (tenant_id, import_id, number, column_name, message)
+SELECT $1, $2, e."row", e."column", e.message
+FROM jsonb_to_recordset($5::jsonb) AS e("row" int, "column" text, message text)
+ORDER BY e."row" LIMIT (SELECT greatest(0, $6 - failed_before) FROM progress)
+ON CONFLICT (import_id, number) DO NOTHING
 """
 _END = """
 UPDATE data_imports
@@ -85,6 +95,17 @@ async def list_page(tx: Tx, table_id: str, page: Page) -> tuple[list[ImportView]
     return await paging.fetch(tx, _VIEW, _TABLE, where, "i.id DESC", page)
 
 
+async def list_errors(
+    tx: Tx, table_id: str, import_id: str, page: Page
+) -> tuple[list[ImportProblem], Total]:
+    where = Where(tenant_of(tx), "t.deleted_at IS NULL", tenant_column="i.tenant_id")
+    where.add("i.table_id = $n", table_id)
+    where.add("i.id = $n", import_id)
+    joined = f"{_TABLE} JOIN data_import_errors e ON e.import_id = i.id"
+    joined += " AND e.tenant_id = i.tenant_id"
+    return await paging.fetch(tx, _PROBLEMS, joined, where, "e.number", page)
+
+
 async def start(tx: Tx, tenant: str, import_id: str) -> Row | None:
     """None for an import that has ended."""
     return await fast.row(tx, tenant, _START, import_id)
@@ -98,7 +119,7 @@ async def add_progress(
     tx: Tx, tenant: str, import_id: str, rows: int, failed: int, errors: list[Any]
 ) -> None:
     encoded = msgspec.json.encode(errors).decode()
-    await fast.execute(tx, tenant, _ADD, import_id, rows, failed, encoded)
+    await fast.execute(tx, tenant, _ADD, import_id, rows, failed, encoded, MAX_ERRORS)
 
 
 async def end(

@@ -132,6 +132,13 @@ async def get(tx: Tx, table_id: str, import_id: str) -> ImportView:
     return view
 
 
+async def list_errors(tx: Tx, table_id: str, import_id: str, page: Page) -> Paged[ImportProblem]:
+    problems, total = await import_queries.list_errors(tx, table_id, import_id, page)
+    if not problems:
+        await get(tx, table_id, import_id)
+    return paging.paged(problems, total, page)
+
+
 def _not_found(import_id: str) -> ImportNotFound:
     return ImportNotFound(f"This data table has no import {import_id[:64]}")
 

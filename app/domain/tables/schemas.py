@@ -40,6 +40,7 @@ _ROW: dict[str, Any] = {
     "created_at": _TIME,
     "updated_at": _TIME,
 }
+_PROBLEM: dict[str, Any] = {"row": 17, "column": "email", "message": "is required"}
 _IMPORT: dict[str, Any] = {
     "id": "imp_01k9x3m7e8c0v2q4r6t8w0y2a6",
     "table_id": "tbl_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -49,7 +50,7 @@ _IMPORT: dict[str, Any] = {
     "rows_total": 1000,
     "rows_done": 1000,
     "rows_failed": 1,
-    "errors": [{"row": 17, "column": "email", "message": "is required"}],
+    "errors": [_PROBLEM],
     "error": None,
     "created_at": _TIME,
     "finished_at": _TIME,
@@ -211,6 +212,8 @@ ImportMode = Literal["insert", "upsert"]
 class ImportProblem(msgspec.Struct, omit_defaults=True):
     """`row` counts the rows of the file from 1, without the header."""
 
+    example: ClassVar[dict[str, Any]] = _PROBLEM
+
     row: int
     message: str
     column: str | None = None
@@ -218,7 +221,8 @@ class ImportProblem(msgspec.Struct, omit_defaults=True):
 
 class ImportView(msgspec.Struct):
     """`rows_done` counts the rows that were read, of which `rows_failed` were wrong and skipped;
-    `errors` has the first 100 of these. `error` says why a whole import failed.
+    `errors` has the first 100 of these, and the list of errors up to 10,000. `error` says why a
+    whole import failed.
     """
 
     example: ClassVar[dict[str, Any]] = _IMPORT

@@ -136,8 +136,28 @@ def upgrade() -> None:
     op.create_index("ix_data_imports_table_id", "data_imports", ["table_id", "id"])
     op.create_index("ix_data_imports_tenant_id", "data_imports", ["tenant_id", "id"])
     op.create_index("ix_data_imports_created_at", "data_imports", ["created_at"])
+    op.create_table(
+        "data_import_errors",
+        sa.Column("import_id", sa.String(), nullable=False),
+        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("column_name", sa.String(), nullable=True),
+        sa.Column("message", sa.String(), nullable=False),
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["import_id"],
+            ["data_imports.id"],
+            name=op.f("fk_data_import_errors_import_id_data_imports"),
+            ondelete="CASCADE",
+        ),
+        _tenant("data_import_errors"),
+        sa.PrimaryKeyConstraint("import_id", "number", name=op.f("pk_data_import_errors")),
+    )
+    op.create_index("ix_data_import_errors_tenant_id", "data_import_errors", ["tenant_id"])
 
 
 def downgrade() -> None:
-    for table in ("data_imports", "data_rows", "data_table_counts", "data_tables"):
+    for table in (
+        *("data_import_errors", "data_imports", "data_rows"),
+        *("data_table_counts", "data_tables"),
+    ):
         op.drop_table(table)
