@@ -15,6 +15,7 @@ from tests.chat.database import execute, fetch_row, fetch_value
 from tests.chat.log_helpers import get_stats, script_delegation
 from tests.model_server import Reply
 from tests.talk import Talker
+from tests.usage.rows import get_usage
 from tests.world import Client, World
 
 PERIODS = ("24h", "7d", "30d", "all_time")
@@ -52,6 +53,21 @@ async def test_statistics_sum_all_turns(talk: Talker, services: Services) -> Non
         "avg_response_time_ms": 250.0,
         "period": "all_time",
     }
+
+
+async def test_tokens_of_an_agent_are_those_of_the_usage_report(
+    talk: Talker, services: Services
+) -> None:
+    talk.script(Reply(usage=(10, 1)))
+    await talk.say("One")
+    call = usage.ModelCall("embedding", "openai/text-embedding-3-small", 100, 0, 0.1)
+    await usage.add_call(services.db, talk.client.tenant_id, talk.agent_id, call)
+    stats, report = await get_stats(talk), await get_usage(talk.client, agent_id=talk.agent_id)
+    assert stats["total_tokens_used"] == report["by_agent"][0]["total_tokens"] == 111
+    assert (stats["total_conversations"], stats["total_messages"]) == (1, 2)
+    tokens = {item["model"]: item["total_tokens"] for item in report["by_model"]}
+    assert tokens.pop(call.model) == 100
+    assert list(tokens.values()) == [11]
 
 
 @pytest.mark.parametrize("period", PERIODS)

@@ -23,6 +23,12 @@ _WINDOW_EXAMPLE: dict[str, Any] = {"limit": 300, "remaining": 288, "reset": 1767
 
 
 class AgentStats(msgspec.Struct):
+    """`total_tokens_used` counts all models, those of hosted embeddings, transcription and speech
+    included: the same tokens as `total_tokens` of the agent in the usage report, whose `by_model`
+    tells them apart. The other figures count turns alone. A period ends now; those of the usage
+    report have whole hours or days.
+    """
+
     example: ClassVar[dict[str, Any]] = {
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "total_conversations": 12,
@@ -41,7 +47,9 @@ class AgentStats(msgspec.Struct):
 
 
 class ModelSums(msgspec.Struct, kw_only=True):
-    """What models were used for; `cost_usd` is 0 for models whose price is not known."""
+    """What models were used for, in turns and for hosted embeddings, transcription and speech.
+    `cost_usd` is 0 for models whose price is not known; `conversations` counts those that began.
+    """
 
     example: ClassVar[dict[str, Any]] = _MODEL_EXAMPLE
 
