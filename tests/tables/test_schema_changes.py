@@ -11,8 +11,9 @@ from db import fast, retention
 from db.session import Tx
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
+from tests.files.api import upload
 from tests.tables.api import TABLES, add_rows, create_table, list_values, rows_path
-from tests.world import Client
+from tests.world import Client, World
 
 TEXT: dict[str, Any] = {"name": "a", "type": "text"}
 
@@ -230,6 +231,20 @@ async def test_values_that_are_equal_after_a_conversion_are_no_unique_ones(
     details = refused(answer, 422, "validation_error")["details"]
     assert rows[2]["id"] in details["columns.0.unique"]
     assert await list_values(developer, table, "a", sort="a") == ["01", "1", "2"]
+
+
+async def test_a_text_becomes_a_file_only_if_the_tenant_has_it(
+    developer: Client, world: World
+) -> None:
+    table = await create_table(developer, [TEXT])
+    own, foreign = await upload(developer), await upload(await world.user("agent_developer"))
+    rows = await add_rows(developer, table, {"a": own["id"]}, {"a": foreign["id"]}, {})
+    change = {"id": "c1", "type": "file"}
+    details = refused(await _change(developer, table, change), 422, "validation_error")["details"]
+    assert details["columns.0.type"].endswith(f": {rows[1]['id']}")
+    await developer.delete(f"{rows_path(table)}/{rows[1]['id']}")
+    assert (await _change(developer, table, change)).status_code == 200
+    assert await list_values(developer, table, "a") == [None, own["id"]]
 
 
 async def test_a_large_table_is_not_rewritten(

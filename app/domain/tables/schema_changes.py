@@ -13,6 +13,7 @@ from app.domain.tables import definitions, queries, schema_queries, values
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.definitions import ColumnDraft
 from app.domain.tables.errors import TableTooLarge
+from app.domain.tables.rows import find_unknown_files
 from app.domain.tables.schema_queries import Rewrite
 from app.domain.tables.schemas import ChangedColumn
 from app.domain.tables.values import WrongValue
@@ -160,6 +161,7 @@ async def _rewrite(tx: Tx, table: Table, plan: _Plan) -> None:
         values: dict[str, dict[str, Any]] = {row["id"]: {} for row in rows}
         for converter in converters:
             converter.convert(rows, values)
+            await converter.check_files(tx, table, values)
         if any(len(converter.wrong_ids) >= _EXAMPLES for converter in converters):
             break
         if not any(converter.wrong_ids for converter in converters):
@@ -196,6 +198,14 @@ class _Converter:
                 self._repeated.append(row["id"])
             elif new.unique:
                 self._known.add(value)
+
+    async def check_files(self, tx: Tx, table: Table, values: Mapping[str, dict[str, Any]]) -> None:
+        """A text may be the id of any file, also of another tenant."""
+        new = self._conversion.new
+        if new.type == "file":
+            ids = {row_id: row[new.key] for row_id, row in values.items() if new.key in row}
+            unknown = await find_unknown_files(tx, table, list(ids.values()))
+            self._unconverted += [row_id for row_id, file_id in ids.items() if file_id in unknown]
 
     def list_problems(self) -> Iterator[Problem]:
         path = f"columns.{self._conversion.position}"
