@@ -69,7 +69,8 @@ class DataTableController(Controller):
         name, by `id` or else by name, are dropped with their values. Values are converted to
         another type, or the change is refused with examples of rows that cannot be converted. A
         new required column needs a default when there are rows. A change that rewrites the rows of
-        a table with more than 25,000 is refused with `table_too_large`.
+        a table with more than 25,000 is refused with `table_too_large`; a new column of such a
+        table has no index.
         """
         return TableData(await tables.update(tx, table_id, data))
 

@@ -54,7 +54,7 @@ WITH progress AS (
 INSERT INTO data_import_errors (tenant_id, import_id, number, column_name, message)
 SELECT $1, $2, e."row", e."column", e.message
 FROM jsonb_to_recordset($5::jsonb) AS e("row" int, "column" text, message text)
-ORDER BY e."row" LIMIT (SELECT greatest(0, $6 - failed_before) FROM progress)
+ORDER BY e."row" LIMIT coalesce((SELECT greatest(0, $6 - failed_before) FROM progress), 0)
 ON CONFLICT (import_id, number) DO NOTHING
 """
 _END = """

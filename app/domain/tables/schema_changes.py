@@ -22,7 +22,8 @@ from db.fast import Row
 from db.models import DataTable
 from db.session import Tx
 
-# On a busy machine a row takes 0.1 to 0.2 ms, and no other request can write rows meanwhile.
+# Postgres takes 0.1 ms for a row, and on a busy machine several times as long. No other request can
+# write rows meanwhile.
 MAX_REWRITTEN_ROWS: Final = 25_000
 _BATCH = 2000
 _EXAMPLES = 5
