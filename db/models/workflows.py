@@ -95,6 +95,7 @@ class WorkflowExecution(TenantOwned, HasId, Base):
         Index(
             "ix_workflow_executions_workflow_id_created_at",
             "workflow_id",
+            "tenant_id",
             "status",
             "created_at",
             "id",
@@ -102,6 +103,7 @@ class WorkflowExecution(TenantOwned, HasId, Base):
         Index(
             "ix_workflow_executions_workflow_id_finished_at",
             "workflow_id",
+            "tenant_id",
             "status",
             "finished_at",
             "id",

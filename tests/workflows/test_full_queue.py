@@ -2,6 +2,7 @@
 are refused or try again.
 """
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -51,8 +52,11 @@ SELECT count(*) AS count FROM workflow_executions WHERE tenant_id = $1 AND workf
 
 
 @pytest.fixture
-async def owner(world: World) -> Client:
-    return await world.user("agent_developer", await world.tenant("free"))
+async def owner(world: World, services: Services) -> AsyncIterator[Client]:
+    owner = await world.user("agent_developer", await world.tenant("free"))
+    yield owner
+    sql = "DELETE FROM workflow_executions WHERE tenant_id = $1"
+    await run_sql(services, sql, owner.tenant_id)
 
 
 async def _fill(services: Services, owner: Client) -> None:

@@ -25,10 +25,10 @@ from db.fast import Row
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.session import Tx
 
-# With each status that an execution ends with, since an index begins with both.
+# With each status that an execution ends with: these are the first columns of an index.
 _DELETED_WORKFLOWS = """
-(SELECT w.id, s.status FROM (
-    SELECT id FROM workflows WHERE deleted_at < now() - interval '1 hour'
+(SELECT w.id, w.tenant_id, s.status FROM (
+    SELECT id, tenant_id FROM workflows WHERE deleted_at < now() - interval '1 hour'
     ORDER BY deleted_at LIMIT 100) w
  CROSS JOIN (VALUES ('completed'), ('failed'), ('cancelled')) s(status)) a
 """
@@ -93,7 +93,7 @@ AREA: Final = Area(
         # Once a worker has ended the executions of a deleted workflow.
         RetentionRule(
             "workflow_executions",
-            "t.workflow_id = a.id AND t.status = a.status",
+            "t.workflow_id = a.id AND t.tenant_id = a.tenant_id AND t.status = a.status",
             order_by="t.created_at",
             per=_DELETED_WORKFLOWS,
             batch=CASCADE_BATCH,

@@ -83,6 +83,17 @@ JOIN workflows w ON w.tenant_id = v.tenant_id AND w.id = v.workflow_id
 WHERE ($1::text IS NULL OR v.tenant_id = $1) AND v.workflow_id = $2 AND v.version = $3
   AND w.deleted_at IS NULL
 """
+# No join, which a plan may begin with the workflows. Deleted ones are few: they are kept until their
+# executions are deleted.
+_HAS_WORKFLOW = """
+workflow_id <> ALL(ARRAY(SELECT w.id FROM workflows w
+                         WHERE ($1::text IS NULL OR w.tenant_id = $1)
+                           AND w.deleted_at IS NOT NULL))
+"""
+_FIND_OWNER = """
+SELECT id AS owner_id, tenant_id AS owner_tenant_id FROM workflows
+WHERE ($1::text IS NULL OR tenant_id = $1) AND deleted_at IS NULL
+"""
 _EXISTS = """
 SELECT 1 FROM workflows
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
@@ -112,10 +123,11 @@ LIMIT 1
 _FIND_BY_OCCASION = """
 SELECT id FROM workflow_executions WHERE tenant_id = $1 AND dedupe_key = $2
 """
-# Reads entries of an index up to the bound, however many there are.
+# Reads entries of an index up to the bound, however many there are. The order is that of the index:
+# without it, a plan may read executions with other statuses.
 _IS_QUEUE_FULL = f"""
 SELECT EXISTS (SELECT 1 FROM workflow_executions WHERE tenant_id = $1 AND status = 'pending'
-               OFFSET {MAX_PENDING - 1})
+               ORDER BY depth DESC, id OFFSET {MAX_PENDING - 1})
 """
 _TRY_LOCK_QUEUE = "SELECT pg_try_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
 _MARK_RUNNING = """
@@ -298,27 +310,24 @@ class ExecutionFilter(msgspec.Struct, frozen=True):
 async def list_executions(
     tx: Tx, filters: ExecutionFilter, page: Page, sort: str | None
 ) -> tuple[list[ExecutionSummary], Total]:
-    where = Where(
-        tenant_of(tx),
-        "EXISTS (SELECT 1 FROM workflows w WHERE w.tenant_id = workflow_executions.tenant_id"
-        " AND w.id = workflow_executions.workflow_id AND w.deleted_at IS NULL)",
-    )
-    where.equal("workflow_id", filters.workflow_id)
+    where = Where(tenant_of(tx))
     where.equal("trigger_type", filters.trigger)
     where.between("created_at", filters.since, filters.until)
     order = _find_execution_order(where, filters.status, sort)
     statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
-    groups = f"unnest({statuses}::text[]) AS s(group_status)"
     rows = f"FROM workflow_executions WHERE {where.sql} AND status = group_status"
     if filters.workflow_id is None:
-        groups += (
-            " CROSS JOIN (SELECT id AS owner_id FROM tenants WHERE $1::text IS NULL OR id = $1) o"
-        )
-        rows += " AND tenant_id = owner_id"
+        owners = "SELECT id AS owner_id FROM tenants WHERE $1::text IS NULL OR id = $1"
+        rows += f" AND tenant_id = owner_id AND {_HAS_WORKFLOW}"
+    else:
+        where.equal("workflow_id", filters.workflow_id)
+        workflow_id = f"${len(where.args) + 1}"
+        owners = f"{_FIND_OWNER} AND id = {workflow_id}"
+        rows += " AND workflow_id = owner_id AND tenant_id = owner_tenant_id"
     return await _fetch_merged(
         tx,
         where,
-        groups,
+        f"unnest({statuses}::text[]) AS s(group_status) CROSS JOIN ({owners}) o",
         rows,
         order,
         page,
@@ -344,7 +353,8 @@ async def _fetch_merged(
     tx: Tx, where: Where, groups: str, rows: str, order: str, page: Page, *, estimated: str
 ) -> tuple[list[ExecutionSummary], Total]:
     """Reads one page of each group, a status of a tenant or of a workflow, through its index, and
-    returns the first of these: the cost does not grow with the table.
+    returns the first of these: the cost does not grow with the table. All columns that select a
+    group are in its index, so that no wrong estimate makes another plan cheaper.
     """
     records, total = await paging.fetch_page(
         tx,
@@ -357,7 +367,7 @@ async def _fetch_merged(
         page,
         counted=f"""
         FROM {groups} CROSS JOIN LATERAL (
-            SELECT 1 {rows} ORDER BY created_at DESC LIMIT {BOUND + 1}) counted""",
+            SELECT 1 {rows} ORDER BY {order} LIMIT {BOUND + 1}) counted""",
         estimated=estimated,
     )
     return [_EXECUTION.build(record) for record in records], total

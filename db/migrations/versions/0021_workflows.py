@@ -149,13 +149,13 @@ def upgrade() -> None:
     op.create_index(
         "ix_workflow_executions_workflow_id_created_at",
         "workflow_executions",
-        ["workflow_id", "status", "created_at", "id"],
+        ["workflow_id", "tenant_id", "status", "created_at", "id"],
         unique=False,
     )
     op.create_index(
         "ix_workflow_executions_workflow_id_finished_at",
         "workflow_executions",
-        ["workflow_id", "status", "finished_at", "id"],
+        ["workflow_id", "tenant_id", "status", "finished_at", "id"],
         unique=False,
         postgresql_where=sa.text("finished_at IS NOT NULL"),
     )
