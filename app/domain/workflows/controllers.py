@@ -5,7 +5,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.schemas import VersionDiffData
 from app.domain.workflows import batch, dry_run, executions, node_types, service
-from app.domain.workflows.queries import ExecutionFilter
+from app.domain.workflows.execution_list_queries import ExecutionFilter
 from app.domain.workflows.schemas import (
     AcceptedData,
     CreateWorkflow,

@@ -5,13 +5,14 @@ import asyncio
 import msgspec
 
 from app.domain.workflows import engine, queries, starting
+from app.domain.workflows import execution_list_queries as lists
 from app.domain.workflows import service as workflows
 from app.domain.workflows.errors import (
     InvalidState,
     WorkflowExecutionNotFound,
 )
+from app.domain.workflows.execution_list_queries import ExecutionFilter
 from app.domain.workflows.graph import NodeState
-from app.domain.workflows.queries import ExecutionFilter
 from app.domain.workflows.schemas import (
     AcceptedExecution,
     ExecuteWorkflow,
@@ -70,7 +71,7 @@ async def list_page(
     context: RequestContext, filters: ExecutionFilter, page: Page, sort: str | None
 ) -> Paged[ExecutionSummary]:
     tx = context.tx
-    summaries, total = await queries.list_executions(tx, filters, page, sort)
+    summaries, total = await lists.list_page(tx, filters, page, sort)
     if not summaries and filters.workflow_id is not None:
         await workflows.require(tx, tenant_of(tx), filters.workflow_id)
     if not context.principal.may(_CONTENT_PERMISSION):

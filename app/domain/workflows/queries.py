@@ -1,32 +1,29 @@
 """SQL of workflows, their versions, and executions as the API reads them."""
 
-from datetime import datetime
 from typing import Any, Final, get_args
 
 import msgspec
 
 from app.domain.workflows.schemas import (
     ExecutionStatus,
-    ExecutionSummary,
     FullExecution,
     VersionSummary,
     WorkflowSummary,
     WorkflowView,
 )
 from app.kit import paging, quota
-from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
 from db import fast
 from db.fast import Row, tenant_of
-from db.lists import BOUND, Total, Where
-from db.models import Workflow, WorkflowExecution
+from db.lists import Total, Where
+from db.models import Workflow
 from db.session import Tx
 from db.views import View
 
 MAX_WORKFLOWS = 1000
 # Of one tenant. About: those that are accepted at the same moment do not see each other.
 MAX_PENDING: Final = 10_000
-_STATUSES: Final[tuple[str, ...]] = get_args(ExecutionStatus)
+STATUSES: Final[tuple[str, ...]] = get_args(ExecutionStatus)
 FINISHED: Final = frozenset({"completed", "failed", "cancelled"})
 _SORT_ORDERS = SortOrders(
     "-created_at",
@@ -36,14 +33,6 @@ _SORT_ORDERS = SortOrders(
     created_at=Workflow.created_at,
     updated_at=Workflow.updated_at,
 )
-_EXECUTION_ORDERS = SortOrders(
-    "-created_at",
-    WorkflowExecution.id,
-    created_at=WorkflowExecution.created_at,
-    finished_at=WorkflowExecution.finished_at,
-)
-# An execution has this time only once it is finished.
-_FINISHED_SORTS = frozenset({"finished_at", "-finished_at"})
 _SUMMARY = View(WorkflowSummary)
 _VIEW = View(
     WorkflowView,
@@ -52,10 +41,6 @@ _VIEW = View(
     edges="v.definition->'edges'",
 )
 _VERSION = View(VersionSummary)
-_EXECUTION = View(
-    ExecutionSummary,
-    trigger="json_build_object('type', trigger_type, 'id', trigger_id)",
-)
 _FULL_EXECUTION = View(
     FullExecution,
     "e",
@@ -82,17 +67,6 @@ SELECT v.definition::text FROM workflow_versions v
 JOIN workflows w ON w.tenant_id = v.tenant_id AND w.id = v.workflow_id
 WHERE ($1::text IS NULL OR v.tenant_id = $1) AND v.workflow_id = $2 AND v.version = $3
   AND w.deleted_at IS NULL
-"""
-# No join, which a plan may begin with the workflows. Deleted ones are few: they are kept until their
-# executions are deleted.
-_HAS_WORKFLOW = """
-workflow_id <> ALL(ARRAY(SELECT w.id FROM workflows w
-                         WHERE ($1::text IS NULL OR w.tenant_id = $1)
-                           AND w.deleted_at IS NOT NULL))
-"""
-_FIND_OWNER = """
-SELECT id AS owner_id, tenant_id AS owner_tenant_id FROM workflows
-WHERE ($1::text IS NULL OR tenant_id = $1) AND deleted_at IS NULL
 """
 _EXISTS = """
 SELECT 1 FROM workflows
@@ -145,7 +119,7 @@ _COUNT_MANUAL = f"""
 SELECT count(*) AS count,
        ceil(extract(epoch FROM min(created_at) + interval '1 minute' - now()))::int AS wait_seconds
 FROM workflow_executions
-WHERE tenant_id = $1 AND status = ANY('{{{",".join(_STATUSES)}}}')
+WHERE tenant_id = $1 AND status = ANY('{{{",".join(STATUSES)}}}')
   AND created_at > now() - interval '1 minute' AND trigger_type = 'manual'
 """
 _LIST_WAITING_TENANTS = """
@@ -297,80 +271,6 @@ async def list_waiting_tenants(tx: Tx, after: str, limit: int) -> list[str]:
     """Returns tenants with pending executions, in the order of their ids, after one of them."""
     rows = await (await tx.raw()).fetch(_LIST_WAITING_TENANTS, after, limit)
     return [row["tenant_id"] for row in rows]
-
-
-class ExecutionFilter(msgspec.Struct, frozen=True):
-    workflow_id: str | None = None
-    status: str | None = None
-    trigger: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
-async def list_executions(
-    tx: Tx, filters: ExecutionFilter, page: Page, sort: str | None
-) -> tuple[list[ExecutionSummary], Total]:
-    where = Where(tenant_of(tx))
-    where.equal("trigger_type", filters.trigger)
-    where.between("created_at", filters.since, filters.until)
-    order = _find_execution_order(where, filters.status, sort)
-    statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
-    rows = f"FROM workflow_executions WHERE {where.sql} AND status = group_status"
-    if filters.workflow_id is None:
-        owners = "SELECT id AS owner_id FROM tenants WHERE $1::text IS NULL OR id = $1"
-        rows += f" AND tenant_id = owner_id AND {_HAS_WORKFLOW}"
-    else:
-        where.equal("workflow_id", filters.workflow_id)
-        workflow_id = f"${len(where.args) + 1}"
-        owners = f"{_FIND_OWNER} AND id = {workflow_id}"
-        rows += " AND workflow_id = owner_id AND tenant_id = owner_tenant_id"
-    return await _fetch_merged(
-        tx,
-        where,
-        f"unnest({statuses}::text[]) AS s(group_status) CROSS JOIN ({owners}) o",
-        rows,
-        order,
-        page,
-        estimated="FROM workflow_executions WHERE "
-        + (where.sql_without_tenant if filters.workflow_id else where.estimated_sql)
-        + f" AND status = ANY({statuses})",
-    )
-
-
-def _find_execution_order(where: Where, status: str | None, sort: str | None) -> str:
-    order = _EXECUTION_ORDERS.sql(sort)
-    if sort not in _FINISHED_SORTS:
-        return order
-    if status not in FINISHED:
-        names = ", ".join(sorted(FINISHED))
-        raise Invalid.field("sort", f"may be {sort} only with one of these as status: {names}")
-    where.require("finished_at IS NOT NULL")
-    # Only this form is the order of an index in both directions.
-    return order.replace(" NULLS LAST", "")
-
-
-async def _fetch_merged(
-    tx: Tx, where: Where, groups: str, rows: str, order: str, page: Page, *, estimated: str
-) -> tuple[list[ExecutionSummary], Total]:
-    """Reads one page of each group, a status of a tenant or of a workflow, through its index, and
-    returns the first of these: the cost does not grow with the table. All columns that select a
-    group are in its index, so that no wrong estimate makes another plan cheaper.
-    """
-    records, total = await paging.fetch_page(
-        tx,
-        where,
-        f"""
-        {_EXECUTION.columns} FROM {groups} CROSS JOIN LATERAL (
-            SELECT * {rows} ORDER BY {order} LIMIT $limit::bigint + $offset::bigint
-        ) workflow_executions ORDER BY {order} LIMIT $limit OFFSET $offset
-        """,
-        page,
-        counted=f"""
-        FROM {groups} CROSS JOIN LATERAL (
-            SELECT 1 {rows} ORDER BY {order} LIMIT {BOUND + 1}) counted""",
-        estimated=estimated,
-    )
-    return [_EXECUTION.build(record) for record in records], total
 
 
 async def find_execution(tx: Tx, execution_id: str) -> FullExecution | None:
