@@ -149,4 +149,6 @@ async def test_statements_do_not_grow_with_the_nodes(
             assert answer.status_code in {200, 201}, answer.text
             counts[copies].append(len(statements))
     assert min(counts[1]) >= len(configs)
-    assert counts[5] == counts[1]
+    # A request may also have to open a connection or to look up its session.
+    for few, many in zip(counts[1], counts[5], strict=True):
+        assert many <= few + 2
