@@ -63,10 +63,11 @@ async def test_no_connection_is_held_while_expressions_are_checked(
 async def test_a_batch_names_the_expressions_of_each_operation(developer: Client) -> None:
     workflow = await create_workflow(developer, _NODES)
     wrong = [transform("a", "{{ unknown }}")]
+    right = [{"id": "b", "type": "delay", "config": {"seconds": 1}, "retry": {"delay_seconds": 2}}]
     operations = [
         {"action": "create", "data": {"name": "Orders", "nodes": wrong}},
         {"action": "update", "id": workflow["id"], "data": {"nodes": wrong}},
-        {"action": "update", "id": workflow["id"], "data": {"nodes": [transform("b", 1)]}},
+        {"action": "update", "id": workflow["id"], "data": {"nodes": right}},
         {"action": "update", "id": workflow["id"], "data": {"nodes": "none"}},
         {"action": "update", "id": workflow["id"], "data": {"edges": [{"from": "b", "to": "b"}]}},
     ]

@@ -58,6 +58,7 @@ def _find_nodes(operation: Operation) -> list[Node] | None:
     if operation.action == "delete" or operation.data is None or "nodes" not in operation.data:
         return None
     try:
-        return msgspec.convert(operation.data["nodes"], Nodes)
+        # As the operation itself decodes them.
+        return msgspec.json.decode(msgspec.json.encode(operation.data["nodes"]), type=Nodes)
     except msgspec.ValidationError:
         return None

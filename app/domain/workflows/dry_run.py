@@ -98,7 +98,10 @@ class _DryExecution:
 
     async def _run_node(self, node_id: str) -> None:
         node = self._graph.nodes[node_id]
-        node_type = NODE_TYPES[node.type]
+        node_type = NODE_TYPES.get(node.type)
+        if node_type is None:
+            self._fail(node_id, Failed("unknown_node_type", f"there is no type {node.type}"), None)
+            return
         outputs = {
             name: {"status": self._progress[name].status, "output": self._outputs.get(name)}
             for name in list_reads(self._graph, node)

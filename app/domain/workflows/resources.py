@@ -39,8 +39,10 @@ async def find_problems(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> list[P
 
 def _list_references(nodes: Sequence[Node]) -> Iterator[tuple[int, Reference]]:
     for index, node in enumerate(nodes):
-        for reference in NODE_TYPES[node.type].list_references(node.config):
-            yield index, reference
+        # A version may be older than the node types of this instance.
+        if node.type in NODE_TYPES:
+            for reference in NODE_TYPES[node.type].list_references(node.config):
+                yield index, reference
 
 
 def _find_by(

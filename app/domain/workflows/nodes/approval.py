@@ -19,15 +19,13 @@ from app.domain.workflows.nodes.protocol import (
 )
 from app.kit.errors import Problem
 
-_MAX_SECONDS = 366 * 86400
-
 
 class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
     title: Annotated[str, Meta(min_length=1, max_length=2000)]
-    message: Annotated[str, Meta(max_length=10_000)] = ""
-    user_ids: Annotated[list[Id], Meta(min_length=1, max_length=100)] | None = None
+    message: Annotated[str, Meta(max_length=approvals.MAX_MESSAGE_CHARS)] = ""
+    user_ids: Annotated[list[Id], Meta(min_length=1, max_length=approvals.MAX_USERS)] | None = None
     role: Annotated[str, Meta(max_length=64)] | None = None
-    timeout_seconds: Annotated[float, Meta(ge=1, le=_MAX_SECONDS)] | None = None
+    timeout_seconds: Annotated[float, Meta(ge=1, le=approvals.MAX_TIMEOUT_SECONDS)] | None = None
     on_timeout: Annotated[
         Literal["reject", "approve", "fail"],
         Meta(description="What it counts as when nobody answers in time"),
