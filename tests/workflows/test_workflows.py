@@ -323,10 +323,10 @@ async def test_each_node_type_has_a_schema_that_its_example_meets(
     listed = (await _get(developer, "/api/v1/workflow-node-types"))["data"]
     assert [item["type"] for item in listed] == list(NODE_TYPES)
     assert len(listed) == 9
-    with_timeout = [item["type"] for item in listed if item["has_timeout"]]
-    assert with_timeout == ["agent", "tool", "approval", "workflow"]
-    without_retry = [item["type"] for item in listed if not item["has_retry"]]
-    assert without_retry == ["condition", "transform"]
+    with_timeout = {item["type"] for item in listed if item["has_timeout"]}
+    assert with_timeout == {"agent", "tool", "approval", "workflow"}
+    without_retry = {item["type"] for item in listed if not item["has_retry"]}
+    assert without_retry == {"condition", "transform"}
     for item in listed:
         with subtests.test(type=item["type"]):
             schema, example = item["config_schema"], item["config_example"]

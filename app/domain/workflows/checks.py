@@ -128,8 +128,8 @@ def _find_node_problems(node: Node) -> Iterator[Problem]:
 
 
 def _describe_types(attribute: str) -> str:
-    names = [name for name, node_type in NODE_TYPES.items() if getattr(node_type, attribute)]
-    return f"is only for nodes of the types {', '.join(names)}"
+    names = (name for name, node_type in NODE_TYPES.items() if getattr(node_type, attribute))
+    return f"is only for nodes of the types {', '.join(sorted(names))}"
 
 
 def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> Iterator[Problem]:
