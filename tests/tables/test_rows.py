@@ -112,6 +112,43 @@ async def test_a_row_of_more_than_64_kib_is_refused(developer: Client) -> None:
         assert answer.status_code == status
 
 
+async def test_a_row_whose_json_has_more_than_5000_elements_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    """Small elements take many times their length once they are decoded."""
+    columns = [{"name": name, "type": "json"} for name in ("extra", "other")]
+    table = await create_table(developer, columns)
+    large: list[tuple[dict[str, Any], str]] = [
+        ({"extra": [[] for _ in range(5000)]}, "values.extra"),
+        ({"extra": {str(number): 1 for number in range(2500)}}, "values.extra"),
+        ({"extra": [[[1, 2]] for _ in range(1250)]}, "values.extra"),
+        ({"extra": [0] * 3000, "other": [0] * 3000}, "values"),
+    ]
+    for values, path in large:
+        with subtests.test(path=path):
+            answer = await developer.post(rows_path(table), {"values": values})
+            error = refused(answer, 422, "validation_error")
+            assert "at most 5,000 elements" in error["details"][path]
+    [row] = await add_rows(developer, table, {"extra": [0] * 3000, "other": [0] * 1998})
+    answer = await developer.http.patch(
+        f"{rows_path(table)}/{row['id']}", json={"values": {"extra": [0] * 3001}}
+    )
+    refused(answer, 422, "validation_error")
+
+
+async def test_defaults_of_many_elements_are_refused(developer: Client) -> None:
+    """Each of many new rows would have them."""
+    columns = [
+        {"name": name, "type": "json", "default": [0] * count}
+        for name, count in (("extra", 250), ("other", 249))
+    ]
+    body = {"name": "Leads", "columns": columns}
+    error = refused(await developer.post(TABLES, body), 422, "validation_error")
+    assert "at most 500 elements" in error["details"]["columns"]
+    columns[0]["default"] = [0] * 249
+    await create_table(developer, columns)
+
+
 async def test_of_many_rows_all_are_stored_or_none(developer: Client) -> None:
     table = await create_table(developer)
     rows = [{"email": f"{number}@example.com"} for number in range(500)]

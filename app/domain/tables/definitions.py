@@ -16,6 +16,8 @@ from app.kit.errors import Invalid, Problem
 _RESERVED: Final = frozenset({"id", "created_at", "updated_at"})
 # All columns of a table as JSON, so that no row of defaults alone is too large.
 MAX_BYTES: Final = values.MAX_ROW_BYTES
+# Of all defaults: a request for 500 new rows has them 500 times.
+MAX_ELEMENTS: Final = 500
 _NO_INDEX = "there is no free index for this column; drop the index of another one"
 _NO_UNIQUE = "there is no free unique index; a table has at most 4 unique columns"
 
@@ -133,6 +135,9 @@ def check_drafts(drafts: Sequence[ColumnDraft]) -> list[ColumnDraft]:
     complete = [msgspec.structs.replace(draft, column=_normalize(draft.column)) for draft in drafts]
     if len(msgspec.json.encode([draft.column for draft in complete])) > MAX_BYTES:
         raise Invalid.field("columns", f"must be at most {MAX_BYTES // 1024} KiB as JSON")
+    if values.count_elements(*(draft.column.default for draft in complete)) > MAX_ELEMENTS:
+        message = f"must have defaults with at most {MAX_ELEMENTS} elements of JSON together"
+        raise Invalid.field("columns", message)
     return complete
 
 

@@ -17,6 +17,8 @@ from app.kit.texts import is_deeper
 MAX_INTEGER: Final = 2**53 - 1
 MAX_ROW_BYTES: Final = 64 * 1024
 MAX_JSON_DEPTH: Final = 16
+# Of the json values of a row: an empty list takes two bytes as JSON, and 80 once it is decoded.
+MAX_JSON_ELEMENTS: Final = 5000
 # Postgres prints the numbers of json values with all their digits, so that others would make an
 # answer many times as long as the value.
 _MIN_JSON_NUMBER, _MAX_JSON_NUMBER = 1e-20, 1e20
@@ -24,6 +26,9 @@ _MIN_JSON_INTEGER, _MAX_JSON_INTEGER = -(2**63), 2**63 - 1
 _MAX_FILE_ID_CHARS = 64
 # Python takes quadratic time for long ones.
 _MAX_DIGITS = 20
+_TOO_MANY_ELEMENTS = (
+    f"must have at most {MAX_JSON_ELEMENTS:,} elements: lists, objects, keys and values of JSON"
+)
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
@@ -86,7 +91,23 @@ def find_row_problems(columns: list[Column], stored: Mapping[str, Any], path: st
     )
     if len(msgspec.json.encode(stored)) > MAX_ROW_BYTES:
         problems.append((path, f"must be at most {MAX_ROW_BYTES // 1024} KiB as JSON"))
+    if count_elements(*stored.values()) > MAX_JSON_ELEMENTS:
+        problems.append((path, _TOO_MANY_ELEMENTS))
     return problems
+
+
+def count_elements(*values: Any) -> int:
+    """Returns the number of lists, objects, keys and other values in lists and objects."""
+    return sum(_count_elements(value) for value in values if isinstance(value, list | dict))
+
+
+def _count_elements(value: Any) -> int:
+    match value:
+        case list():
+            return 1 + sum(map(_count_elements, value))
+        case dict():
+            return 1 + len(value) + sum(map(_count_elements, value.values()))
+    return 1
 
 
 def _is_missing(value: Any) -> bool:
@@ -188,6 +209,8 @@ def _check_datetime(value: Any) -> str:
 def _check_json(value: Any) -> Any:
     if is_deeper(value, MAX_JSON_DEPTH + 1):
         raise WrongValue(f"must nest at most {MAX_JSON_DEPTH} levels")
+    if count_elements(value) > MAX_JSON_ELEMENTS:
+        raise WrongValue(_TOO_MANY_ELEMENTS)
     try:
         encoded = msgspec.json.encode(value)
         plain = msgspec.json.decode(encoded)
