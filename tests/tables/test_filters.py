@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.tables import list_queries, rows, service
+from app.domain.tables import rows, scan_limit, service
 from app.kit.errors import Invalid
 from app.services import Services
 from tests.asking import refused
@@ -127,7 +127,7 @@ async def test_a_list_that_scans_for_too_long_is_refused(
     plain = {"name": "plain", "type": "integer", "indexed": False}
     table = await create_table(developer, [*columns, plain])
     await add_rows(developer, table, {"n": 1, "text": "a", "plain": 1})
-    monkeypatch.setattr(list_queries, "SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(scan_limit, "SCAN_SECONDS", 0.0)
     for params in (
         {"search": "a"},
         {"filter[text][contains]": "a"},

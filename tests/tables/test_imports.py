@@ -7,7 +7,15 @@ import httpx
 import pytest
 from litestar import Litestar
 
-from app.domain.tables import cells, export, import_queries, imports, row_queries, service
+from app.domain.tables import (
+    cells,
+    export,
+    import_queries,
+    imports,
+    row_queries,
+    scan_limit,
+    service,
+)
 from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import ExportInterrupted, UnreadableFile
 from app.services import Services
@@ -265,6 +273,31 @@ async def test_columns_whose_names_look_like_formulas_are_imported_again(
     assert imported["values"] == original["values"]
 
 
+async def _start_export(
+    services: Services, client: Client, table: dict[str, Any], search: str | None = None
+) -> AsyncIterator[bytes]:
+    selection = await export.select(
+        services, client.tenant_id, table["id"], [], search=search, sort=None
+    )
+    return await export.start(services, selection)
+
+
+async def test_an_export_that_scans_for_too_long_is_refused_or_aborted(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    await add_rows(developer, table, *({"code": f"{n:03}"} for n in range(101)))
+    parts = await _start_export(services, developer, table, search="0")
+    monkeypatch.setattr(scan_limit, "SCAN_SECONDS", 0.0)
+    assert [(await anext(parts)).count(b"\n") for _ in range(2)] == [1, 100]
+    with pytest.raises(ExportInterrupted, match="takes too long"):
+        await anext(parts)
+    path = f"{TABLES}/{table['id']}/export"
+    error = refused(await developer.get(path, params={"search": "0"}), 422, "validation_error")
+    assert "takes too long" in error["details"]["filter"]
+    assert (await developer.get(path)).text.count("\n") == 102
+
+
 async def test_an_export_of_a_table_that_changes_meanwhile_is_aborted(
     developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
@@ -272,12 +305,9 @@ async def test_an_export_of_a_table_that_changes_meanwhile_is_aborted(
     for method, body in (("PUT", {"columns": [{"id": "c1"}]}), ("DELETE", None)):
         with subtests.test(method=method):
             table = await create_table(developer, COLUMNS)
-            await add_rows(developer, table, *({"code": f"{n:03}"} for n in range(500)))
-            selection = await export.select(
-                services, developer.tenant_id, table["id"], [], search=None, sort=None
-            )
-            parts = export.stream(services, selection)
-            assert [(await anext(parts)).count(b"\n") for _ in range(2)] == [1, 500]
+            await add_rows(developer, table, *({"code": f"{n:03}"} for n in range(100)))
+            parts = await _start_export(services, developer, table)
+            assert [(await anext(parts)).count(b"\n") for _ in range(2)] == [1, 100]
             await developer.http.request(method, f"{TABLES}/{table['id']}", json=body)
             with pytest.raises(ExportInterrupted):
                 await anext(parts)

@@ -228,6 +228,7 @@ class DataTransferController(Controller):
     ) -> Stream:
         """All rows as CSV in UTF-8, with the filters and the order of the list. A text that a
         spreadsheet would take for a formula has an apostrophe before it, which an import removes.
+        An export whose rows take too long to find is refused, or aborted when it has started.
         """
         parameters = list(request.query_params.multi_items())
         selection = await export.select(
@@ -237,4 +238,4 @@ class DataTransferController(Controller):
             "content-disposition": 'attachment; filename="rows.csv"',
             "content-type": "text/csv; charset=utf-8",
         }
-        return Stream(export.stream(services, selection), headers=headers)
+        return Stream(await export.start(services, selection), headers=headers)

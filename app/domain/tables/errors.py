@@ -47,7 +47,9 @@ class NotUnique(Conflict):
 
 
 class ExportInterrupted(RuntimeError):
-    """The table was changed or deleted while its rows were sent."""
+    """The rest of the rows cannot be sent: the table was changed or deleted meanwhile, or they take
+    too long to find.
+    """
 
 
 class UnreadableFile(ValueError):

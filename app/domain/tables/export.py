@@ -9,11 +9,13 @@ from app.domain.tables import cells, list_queries, queries, rows, values
 from app.domain.tables.columns import Column
 from app.domain.tables.errors import ExportInterrupted
 from app.domain.tables.list_queries import Selection
+from app.kit.errors import Conflict, Invalid
 from app.services import Services
-from db.fast import tenant_of
+from db.fast import Row, tenant_of
 from db.session import Scope
 
-_PAGE: Final = 500
+# Rows of nested JSON take ten times their length in memory.
+_PAGE: Final = 100
 _PLAIN_TYPES: Final = frozenset({"number", "integer", "boolean", "date", "datetime"})
 
 
@@ -36,24 +38,46 @@ async def select(
     return selection
 
 
-async def stream(services: Services, selection: Selection) -> AsyncIterator[bytes]:
-    """Raises ExportInterrupted when the columns change, so that the server aborts the connection
-    and the caller does not take a part for the whole.
+async def start(services: Services, selection: Selection) -> AsyncIterator[bytes]:
+    """Returns the parts of the file. Raises Invalid when the first rows take too long to find."""
+    try:
+        page = await _read_page(services, selection, None)
+    except ExportInterrupted:
+        raise Conflict("This data table was changed or deleted meanwhile; try again") from None
+    return _stream(services, selection, page)
+
+
+async def _stream(
+    services: Services, selection: Selection, page: list[Row]
+) -> AsyncIterator[bytes]:
+    """Raises ExportInterrupted when the columns change or rows take too long to find, so that the
+    server aborts the connection and the caller does not take a part for the whole.
     """
     table = selection.table
     yield _encode([[cells.protect(column.name) for column in table.columns]])
-    after: tuple[Any, str] | None = None
-    while True:
-        async with services.db.tx(table.tenant_id, autocommit=True) as tx:
-            page = await list_queries.list_after(tx, selection, after, _PAGE)
-            current = await queries.load(tx, table.tenant_id, table.id)
-        if current is None or current.revision != table.revision:
-            raise ExportInterrupted(f"data table {table.id} was changed or deleted")
-        if page:
-            yield _encode(_format(table.columns, row["values"]) for row in page)
+    while page:
+        yield _encode(_format(table.columns, row["values"]) for row in page)
         if len(page) < _PAGE:
             return
         after = (page[-1]["key"], page[-1]["id"])
+        # Two pages at a time would take twice the memory.
+        page = []
+        try:
+            page = await _read_page(services, selection, after)
+        except Invalid as error:
+            raise ExportInterrupted(f"data table {table.id}: {error.message}") from None
+
+
+async def _read_page(
+    services: Services, selection: Selection, after: tuple[Any, str] | None
+) -> list[Row]:
+    table = selection.table
+    async with services.db.tx(table.tenant_id, autocommit=True) as tx:
+        page = await list_queries.list_after(tx, selection, after, _PAGE)
+        current = await queries.load(tx, table.tenant_id, table.id)
+    if current is None or current.revision != table.revision:
+        raise ExportInterrupted(f"data table {table.id} was changed or deleted")
+    return page
 
 
 def _format(columns: list[Column], stored: dict[str, Any]) -> list[str]:

@@ -7,9 +7,6 @@ walks along the sort order; when the first rows of that order do not fill the pa
 grow with the time of creation, it reads and sorts more rows of the filter.
 """
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +15,7 @@ from app.domain.tables.columns import Column, Table
 from app.domain.tables.filters import Condition, Sort
 from app.domain.tables.queries import count_sql
 from app.domain.tables.row_queries import COLUMNS
+from app.domain.tables.scan_limit import limit_scan
 from app.domain.tables.slot_queries import (
     bounds_sql,
     by_index,
@@ -40,12 +38,6 @@ _NEAR_ROWS: Final = 5000
 _MANY_ROWS: Final = 20_000
 _RANGE_OPS = frozenset({"gt", "gte", "lt", "lte", "is_null"})
 _MIN_CHOICES = 2
-# How long a list may take that reads rows without an index.
-SCAN_SECONDS: Final = 5.0
-_TOO_SLOW = (
-    "the list takes too long: narrow it by a filter of an indexed column, or index the columns "
-    "that it is filtered and sorted by; search and contains always read all rows"
-)
 _TOTAL = f"SELECT {count_sql('t')} FROM data_tables t WHERE t.tenant_id = $1 AND t.id = $2"
 
 
@@ -265,23 +257,6 @@ async def _count_drivers(
     return [row[f"d{number}"] if row is not None else 0 for number in range(len(drivers))]
 
 
-@asynccontextmanager
-async def _limit_time(tx: Tx, statement: _Statement) -> AsyncIterator[None]:
-    """Raises Invalid when a list that may scan takes too long. The caller's transaction goes on."""
-    if not statement.may_scan:
-        yield
-        return
-    raw = await tx.raw()
-    try:
-        async with AsyncExitStack() as stack:
-            if raw.is_in_transaction():
-                await stack.enter_async_context(raw.transaction())
-            async with asyncio.timeout(SCAN_SECONDS):
-                yield
-    except TimeoutError:
-        raise Invalid.field("filter", _TOO_SLOW) from None
-
-
 async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row], Total]:
     """Returns the rows of one page and the total, which is exact without conditions."""
     statement = await _prepare(tx, selection, page.offset + page.per_page)
@@ -291,9 +266,9 @@ async def list_page(tx: Tx, selection: Selection, page: Page) -> tuple[list[Row]
         count = _TOTAL
     where, tenant = statement.where, selection.table.tenant_id
     if page.offset + page.per_page > MAX_ROWS:
-        async with _limit_time(tx, statement):
+        async with limit_scan(tx, may_scan=statement.may_scan):
             return [], await _count_far_page(tx, where, count)
-    async with _limit_time(tx, statement):
+    async with limit_scan(tx, may_scan=statement.may_scan):
         rows = await _fetch_page(tx, statement, count, page)
         total = rows[0]["total"] if rows else 0
         if page.offset and not rows:
@@ -375,14 +350,16 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
 async def list_rows(tx: Tx, selection: Selection, limit: int) -> list[Row]:
     """Returns the first rows."""
     statement = await _prepare(tx, selection, limit)
-    async with _limit_time(tx, statement):
+    async with limit_scan(tx, may_scan=statement.may_scan):
         return await _fetch_page(tx, statement, "NULL::int", Page(1, limit))
 
 
 async def list_after(
     tx: Tx, selection: Selection, after: tuple[Any, str] | None, limit: int
 ) -> list[Row]:
-    """Returns the rows after the one with this sort key and id; `key` is the sort key of each."""
+    """Returns the rows after the one with this sort key and id; `key` is the sort key of each.
+    Raises Invalid when they take too long.
+    """
     statements = [_Statement(selection, item) for item in _list_drivers(selection.conditions)]
     sorted_ones = [item for item in statements if item.is_sorted_by_driver]
     statement = next(iter((*sorted_ones, *statements)), _Statement(selection, None))
@@ -397,4 +374,5 @@ async def list_after(
         f"SELECT {COLUMNS}, {statement.sort_key} AS key FROM data_rows r WHERE {matched} "
         f"ORDER BY {statement.order} LIMIT {maximum}"
     )
-    return await fast.rows(tx, selection.table.tenant_id, sql, *statement.where.args)
+    async with limit_scan(tx, may_scan=statement.may_scan):
+        return await fast.rows(tx, selection.table.tenant_id, sql, *statement.where.args)
