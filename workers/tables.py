@@ -50,7 +50,7 @@ async def _import(job: Job, row: Row) -> None:
     file = await asyncio.to_thread(CsvFile, text, row["delimiter"])
     done = row["rows_done"]
     await asyncio.to_thread(file.skip, done)
-    while records := await asyncio.to_thread(file.read, imports.BATCH):
+    while records := await asyncio.to_thread(file.read, imports.BATCH, imports.BATCH_CHARS):
         await _store_batch(job, row, file, records, done)
         done += len(records)
     await _end(job, row, "completed", None)

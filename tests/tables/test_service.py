@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from app.domain.tables import service
-from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound
-from app.domain.tables.service import Filters, RowView
+from app.domain.tables import row_queries, rows, service
+from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound, RowsTooLarge
+from app.domain.tables.service import Filters, RowView, Table
 from app.kit.errors import Invalid
 from app.services import Services
+from db.fast import Row
 from db.session import Tx
 from tests.database import fetch_rows
 from tests.tables.api import create_table
@@ -102,6 +103,51 @@ async def test_a_table_of_another_tenant_is_not_found(
     async with services.db.tx(other) as tx:
         with pytest.raises(DataTableNotFound):
             await service.insert_row(tx, other, table_id, {"n": 1})
+
+
+async def test_rows_are_changed_in_batches_all_or_none(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch bounds how many decoded rows are in memory."""
+    monkeypatch.setattr(rows, "_BATCH", 2)
+    sizes: list[int] = []
+    lock = row_queries.lock
+
+    async def record(tx: Tx, table: Table, row_ids: list[str]) -> list[Row]:
+        sizes.append(len(row_ids))
+        return await lock(tx, table, row_ids)
+
+    monkeypatch.setattr(row_queries, "lock", record)
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        for n in range(5):
+            await service.insert_row(tx, tenant_id, table_id, {"n": n})
+        await service.insert_row(tx, tenant_id, table_id, {"code": "a", "n": 9})
+        assert await service.update_rows(tx, tenant_id, table_id, {"n": {"lt": 5}}, {"n": 1}) == 5
+        assert sizes == [2, 2, 1]
+        some = {"n": 1, "code": {"is_null": True}}
+        with pytest.raises(NotUnique):
+            await service.update_rows(tx, tenant_id, table_id, some, {"n": 7, "code": "a"})
+        assert len(await _query(tx, tenant_id, table_id, {"n": 1})) == 5
+        assert await service.delete_rows(tx, tenant_id, table_id, {"n": 1}) == 5
+        assert len(await _query(tx, tenant_id, table_id)) == 1
+
+
+async def test_rows_that_are_too_large_together_are_not_read(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MAX_QUERY_BYTES", 2 * len('{"c1": "aaa", "c2": 1}'))
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        for code in ("aaa", "bbb", "ccc"):
+            await service.insert_row(tx, tenant_id, table_id, {"code": code, "n": 1})
+        for filters, sort in (({}, None), ({}, "code"), ({"n": 1}, None), ({"n": 1}, "code")):
+            query = (tx, tenant_id, table_id, filters)
+            with pytest.raises(RowsTooLarge):
+                await service.query_rows(*query, sort=sort, limit=3)
+            found = await service.query_rows(*query, sort=sort, limit=2)
+            codes = ["aaa", "bbb"] if sort else ["ccc", "bbb"]
+            assert [row.values["code"] for row in found] == codes
 
 
 async def test_more_than_a_thousand_rows_are_not_changed_at_once(

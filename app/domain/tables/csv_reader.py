@@ -59,9 +59,16 @@ class CsvFile:
         for _ in islice(self._records, count):
             pass
 
-    def read(self, count: int) -> list[list[str]]:
-        """Returns the next records. Raises UnreadableFile."""
-        return list(islice(self._records, count))
+    def read(self, count: int, max_chars: int) -> list[list[str]]:
+        """Returns the next records, as many as have `max_chars` together. Raises UnreadableFile."""
+        records: list[list[str]] = []
+        for record in islice(self._records, count):
+            records.append(record)
+            # Also an empty cell takes memory.
+            max_chars -= len(record) + sum(map(len, record))
+            if max_chars <= 0:
+                break
+        return records
 
     def count(self) -> int:
         """Reads all that is left. Raises UnreadableFile."""

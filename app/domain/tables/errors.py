@@ -25,6 +25,12 @@ class TableFull(ApiError):
     status, code = 409, "table_full"
 
 
+class RowsTooLarge(ApiError):
+    """The rows of a query are too large to be read at once."""
+
+    status, code = 422, "rows_too_large"
+
+
 class TableLocked(Unavailable):
     """The columns of the table are being changed."""
 

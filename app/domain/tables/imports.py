@@ -23,11 +23,15 @@ from app.kit.paging import Page, Paged
 from app.kit.work import WorkKind
 from app.security.principal import Principal
 from app.services import Services
-from db.fast import tenant_of
+from db.fast import Row, tenant_of
 from db.session import Tx
 
 FOLDER: Final = "imports/"
 BATCH: Final = 500
+# JSON takes up to 40 times as much in memory once it is decoded.
+BATCH_CHARS: Final = 1024 * 1024
+# How many rows that exist are read at a time.
+_MATCHED = 100
 IMPORT: Final = WorkKind(
     "tables.import",
     "imports",
@@ -261,20 +265,29 @@ async def _update_matched(
     without = [row for row in file_rows if row.stored.get(column.key) is None]
     distinct = [row for key, row in last.items() if key is not None]
     matched = await row_queries.match(tx, table, column, [row.stored for row in distinct])
-    for position, existing in sorted(matched.items()):
-        row = distinct[position]
-        merged = existing["values"] | row.stored
-        after = {key: value for key, value in merged.items() if value is not None}
-        problem = _find_problem(table, row.number, after)
-        if problem is None:
-            try:
-                await row_queries.update(tx, table, {existing["id"]: after})
-            except asyncpg.UniqueViolationError as error:
-                name = rows.find_unique_column(table, error).name
-                problem = ImportProblem(row.number, _NOT_UNIQUE, name)
-        if problem is not None:
-            problems.append(problem)
-    return [*without, *(row for index, row in enumerate(distinct) if index not in matched)]
+    row_ids = sorted(matched, key=lambda row_id: matched[row_id])
+    for start in range(0, len(row_ids), _MATCHED):
+        batch = row_ids[start : start + _MATCHED]
+        existing = {row["id"]: row for row in await row_queries.lock(tx, table, batch)}
+        for row_id in batch:
+            problem = await _update(tx, table, existing[row_id], distinct[matched[row_id]])
+            if problem is not None:
+                problems.append(problem)
+    positions = set(matched.values())
+    return [*without, *(row for index, row in enumerate(distinct) if index not in positions)]
+
+
+async def _update(tx: Tx, table: Table, existing: Row, row: FileRow) -> ImportProblem | None:
+    merged = existing["values"] | row.stored
+    after = {key: value for key, value in merged.items() if value is not None}
+    problem = _find_problem(table, row.number, after)
+    if problem is None:
+        try:
+            await row_queries.update(tx, table, {existing["id"]: after})
+        except asyncpg.UniqueViolationError as error:
+            name = rows.find_unique_column(table, error).name
+            return ImportProblem(row.number, _NOT_UNIQUE, name)
+    return problem
 
 
 def _find_problem(table: Table, number: int, stored: dict[str, Any]) -> ImportProblem | None:
@@ -300,7 +313,7 @@ async def _insert(
     if not new_rows:
         return []
     await rows.check_room(tx, table, len(new_rows))
-    inserted = await row_queries.insert(tx, table, [item for item, _ in new_rows.values()])
+    inserted = await row_queries.insert(tx, table, [item for item, _ in new_rows.values()], "r.id")
     await queries.add_to_count(tx, table.tenant_id, table.id, len(inserted))
     for item in inserted:
         del new_rows[item["id"]]

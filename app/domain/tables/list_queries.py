@@ -38,6 +38,11 @@ _NEAR_ROWS: Final = 5000
 _MANY_ROWS: Final = 20_000
 _RANGE_OPS = frozenset({"gt", "gte", "lt", "lte", "is_null"})
 _MIN_CHOICES = 2
+# Values that are too long together are not sent, and so not decoded.
+_BOUNDED = """
+SELECT id, CASE WHEN bytes <= {max_bytes} THEN x.values END AS values, created_at, updated_at, bytes
+FROM (SELECT p.*, sum(octet_length(p.values::text)) OVER () AS bytes FROM ({{}}) p) x
+"""
 _TOTAL = f"SELECT {count_sql('t')} FROM data_tables t WHERE t.tenant_id = $1 AND t.id = $2"
 
 
@@ -287,7 +292,10 @@ async def _count_far_page(tx: Tx, where: Where, count: str) -> Total:
     return Total(total)
 
 
-async def _fetch_page(tx: Tx, statement: _Statement, count: str, page: Page) -> list[Row]:
+async def _fetch_page(
+    tx: Tx, statement: _Statement, count: str, page: Page, outer: str = "{}"
+) -> list[Row]:
+    """`outer` selects from the statement of the page, whose order its rows keep."""
     where = statement.where
     number = len(where.args) + 2
     limit, offset = f"${number}::int", f"${number + 1}::int"
@@ -299,7 +307,8 @@ async def _fetch_page(tx: Tx, statement: _Statement, count: str, page: Page) -> 
         )
     else:
         sql = _staged_sql(statement, limit, offset)
-    return await fast.rows(tx, where.tenant, sql, *where.args, page.per_page, page.offset)
+    args = (*where.args, page.per_page, page.offset)
+    return await fast.rows(tx, where.tenant, outer.format(sql), *args)
 
 
 def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
@@ -347,11 +356,23 @@ def _staged_sql(statement: _Statement, limit: str, offset: str) -> str:
 # Without a total
 
 
-async def list_rows(tx: Tx, selection: Selection, limit: int) -> list[Row]:
-    """Returns the first rows."""
+async def list_rows(tx: Tx, selection: Selection, limit: int, max_bytes: int) -> list[Row] | None:
+    """Returns the first rows; None when their values are longer than `max_bytes` as JSON."""
+    bounded = _BOUNDED.format(max_bytes=int(max_bytes))
+    rows = await _list_first(tx, selection, limit, bounded)
+    return None if rows and rows[0]["bytes"] > max_bytes else rows
+
+
+async def list_ids(tx: Tx, selection: Selection, limit: int) -> list[str]:
+    """Returns the ids of the first rows."""
+    rows = await _list_first(tx, selection, limit, "SELECT p.id FROM ({}) p")
+    return [row["id"] for row in rows]
+
+
+async def _list_first(tx: Tx, selection: Selection, limit: int, outer: str) -> list[Row]:
     statement = await _prepare(tx, selection, limit)
     async with limit_scan(tx, may_scan=statement.may_scan):
-        return await _fetch_page(tx, statement, "NULL::int", Page(1, limit))
+        return await _fetch_page(tx, statement, "NULL::int", Page(1, limit), outer)
 
 
 async def list_after(

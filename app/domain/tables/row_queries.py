@@ -55,8 +55,10 @@ async def find_by_source(tx: Tx, tenant: str, source: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND_BY_SOURCE, source)
 
 
-async def insert(tx: Tx, table: Table, rows: Sequence[NewRow]) -> list[Row]:
-    """Returns the rows that were inserted. Those that are not unique are left out."""
+async def insert(
+    tx: Tx, table: Table, rows: Sequence[NewRow], returned: str = COLUMNS
+) -> list[Row]:
+    """Returns columns of the rows that were inserted. Those that are not unique are left out."""
     sql = f"""
     INSERT INTO data_rows AS r (tenant_id, table_id, id, created_at, updated_at, values, source,
                                 {", ".join(SLOTS)})
@@ -64,7 +66,7 @@ async def insert(tx: Tx, table: Table, rows: Sequence[NewRow]) -> list[Row]:
            {", ".join(list_slots(table.columns, "x.v").values())}
     FROM unnest($3::text[], $4::timestamptz[], $5::jsonb[], $6::text[])
       AS x(id, created_at, v, source)
-    ON CONFLICT DO NOTHING RETURNING {COLUMNS}
+    ON CONFLICT DO NOTHING RETURNING {returned}
     """
     return await fast.rows(
         tx,
@@ -115,18 +117,18 @@ async def find_duplicates(
 
 async def match(
     tx: Tx, table: Table, column: Column, stored: Sequence[Mapping[str, Any]]
-) -> dict[int, Row]:
-    """Locks the rows that have the values of a unique column; returns them by the position of the
-    values.
+) -> dict[str, int]:
+    """Locks the rows that have the values of a unique column; returns the position of the values by
+    the ids of rows.
     """
     sql = f"""
-    SELECT x.n, {COLUMNS} FROM unnest($3::jsonb[]) WITH ORDINALITY AS x(v, n)
+    SELECT x.n, r.id FROM unnest($3::jsonb[]) WITH ORDINALITY AS x(v, n)
     JOIN data_rows r ON r.table_id = $2 AND r.{column.unique_slot} = {unique_sql(column, "x.v")}
     WHERE r.tenant_id = $1 ORDER BY r.id FOR NO KEY UPDATE OF r
     """
     args = (table.id, [_encode(item) for item in stored])
     rows = await fast.rows(tx, table.tenant_id, sql, *args)
-    return {row["n"] - 1: row for row in rows}
+    return {row["id"]: row["n"] - 1 for row in rows}
 
 
 async def delete(tx: Tx, table: Table, row_ids: Sequence[str]) -> list[Row]:

@@ -9,7 +9,13 @@ from msgspec import UNSET
 from app.domain.files import service as files
 from app.domain.tables import columns, filters, list_queries, queries, row_queries, values
 from app.domain.tables.columns import Column, Table
-from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound, TableFull
+from app.domain.tables.errors import (
+    DataTableNotFound,
+    NotUnique,
+    RowNotFound,
+    RowsTooLarge,
+    TableFull,
+)
 from app.domain.tables.events import RowCreated, RowDeleted, RowUpdated
 from app.domain.tables.filters import Condition, Filters
 from app.domain.tables.list_queries import Selection
@@ -24,6 +30,10 @@ from db.session import Tx
 
 MAX_ROWS: Final = 5_000_000
 MAX_CHANGED_ROWS: Final = 1000
+# Of the values of all rows of a query as JSON, which take ten times as much in memory.
+MAX_QUERY_BYTES: Final = 2 * 1024 * 1024
+# How many rows are read and changed at a time.
+_BATCH: Final = 100
 MAX_SORTED_ROWS: Final = 50_000
 _NOT_UNIQUE = "must be unique; another row has this value"
 
@@ -107,13 +117,17 @@ async def _row_not_found(tx: Tx, table_id: str, row_id: str) -> RowNotFound:
 async def query(
     tx: Tx, tenant_id: str, table_id: str, filters_: Filters, *, sort: str | None, limit: int
 ) -> list[RowView]:
-    """Returns the first rows that match; the newest without `sort`."""
+    """Returns the first rows that match; the newest without `sort`. Raises RowsTooLarge."""
     table = await load(tx, tenant_id, table_id)
     conditions = filters.parse_filters(table, filters_)
     selection = Selection(table, conditions, sort=filters.parse_sort(table, sort))
     await _check_sort(tx, selection)
     limit = max(1, min(limit, MAX_CHANGED_ROWS))
-    return [build_view(table, row) for row in await list_queries.list_rows(tx, selection, limit)]
+    rows = await list_queries.list_rows(tx, selection, limit, MAX_QUERY_BYTES)
+    if rows is None:
+        size = f"{MAX_QUERY_BYTES // 1024} KiB"
+        raise RowsTooLarge(f"The rows are larger than {size} together; query fewer of them")
+    return [build_view(table, row) for row in rows]
 
 
 # Adding
@@ -296,18 +310,23 @@ async def update_matching(
 ) -> int:
     """Returns the number of rows that match."""
     table = await load(tx, tenant_id, table_id, for_rows=True)
-    row_ids = await _find_few(tx, table, filters.parse_filters(table, filters_))
-    rows = await row_queries.lock(tx, table, row_ids)
-    await _change(tx, table, rows, new_values, replace=False)
-    return len(rows)
+    count = 0
+    # A savepoint: when the last rows cannot be changed, the first ones are not either.
+    async with (await tx.raw()).transaction():
+        for row_ids in await _find_few(tx, table, filters.parse_filters(table, filters_)):
+            rows = await row_queries.lock(tx, table, row_ids)
+            await _change(tx, table, rows, new_values, replace=False)
+            count += len(rows)
+    return count
 
 
-async def _find_few(tx: Tx, table: Table, conditions: list[Condition]) -> list[str]:
-    selection = Selection(table, conditions)
-    rows = await list_queries.list_rows(tx, selection, MAX_CHANGED_ROWS + 1)
-    if len(rows) > MAX_CHANGED_ROWS:
+async def _find_few(tx: Tx, table: Table, conditions: list[Condition]) -> list[list[str]]:
+    """Returns the ids of the rows that match, in batches and in the order of locks."""
+    row_ids = await list_queries.list_ids(tx, Selection(table, conditions), MAX_CHANGED_ROWS + 1)
+    if len(row_ids) > MAX_CHANGED_ROWS:
         raise Invalid.field("filter", f"must match at most {MAX_CHANGED_ROWS:,} rows")
-    return [row["id"] for row in rows]
+    row_ids.sort()
+    return [row_ids[start : start + _BATCH] for start in range(0, len(row_ids), _BATCH)]
 
 
 # Deleting
@@ -321,8 +340,8 @@ async def delete(tx: Tx, tenant: str | None, table_id: str, row_id: str) -> None
 
 async def delete_matching(tx: Tx, tenant_id: str, table_id: str, filters_: Filters) -> int:
     table = await load(tx, tenant_id, table_id, for_rows=True)
-    row_ids = await _find_few(tx, table, filters.parse_filters(table, filters_))
-    return await _delete(tx, table, row_ids)
+    batches = await _find_few(tx, table, filters.parse_filters(table, filters_))
+    return sum([await _delete(tx, table, row_ids) for row_ids in batches])
 
 
 async def _delete(tx: Tx, table: Table, row_ids: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ from db.session import Tx
 # Postgres takes 0.1 ms for a row, and on a busy machine several times as long. No other request can
 # write rows meanwhile.
 MAX_REWRITTEN_ROWS: Final = 25_000
-_BATCH = 2000
+_BATCH = 200
 _EXAMPLES = 5
 _REPEATED = "several rows have the same value: {}"
 

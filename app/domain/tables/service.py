@@ -84,5 +84,7 @@ async def delete_rows(tx: Tx, tenant_id: str, table_id: str, filters: Filters) -
 async def query_rows(
     tx: Tx, tenant_id: str, table_id: str, filters: Filters, *, sort: str | None, limit: int
 ) -> list[RowView]:
-    """Returns the first rows that match, at most 1,000; the newest unless `sort` is set."""
+    """Returns the first rows that match, at most 1,000; the newest unless `sort` is set. Raises
+    RowsTooLarge.
+    """
     return await rows.query(tx, tenant_id, table_id, filters, sort=sort, limit=limit)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.tables import rows
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
@@ -122,6 +123,17 @@ async def test_what_the_table_refuses_fails_the_node(
             found = await fail_single(developer, "data_table", full, {"email": "a@example.com"})
             assert found == code
     assert len(await list_values(developer, table, "email")) == len(_ROWS)
+
+
+async def test_a_query_of_rows_that_are_too_large_together_fails_the_node(
+    developer: Client, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await create_table(developer, [{"name": "text", "type": "text"}])
+    await add_rows(developer, table, *({"text": "x" * 60_000} for _ in range(3)))
+    query = {"table_id": table["id"], "operation": "query"}
+    monkeypatch.setattr(rows, "MAX_QUERY_BYTES", 130_000)
+    assert await fail_single(developer, "data_table", query) == "output_too_large"
+    assert (await _run(developer, table, {}, operation="query", limit=2))["count"] == 2
 
 
 async def test_input_cannot_change_what_a_filter_compares(

@@ -5,7 +5,16 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.tables import service as tables
-from app.domain.workflows.nodes.protocol import Done, Id, NodeCall, NodeType, Outcome, Reference
+from app.domain.tables.errors import RowsTooLarge
+from app.domain.workflows.nodes.protocol import (
+    Done,
+    Failed,
+    Id,
+    NodeCall,
+    NodeType,
+    Outcome,
+    Reference,
+)
 from app.kit.errors import Invalid, Problem
 from db.session import Tx
 
@@ -103,5 +112,8 @@ async def _query(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome
         rows = [] if row is None else [row]
     else:
         filters = config.filter or {}
-        rows = await tables.query_rows(*where, filters, sort=config.sort, limit=config.limit)
+        try:
+            rows = await tables.query_rows(*where, filters, sort=config.sort, limit=config.limit)
+        except RowsTooLarge as error:
+            return Failed("output_too_large", error.message, is_retryable=False)
     return Done({"rows": msgspec.to_builtins(rows), "count": len(rows)})
