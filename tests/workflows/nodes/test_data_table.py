@@ -160,6 +160,35 @@ async def test_input_cannot_change_what_a_filter_compares(
     assert await _run(developer, table, {}, operation="delete", filter={}) == {"count": 4}
 
 
+async def test_input_without_a_value_does_not_change_the_rows_without_one(
+    developer: Client, table: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    """A template yields null for a field that the input does not have."""
+    delete = {"operation": "delete"}
+    update = {"operation": "update", "values": {"visits": 0}}
+    filters: list[Any] = [
+        {"score": "{{ input.score }}"},
+        {"score": {"eq": "{{ input.score }}"}},
+        {"score": {"ne": "{{ input.score }}"}},
+        "{{ input.filter }}",
+    ]
+    values = {"filter": {"score": None}}
+    for config in (delete, update):
+        for filter_ in filters:
+            with subtests.test(operation=config["operation"], filter=filter_):
+                full = {"table_id": table["id"], **config, "filter": filter_}
+                code = await fail_single(developer, "data_table", full, values)
+                assert code == "validation_error"
+    with subtests.test("a query"):
+        output = await _run(developer, table, {}, operation="query", filter=filters[0])
+        assert output["count"] == len(_ROWS)
+    with subtests.test("null of the author"):
+        updated = await _run(developer, table, {}, **update, filter={"score": None})
+        assert updated == {"count": len(_ROWS)}
+        deleted = await _run(developer, table, {}, **delete, filter={"score": {"is_null": True}})
+        assert deleted == {"count": len(_ROWS)}
+
+
 async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
     developer: Client, admin: Client, worker: WorkerProcess, subtests: pytest.Subtests
 ) -> None:

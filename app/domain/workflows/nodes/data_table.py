@@ -89,6 +89,21 @@ def _find_filter_problems(saved: Any, config: DataTableConfig) -> Iterator[Probl
                 yield f"filter.{name}", "must be a plain value, since its template has no operator"
     elif config.operation in {"update", "delete"} and config.filter == {}:
         yield "filter", "must not be empty when it is a template"
+    if config.operation in {"update", "delete"}:
+        yield from _find_null_problems(saved, filters, "filter")
+
+
+def _find_null_problems(saved: Any, filters: dict[str, Any], path: str) -> Iterator[Problem]:
+    """A null that a template yields, as for input without a field, would match all rows without a
+    value.
+    """
+    for name, value in filters.items():
+        source = saved.get(name) if isinstance(saved, dict) else saved
+        if isinstance(value, dict):
+            yield from _find_null_problems(source, value, f"{path}.{name}")
+        elif value is None and source is not None:
+            message = "must not be null when it is a template; use is_null for rows without a value"
+            yield f"{path}.{name}", message
 
 
 async def _update(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
