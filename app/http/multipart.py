@@ -3,6 +3,7 @@
 A client may name any charset for a text, and some of them decode in quadratic time.
 """
 
+import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
@@ -19,9 +20,11 @@ from multipart import (  # type: ignore[import-untyped]
     PushMultipartParser,
 )
 
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, RequestTimeout
 
 MAX_TEXT_BYTES: Final = 64 * 1024
+# How long the next chunk of a streamed body may take.
+MAX_WAIT_SECONDS: Final = 60.0
 _MAX_PARTS = 1000
 # The search in a body holds the interpreter's lock for one such piece.
 _SEARCH_BYTES = 1024 * 1024
@@ -178,13 +181,31 @@ async def _iterate_events(
     try:
         with PushMultipartParser(boundary, max_segment_count=_MAX_PARTS) as parser:
             # The last chunk is empty, and closes the parser.
-            async for chunk in request.stream():
+            async for chunk in _limit_waits(request.stream()):
                 for event in parser.parse(chunk):
                     if digest is not None:
                         digest.add(event)
                     yield event
     except MultipartError as error:
         raise ClientException("Invalid multipart/form-data") from error
+
+
+async def _limit_waits(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Raises RequestTimeout when the next chunk does not arrive: an upload has some megabytes in
+    memory while it waits.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise RequestTimeout(
+                f"The body did not continue within {MAX_WAIT_SECONDS:g} seconds",
+                headers={"Connection": "close"},
+            ) from None
+        yield chunk
 
 
 # Whole bodies

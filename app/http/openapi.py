@@ -40,6 +40,7 @@ _ERRORS = {
     "401": ("unauthorized", "Sign in first"),
     "403": ("forbidden", "The role lacks the permission"),
     "404": ("not_found", "It does not exist, or is not visible to this caller"),
+    "408": ("request_timeout", "The body did not arrive in time"),
     "409": ("conflict", "The request conflicts with the current state"),
     "413": ("payload_too_large", "The body is larger than this instance accepts"),
     "415": ("unsupported_file_type", "The type of the file is not supported"),

@@ -60,6 +60,10 @@ class MethodNotAllowed(ApiError):
     status, code = 405, "method_not_allowed"
 
 
+class RequestTimeout(ApiError):
+    status, code = 408, "request_timeout"
+
+
 class Conflict(ApiError):
     status, code = 409, "conflict"
 

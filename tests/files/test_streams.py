@@ -5,12 +5,16 @@ import hashlib
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import msgspec
 import pytest
 from litestar import Litestar
+from starlette.types import ASGIApp
 
+from app.domain.files.upload_limit import UploadLimit
+from app.http import multipart
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, until, wait_until
@@ -26,6 +30,7 @@ from tests.files.api import (
 )
 from tests.server import Server
 from tests.stores import Stores
+from tests.tools.asgi_server import serve_app
 from tests.world import Client, World
 
 _HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
@@ -72,14 +77,15 @@ async def test_a_large_file_is_stored_and_sent_without_being_in_memory(
     assert len(stored_files(services, developer.tenant_id)) == 2
 
 
-async def test_an_upload_that_is_interrupted_leaves_nothing(
-    server: Server, developer: Client, services: Services
-) -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", server.settings.port)
+async def _start_upload(
+    client: Client, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Sends 12 of 50 MB."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = (
         f"POST {PATH} HTTP/1.1",
         "host: parley.test",
-        f"authorization: Bearer {developer.token}",
+        f"authorization: Bearer {client.token}",
         f"content-type: {_TYPE['content-type']}",
         f"content-length: {50 * MEGABYTE}",
     )
@@ -87,6 +93,13 @@ async def test_an_upload_that_is_interrupted_leaves_nothing(
     for _ in range(12 * MEGABYTE // len(_BLOCK)):
         writer.write(_BLOCK)
         await writer.drain()
+    return reader, writer
+
+
+async def test_an_upload_that_is_interrupted_leaves_nothing(
+    server: Server, developer: Client, services: Services
+) -> None:
+    _, writer = await _start_upload(developer, server.settings.port)
     # The first parts are on the disk, beside the place of the file.
     await until(lambda: stored_files(services, developer.tenant_id))
     writer.close()
@@ -94,6 +107,45 @@ async def test_an_upload_that_is_interrupted_leaves_nothing(
     await until(lambda: not stored_files(services, developer.tenant_id))
     assert await count_rows(services, developer.tenant_id) == 0
     assert (await read_usage(developer))["used_bytes"] == 0
+
+
+async def test_an_upload_that_does_not_continue_is_ended(
+    stores: Stores, developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multipart, "MAX_WAIT_SECONDS", 1.0)
+    async with serve_app(cast("ASGIApp", create_app(stores.settings))) as url:
+        reader, writer = await _start_upload(developer, int(url.rpartition(":")[2]))
+        # Up to the end of the connection.
+        head, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+        writer.close()
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert msgspec.json.decode(body)["error"]["code"] == "request_timeout"
+    assert not stored_files(services, developer.tenant_id)
+    assert (await read_usage(developer))["used_bytes"] == 0
+
+
+async def test_a_tenant_sends_a_limited_number_of_files_at_a_time(
+    developer: Client, admin: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(services.area_objects, UploadLimit, UploadLimit(1))
+    started, resumed = asyncio.Event(), asyncio.Event()
+
+    async def pause() -> AsyncIterator[bytes]:
+        yield _HEAD + b"x"
+        started.set()
+        await resumed.wait()
+        yield _END
+
+    first = asyncio.create_task(developer.http.post(PATH, content=pause(), headers=_TYPE))
+    await started.wait()
+    answer = await send_file(developer)
+    refused(answer, 429, "rate_limited")
+    assert int(answer.headers["retry-after"]) > 0
+    # Of another tenant.
+    assert (await send_file(admin)).status_code == 201
+    resumed.set()
+    assert (await first).status_code == 201
+    assert (await send_file(developer)).status_code == 201
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from typing import Final
 from app.domain.area import Area, PeriodicTask
 from app.domain.files import maintenance
 from app.domain.files.events import FileCreated, FileDeleted
+from app.domain.files.upload_limit import UploadLimit
 from app.domain.files.work_kinds import SWEEP
 from app.security.permissions import DEVELOPERS, Permission
 
@@ -15,4 +16,5 @@ AREA: Final = Area(
     ),
     work_kinds=(SWEEP,),
     periodic_tasks=(PeriodicTask(300.0, maintenance.accept_sweep),),
+    shared=lambda _services: (UploadLimit(),),
 )

@@ -26,12 +26,15 @@ class FileController(Controller):
         needs="files:write",
         streamed_file=_FIELD,
         idempotent="streamed",
+        errors=(408,),
     )
     async def upload_file(
         self, request: HttpRequest, services: Services, principal: Principal
     ) -> FileAnswer:
         """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
-        the content. Over the tenant's quota: 409 `storage_quota_exceeded`.
+        the content. Over the tenant's quota: 409 `storage_quota_exceeded`. A body that does not
+        continue for 60 seconds: 408 `request_timeout`. At most 20 files of a tenant arrive at a
+        time: 429 `rate_limited`.
         """
         open_upload = partial(multipart.open_file, request, _FIELD)
         store_answer = partial(idempotency.store_answer, request)

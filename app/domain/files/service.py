@@ -15,6 +15,7 @@ from app.domain.files.ranges import ByteRange
 from app.domain.files.records import FileRecord, StoredUpload
 from app.domain.files.schemas import FileAnswer, FileView, Purpose, StorageView
 from app.domain.files.serving import Conditions, Content
+from app.domain.files.upload_limit import UploadLimit
 from app.http.responses import build_view
 from app.kit import background, filenames, paging
 from app.kit.content_types import ContentDetector
@@ -69,15 +70,16 @@ async def upload(
     if file_bytes <= max_bytes:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
             await _check_space(tx, tenant_id, file_bytes)
-    source = await open_upload()
-    stored = await store(
-        services,
-        tenant_id,
-        source,
-        filename=source.filename,
-        purpose="upload",
-        max_bytes=max_bytes,
-    )
+    async with services.get(UploadLimit).hold(tenant_id):
+        source = await open_upload()
+        stored = await store(
+            services,
+            tenant_id,
+            source,
+            filename=source.filename,
+            purpose="upload",
+            max_bytes=max_bytes,
+        )
     is_recorded = False
     try:
         async with services.db.tx(tenant_id) as tx:
