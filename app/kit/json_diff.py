@@ -1,7 +1,7 @@
 """The differences between two JSON values, as a list that a person can read."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -87,18 +87,29 @@ def _compare(
 
 
 def _index_items(before: list[Any], after: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the items by their ids where each list has different ones, or else by position."""
-    if _has_ids(before) and _has_ids(after):
-        return {item["id"]: item for item in before}, {item["id"]: item for item in after}
-    return {str(i): item for i, item in enumerate(before)}, {
-        str(i): item for i, item in enumerate(after)
-    }
+    """Returns the items by their names where each list has different ones, or else by position."""
+    old_names, new_names = _find_names(before), _find_names(after)
+    if old_names is None or new_names is None:
+        old_names, new_names = map(str, range(len(before))), map(str, range(len(after)))
+    return dict(zip(old_names, before, strict=True)), dict(zip(new_names, after, strict=True))
 
 
-def _has_ids(items: list[Any]) -> bool:
-    ids = [item.get("id") for item in items if isinstance(item, dict)]
-    are_texts = len(ids) == len(items) and all(isinstance(id_, str) for id_ in ids)
-    return are_texts and len(set(ids)) == len(ids)
+def _find_names(items: list[Any]) -> Iterable[str] | None:
+    """Returns the name of each item, or None unless all have different ones."""
+    names = [_find_name(item) for item in items]
+    texts = [name for name in names if name is not None]
+    return texts if len(set(texts)) == len(items) else None
+
+
+def _find_name(item: Any) -> str | None:
+    """An object is named by its id, an edge by its ends."""
+    match item:
+        case {"id": str(name)}:
+            return name
+        case {"from": str(source), "to": str(target)}:
+            when = item.get("when")
+            return f"{source}->{target}" + ("" if when is None else f":{str(when).lower()}")
+    return None
 
 
 def _is_equal(before: Any, after: Any) -> bool:

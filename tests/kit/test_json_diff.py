@@ -115,6 +115,15 @@ def test_each_difference_is_reported_once_and_the_other_way_round(before: Any, a
     }
 
 
+def test_edges_are_named_by_their_ends() -> None:
+    before = [{"from": "a", "to": "b"}, {"from": "b", "to": "c", "when": True}]
+    after = [{"from": "a", "to": "x"}, *before]
+    (change,) = diff({"edges": before}, {"edges": after})
+    assert (change.path, change.op) == ("edges.a->x", "added")
+    (change,) = diff({"edges": after}, {"edges": after[:-1]})
+    assert (change.path, change.op) == ("edges.b->c:true", "removed")
+
+
 def _key(change: json_diff.Change) -> json_diff.Change:
     """Returns the change with values that a set can hold."""
     return msgspec.structs.replace(change, before=repr(change.before), after=repr(change.after))

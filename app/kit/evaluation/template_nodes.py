@@ -37,6 +37,10 @@ _EXPRESSIONS = (
 _ALLOWED = frozenset((*_STATEMENTS, *_EXPRESSIONS))
 
 
+class TemplateTooComplex(TemplateSyntaxError):
+    """The template is beyond one of the limits."""
+
+
 class TokenLimits(Extension):
     """Refuses what would cost the parser too much time or stack, before the parser reads it."""
 
@@ -56,13 +60,13 @@ class TokenLimits(Extension):
                     prefixes = 0
                 brackets += _BRACKETS.get(kind, 0)
                 if count > _MAX_TOKENS:
-                    raise TemplateSyntaxError("the template is too long", line)
+                    raise TemplateTooComplex("the template is too long", line)
                 if brackets > _MAX_BRACKETS or blocks > _MAX_BLOCKS or prefixes > _MAX_PREFIXES:
-                    raise TemplateSyntaxError("the template is nested too deeply", line)
+                    raise TemplateTooComplex("the template is nested too deeply", line)
                 yield token
                 previous = kind
         except ValueError as error:  # Python converts no integer of thousands of digits
-            raise TemplateSyntaxError("a number has too many digits", line) from error
+            raise TemplateTooComplex("a number has too many digits", line) from error
 
 
 def _block_depth(token: Token) -> int:
@@ -85,7 +89,7 @@ def check_nodes(template: nodes.Template) -> None:
         depth += 1
         if depth > _MAX_DEPTH:
             line = layer[0].lineno
-            raise TemplateSyntaxError("an expression has too many operations", line)
+            raise TemplateTooComplex("an expression has too many operations", line)
         for node in layer:
             _check_node(node)
         layer = [child for node in layer for child in node.iter_child_nodes()]

@@ -17,7 +17,12 @@ from app.kit import template_filters
 from app.kit.evaluation import arithmetic
 from app.kit.evaluation.filters import FILTERS, TESTS, bounded_range
 from app.kit.evaluation.problems import LimitProblem, Problem
-from app.kit.evaluation.template_nodes import Rewriter, TokenLimits, check_nodes
+from app.kit.evaluation.template_nodes import (
+    Rewriter,
+    TemplateTooComplex,
+    TokenLimits,
+    check_nodes,
+)
 from app.kit.evaluation.values import to_text
 
 MAX_SOURCE = 20_000
@@ -166,7 +171,7 @@ def _load(source: str) -> CompiledTemplate:
         return _compile(source)
     except TemplateSyntaxError as error:
         message = error.message or "the syntax is invalid"
-        kind = LimitProblem if "nested" in message or "too " in message else Problem
+        kind = LimitProblem if isinstance(error, TemplateTooComplex) else Problem
         raise kind(f"line {error.lineno}: {message}") from None
     except (RecursionError, SyntaxError):
         raise LimitProblem("the template is nested too deeply") from None
