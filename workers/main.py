@@ -58,7 +58,7 @@ from workers.sweep import Sweeper
 from workers.tables import import_rows, on_dead_import
 from workers.tools import on_dead_tool, report_deleted, run_tool
 from workers.workflows import (
-    end_executions,
+    cancel_executions,
     fail_start,
     on_dead_node,
     run_node,
@@ -90,7 +90,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "tables.import": import_rows,
     "tools.report_deleted": report_deleted,
     "tools.run": run_tool,
-    "workflows.end": end_executions,
+    "workflows.cancel_all": cancel_executions,
     "workflows.fail_start": fail_start,
     "workflows.node": run_node,
     "workflows.start": start_executions,

@@ -38,8 +38,8 @@ log = logs.get("worker")
 _MAX_ERROR_CHARS = 500
 # Work that is put back becomes due again within this time.
 PUT_BACK_SECONDS = 1.5
-# How many rows of work a job goes on with before other work gets its turn.
-_MAX_IN_TURN = 16
+# How many rows of work one task runs before other work gets its turn.
+_MAX_CONSECUTIVE = 16
 
 
 class Runner:
@@ -50,10 +50,10 @@ class Runner:
         *,
         on_dead: Mapping[str, OnDead] | None = None,
         on_any_dead: OnAnyDead | None = None,
-        max_in_turn: int = _MAX_IN_TURN,
+        max_consecutive: int = _MAX_CONSECUTIVE,
     ) -> None:
         self._services = services
-        self._max_in_turn = max_in_turn
+        self._max_consecutive = max_consecutive
         self._kinds = services.doorbell.kinds
         self._functions = functions
         self._on_dead = on_dead or {}
@@ -102,24 +102,24 @@ class Runner:
     def start(self, row: WorkRow, payload: object = None) -> asyncio.Task[None]:
         """Starts a task for claimed work; `payload` is data that was loaded with the claim."""
         task = asyncio.create_task(
-            self._run_in_turn(row, payload), context=contextvars.copy_context()
+            self._run_consecutively(row, payload), context=contextvars.copy_context()
         )
         self._running[task] = row
         task.add_done_callback(self._on_task_done)
         return task
 
-    async def _run_in_turn(self, row: WorkRow, payload: object) -> None:
-        """Runs work, then what it goes on with: neither the queue nor another claim is needed. The
-        number is limited, so that other work gets its turn.
+    async def _run_consecutively(self, row: WorkRow, payload: object) -> None:
+        """Runs work and then the work that it leased to itself, without the queue or a claim. The
+        number is limited, so that other work of this worker is not delayed.
         """
         task = asyncio.current_task()
-        for left in reversed(range(self._max_in_turn)):
+        for left in reversed(range(self._max_consecutive)):
             trace.begin(
                 Trace(
                     row.correlation_id, cause_event_id=row.cause_event_id, tenant_id=row.tenant_id
                 )
             )
-            next_row = await self._attempt(row, payload, may_go_on=left > 0)
+            next_row = await self._attempt(row, payload, may_continue=left > 0)
             if next_row is None or task is None:
                 return
             row, payload = next_row, None
@@ -154,12 +154,14 @@ class Runner:
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
-    async def _attempt(self, row: WorkRow, payload: object, *, may_go_on: bool) -> WorkRow | None:
+    async def _attempt(
+        self, row: WorkRow, payload: object, *, may_continue: bool
+    ) -> WorkRow | None:
         """Returns the work that runs next in the place of this one."""
         started = time.perf_counter()
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)
         job = Job(self._services, row, payload, self.slots, self.couriers.get(row.kind))
-        if may_go_on and self.accepting:
+        if may_continue and self.accepting:
             job.next_lease = Lease(new_id("lea"), self._lease_seconds)
         try:
             outcome = await self._run_function(kind, job)

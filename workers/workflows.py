@@ -74,7 +74,7 @@ async def stop_waiting(job: Job) -> None:
         await running.stop(tx, job.services, job.tenant_id, caller_id, ref_id)
 
 
-async def end_executions(job: Job) -> None:
+async def cancel_executions(job: Job) -> None:
     """Cancels the executions of a deleted workflow, each in a transaction of its own."""
     while True:
         async with job.read() as tx:

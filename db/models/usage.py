@@ -86,7 +86,7 @@ class UsageDay(TenantOwned, Base):
 
 
 class UsageCount(TenantOwned, Base):
-    """One finished execution that is not added to its hour and day yet."""
+    """One execution that is not added to its hour and day yet."""
 
     __tablename__ = "usage_counts"
     __table_args__ = (Index("ix_usage_counts_tenant_id", "tenant_id"),)

@@ -142,7 +142,7 @@ class WorkflowExecution(TenantOwned, HasId, Base):
     caller_id: Mapped[str | None]
     # How many workflows called each other before this one.
     depth: Mapped[int] = mapped_column(default=0, server_default="0")
-    # One occasion starts a workflow once.
+    # The same event, payload or scheduled time starts a workflow once.
     dedupe_key: Mapped[str | None]
     correlation_id: Mapped[str]
     # The event that caused it, and from the start on the event about its start.

@@ -21,7 +21,9 @@ class Hand:
     def __init__(self, services: Services, tenant_id: str) -> None:
         self.services = services
         self.tenant_id = tenant_id
-        self.runner = Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, max_in_turn=1)
+        self.runner = Runner(
+            services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, max_consecutive=1
+        )
 
     async def list_due(self) -> list[str]:
         return [row["id"] for row in await self.fetch(_DUE, self.tenant_id)]

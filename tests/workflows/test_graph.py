@@ -138,10 +138,10 @@ def test_dangling_and_repeated_edges_and_repeated_nodes_are_named() -> None:
     nodes = [_node("a"), _node("b"), _node("a")]
     edges = [Edge("a", "b"), Edge("a", "x"), Edge("y", "b", when=True), Edge("a", "b")]
     assert list(find_problems(nodes, edges)) == [
-        ("nodes.2.id", "there are two nodes a"),
+        ("nodes.2.id", "another node has the id a; ids must be unique"),
         ("edges.1.to", "there is no node x"),
         ("edges.2.from", "there is no node y"),
-        ("edges.3", "is there twice"),
+        ("edges.3", "repeats an earlier edge; remove it"),
     ]
 
 

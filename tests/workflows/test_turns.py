@@ -35,8 +35,10 @@ def hand(services: Services, developer: Client) -> Hand:
     return Hand(services, developer.tenant_id)
 
 
-def _create_runner(services: Services, max_in_turn: int) -> Runner:
-    return Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, max_in_turn=max_in_turn)
+def _create_runner(services: Services, max_consecutive: int) -> Runner:
+    return Runner(
+        services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, max_consecutive=max_consecutive
+    )
 
 
 async def _start_row(client: Client, hand: Hand, length: int) -> tuple[str, str]:

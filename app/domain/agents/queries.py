@@ -165,6 +165,7 @@ WITH RECURSIVE tree(id, name) AS (
 )
 SELECT id, name FROM tree
 """
+_DELAY_DELETION = "SELECT 1 FROM agents WHERE tenant_id = $1 AND id = $2 FOR KEY SHARE"
 
 
 async def list_with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
@@ -270,3 +271,8 @@ _LOCK_LINK_CHANGES = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:
 
 async def lock_link_changes(tx: Tx, tenant: str) -> None:
     await fast.execute(tx, tenant, _LOCK_LINK_CHANGES)
+
+
+async def delay_deletion(tx: Tx, tenant: str, agent_id: str) -> None:
+    """Lets a deletion wait for this transaction."""
+    await fast.execute(tx, tenant, _DELAY_DELETION, agent_id)

@@ -52,6 +52,7 @@ __all__ = [
     "KnowledgeInfo",
     "SubAgentInfo",
     "WebSearchInfo",
+    "delay_deletion",
     "emit_updated",
     "find",
     "find_by_embed_key",
@@ -61,6 +62,8 @@ __all__ = [
     "load_runtime",
     "require",
 ]
+
+delay_deletion = queries.delay_deletion
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 

@@ -180,6 +180,7 @@ _CLEAR_EXECUTIONS_OF_AGENTS = f"""
 {_CLEAR_EXECUTIONS} WHERE tenant_id = $1 AND agent_id = ANY($2) AND ({HAS_CONTENT})
 """
 _CLEAR_EXECUTIONS_OF_CALLS = f"{_CLEAR_EXECUTIONS} WHERE tenant_id = $1 AND call_id = ANY($2)"
+_DELAY_DELETION = "SELECT 1 FROM tools WHERE tenant_id = $1 AND id = $2 FOR KEY SHARE"
 
 
 async def clear_executions_of_agents(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
@@ -372,3 +373,8 @@ async def lock_attachment(tx: Tx, agent_id: str, tool_id: str) -> OrmRow[AgentTo
         .with_for_update(of=AgentTool)
     )
     return (await (await tx.session()).execute(statement)).first()
+
+
+async def delay_deletion(tx: Tx, tenant: str, tool_id: str) -> None:
+    """Lets a deletion wait for this transaction."""
+    await fast.execute(tx, tenant, _DELAY_DELETION, tool_id)

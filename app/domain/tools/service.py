@@ -21,11 +21,13 @@ __all__ = [
     "accept_run",
     "cancel_run",
     "clear_calls",
+    "delay_deletion",
     "find_existing_ids",
     "report_end",
 ]
 
 
+delay_deletion = queries.delay_deletion
 find_existing_ids = queries.find_existing_ids
 
 

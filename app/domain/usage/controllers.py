@@ -33,7 +33,8 @@ class UsageController(Controller):
         days with usage. `by_agent` and `by_model` have the 50 with the highest cost, or else the
         most tokens.
 
-        A request counts when the rate limiter admitted it, and within seconds; an execution when it
-        has ended. With a filter, what is not counted by agent or model is null.
+        A request counts when the rate limiter admitted it, and within seconds; an execution of a
+        workflow when it starts, and a run of a tool when it ends. With a filter, what is not
+        counted by agent or model is null.
         """
         return await service.build_report(context, period, agent_id, model)

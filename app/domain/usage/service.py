@@ -91,8 +91,8 @@ async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
 async def count(
     tx: Tx, tenant_id: str, kind: ExecutionKind, execution_id: str, *, agent_id: str | None = None
 ) -> None:
-    """Counts an execution. To be called once, in the transaction that finishes it; statements can
-    contain `count_sql` instead.
+    """Counts an execution. To be called once, in the transaction that starts or ends it; statements
+    can contain `count_sql` instead.
     """
     await count_queries.count(tx, tenant_id, kind, execution_id, agent_id)
 

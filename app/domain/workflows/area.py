@@ -17,7 +17,7 @@ from app.domain.workflows.events import (
     WorkflowUpdated,
 )
 from app.domain.workflows.versions import Graphs
-from app.domain.workflows.work_kinds import END_ALL, FAIL_START, RUN_NODE, START, STOP
+from app.domain.workflows.work_kinds import CANCEL_ALL, FAIL_START, RUN_NODE, START, STOP
 from app.kit import clock
 from app.kit.expressions import Expressions
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
@@ -82,7 +82,7 @@ AREA: Final = Area(
         Permission("workflows:delete", "Delete workflows", DEVELOPERS),
         Permission("workflows:execute", "Run workflows", DEVELOPERS),
     ),
-    work_kinds=(RUN_NODE, START, FAIL_START, STOP, END_ALL),
+    work_kinds=(RUN_NODE, START, FAIL_START, STOP, CANCEL_ALL),
     retention=(
         RetentionRule(
             "workflow_executions",

@@ -85,7 +85,7 @@ async def check_references(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> Non
 
 def _find_static_problems(definition: Definition) -> Iterator[Problem]:
     if _is_too_large(definition):
-        yield "nodes", f"must be at most {_MAX_DEFINITION_BYTES // 1024} KiB together"
+        yield "nodes", f"and edges must be at most {_MAX_DEFINITION_BYTES // 1024} KiB together"
         return
     is_graph = True
     for problem in graphs.find_problems(definition.nodes, definition.edges):
@@ -137,15 +137,15 @@ def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> It
     fields = {field.name: field for field in msgspec.structs.fields(node_type.config)}
     for key in config:
         if key not in fields:
-            yield key, f"is not known here; there are {', '.join(fields)}"
+            yield key, f"is no field of this config; its fields are {', '.join(fields)}"
     for name, field in fields.items():
         if name not in config:
             if field.required:
                 yield name, "is required"
-        elif has_templates(config[name]) and name not in node_type.literal:
-            continue
-        elif has_templates(config[name]) and node_type.name != "condition":
+        elif has_templates(config[name]) and name in node_type.literal:
             yield name, "must not be a template"
+        elif has_templates(config[name]) and name not in node_type.conditions:
+            continue
         else:
             yield from _find_value_problems(field, config[name])
 
@@ -169,7 +169,10 @@ def _find_graph_problems(graph: Graph, definition: Definition) -> Iterator[Probl
     for index, edge in enumerate(definition.edges):
         source = graph.nodes[edge.source]
         if edge.when is not None and not NODE_TYPES[source.type].has_branches:
-            yield f"edges.{index}.when", f"is only for nodes with branches, not {source.type}"
+            yield (
+                f"edges.{index}.when",
+                "is only for edges from nodes with branches: condition and approval",
+            )
 
 
 def _list_sources(nodes: Sequence[Node]) -> list[Source]:
@@ -178,11 +181,11 @@ def _list_sources(nodes: Sequence[Node]) -> list[Source]:
     for index, node in enumerate(nodes):
         if any(_find_node_problems(node)):
             continue
-        path, literal = f"nodes.{index}.config", NODE_TYPES[node.type].literal
-        if node.type == "condition":
-            sources.append(Source("condition", node.config["expression"], f"{path}.expression"))
+        path, node_type = f"nodes.{index}.config", NODE_TYPES[node.type]
         for key, value in node.config.items():
-            if key not in literal:
+            if key in node_type.conditions:
+                sources.append(Source("condition", value, f"{path}.{key}"))
+            elif key not in node_type.literal:
                 sources += list_sources(value, f"{path}.{key}")
     return sources
 

@@ -15,7 +15,7 @@ from app.domain.workflows.schemas import (
     ExecutionSummary,
     NodeTypeList,
     Status,
-    TriggerName,
+    TriggerType,
     UpdateWorkflow,
     VersionData,
     VersionSummary,
@@ -29,11 +29,11 @@ from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import From, Search, Sort, To, moment
 from app.kit.paging import Paged
 
-OfStatus = Annotated[
+StatusFilter = Annotated[
     ExecutionStatus | None, QueryParameter(description="Only executions with this status")
 ]
-OfTrigger = Annotated[
-    TriggerName | None, QueryParameter(description="Only executions that this started")
+TriggerFilter = Annotated[
+    TriggerType | None, QueryParameter(description="Only executions that this started")
 ]
 
 
@@ -188,8 +188,8 @@ class WorkflowController(Controller):
         context: Context,
         page_in: Page,
         workflow_id: Id,
-        status: OfStatus = None,
-        trigger: OfTrigger = None,
+        status: StatusFilter = None,
+        trigger: TriggerFilter = None,
         since: From = None,
         until: To = None,
         sort: Sort = None,
@@ -226,8 +226,8 @@ class WorkflowExecutionController(Controller):
         self,
         context: Context,
         page_in: Page,
-        status: OfStatus = None,
-        trigger: OfTrigger = None,
+        status: StatusFilter = None,
+        trigger: TriggerFilter = None,
         since: From = None,
         until: To = None,
         sort: Sort = None,

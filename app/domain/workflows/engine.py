@@ -23,8 +23,8 @@ from app.domain.workflows.execution_queries import (
     QueuedNode,
     StepChanges,
 )
-from app.domain.workflows.graph import UNFINISHED, Graph, NodeState
-from app.domain.workflows.nodes.protocol import Failed, Waits
+from app.domain.workflows.graph import ENDED, UNFINISHED, Graph, NodeState
+from app.domain.workflows.nodes.protocol import Failed, Wait
 from app.domain.workflows.references import list_reads
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import STOP
@@ -39,15 +39,17 @@ from db.session import Tx
 
 log = logs.get("workflows")
 
-_ENDED = frozenset({"completed", "failed", "cancelled"})
 _MAX_STORED_BYTES = 16 * 1024 * 1024
 _TOO_LARGE: Final = Failed(
     "output_too_large",
     f"the inputs and outputs of all nodes are larger than {_MAX_STORED_BYTES // 1024**2} MiB",
     is_retryable=False,
 )
+_NOT_STARTED = "it could not be started; retry it, or save the workflow again"
 UNREADABLE: Final = Failed(
-    "internal_error", "this instance cannot read the definition", is_retryable=False
+    "internal_error",
+    "the definition of this version cannot be read; save the workflow again and start it anew",
+    is_retryable=False,
 )
 
 
@@ -87,7 +89,7 @@ class Step:
 
     @property
     def has_ended(self) -> bool:
-        return self.execution.status in _ENDED
+        return self.execution.status in ENDED
 
     async def begin(self) -> None:
         """Starts a pending execution, or continues one that is retried."""
@@ -108,7 +110,7 @@ class Step:
         """True while the node is in this attempt and in one of the statuses."""
         state = self._progress.get(node_id)
         return (
-            self.execution.status not in _ENDED
+            not self.has_ended
             and state is not None
             and state.attempt == attempt
             and state.status in statuses
@@ -125,6 +127,7 @@ class Step:
         """`output` is JSON. Fails the node when the execution has become too large."""
         encoded = output.encode()
         if self.execution.stored_bytes + len(encoded) > _MAX_STORED_BYTES:
+            # Without the input, which may be what is too large.
             await self.fail(node_id, _TOO_LARGE)
             return
         self.execution.stored_bytes += len(encoded)
@@ -148,27 +151,29 @@ class Step:
         await self._advance()
 
     async def wait(
-        self, node_id: str, waits: Waits, node_input: Any, timeout_seconds: float | None
+        self, node_id: str, wait: Wait, node_input: Any, timeout_seconds: float | None
     ) -> None:
-        """A timer ends the wait: at its end, or when it takes too long."""
+        """Stores that the node waits. A timer completes a delay at its end, and fails any other
+        wait after `timeout_seconds`.
+        """
         attempt = self._progress[node_id].attempt
-        status = "running" if waits.is_running else "waiting"
+        status = "running" if wait.is_running else "waiting"
         self._changes.append(
             NodeChange(
                 node_id=node_id,
                 status=status,
                 attempt=attempt,
                 input=self._encode_input(node_input),
-                ref_id=waits.ref_id,
+                ref_id=wait.ref_id,
                 has_started=True,
             )
         )
-        until, timer = waits.until, None
+        until, timer = wait.until, None
         if until is None and timeout_seconds is not None:
             until = clock.now() + timedelta(seconds=timeout_seconds)
         if until is not None:
             timer = self._add_work(node_id, attempt, "timer", until)
-        self._set(node_id, self._progress[node_id].to(status)._replace(timer=timer))
+        self._set(node_id, self._progress[node_id].to(status, timer=timer))
         await self._store()
 
     async def fail(self, node_id: str, failed: Failed, node_input: Any = None) -> None:
@@ -202,7 +207,7 @@ class Step:
 
     async def fail_start(self) -> None:
         """Fails an execution none of whose nodes could be queued."""
-        await self._end("failed", {"code": "internal_error", "message": "it could not be started"})
+        await self._end("failed", {"code": "internal_error", "message": _NOT_STARTED})
 
     async def cancel(self) -> None:
         await self._end("cancelled", None)
@@ -316,13 +321,13 @@ class Step:
 
     async def _store(self) -> None:
         execution, was_running = self.execution, self._was_running
-        if execution.status not in _ENDED:
+        if not self.has_ended:
             statuses = {state.status for state in self._progress.values()}
             execution.status = "running" if statuses & {"queued", "running"} else "waiting"
         changes = StepChanges(
             output=self._output,
             error=self._error,
-            has_finished=execution.status in _ENDED,
+            has_finished=self.has_ended,
             nodes=self._changes,
             queue=self._queue,
             events=events.encode_events(self._events, tenant_id=execution.tenant_id),

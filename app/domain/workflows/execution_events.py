@@ -22,8 +22,8 @@ _MAX_OUTPUT_BYTES = 64 * 1024
 
 @contextmanager
 def chain_of(execution: Execution) -> Iterator[None]:
-    """Events and work of an execution belong to its chain, whoever completes one of its nodes. A
-    request or job of the same chain keeps its part in it.
+    """Makes events and work inside belong to the trace of the execution. A request or job of the
+    same trace keeps its part in it.
     """
     before = trace.current_or_none()
     current = before or Trace(execution.correlation_id)

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from app.domain.workflows.queries import FINISHED, STATUSES
+from app.domain.workflows.graph import ENDED
+from app.domain.workflows.queries import STATUSES
 from app.domain.workflows.schemas import ExecutionSummary
 from app.kit import paging
 from app.kit.errors import Invalid
@@ -22,7 +23,7 @@ _SORT_ORDERS = SortOrders(
     finished_at=WorkflowExecution.finished_at,
 )
 # An execution has this time only once it is finished.
-_FINISHED_SORTS = frozenset({"finished_at", "-finished_at"})
+_ENDED_SORTS = frozenset({"finished_at", "-finished_at"})
 _SUMMARY = View(
     ExecutionSummary,
     trigger="json_build_object('type', trigger_type, 'id', trigger_id)",
@@ -80,10 +81,10 @@ async def list_page(
 
 def _find_order(where: Where, status: str | None, sort: str | None) -> str:
     order = _SORT_ORDERS.sql(sort)
-    if sort not in _FINISHED_SORTS:
+    if sort not in _ENDED_SORTS:
         return order
-    if status not in FINISHED:
-        names = ", ".join(sorted(FINISHED))
+    if status not in ENDED:
+        names = ", ".join(sorted(ENDED))
         raise Invalid.field("sort", f"may be {sort} only with one of these as status: {names}")
     where.require("finished_at IS NOT NULL")
     # Only this form is the order of an index in both directions.

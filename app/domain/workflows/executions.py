@@ -12,7 +12,7 @@ from app.domain.workflows.errors import (
     WorkflowExecutionNotFound,
 )
 from app.domain.workflows.execution_list_queries import ExecutionFilter
-from app.domain.workflows.graph import NodeState
+from app.domain.workflows.graph import ENDED, NodeState
 from app.domain.workflows.schemas import (
     AcceptedExecution,
     ExecuteWorkflow,
@@ -111,7 +111,7 @@ async def _wait_for_end(
 async def _has_ended(services: Services, principal: Principal, execution_id: str) -> bool:
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         state = await _find_state(tx, execution_id)
-    return state["status"] in queries.FINISHED
+    return state["status"] in ENDED
 
 
 def _hide_content(view: FullExecution) -> FullExecution:

@@ -9,6 +9,8 @@ from app.kit.errors import Problem
 # States of a node within `progress`. A queued node has work in the ledger, and a delayed one has
 # work that is due later; the API shows both as pending until that work runs.
 UNFINISHED: Final = frozenset({"pending", "queued", "delayed", "running", "waiting"})
+# Statuses of an execution.
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 DUE: Final = ("queued", "delayed")
 _RESOLVED: Final = frozenset({"completed", "skipped"})
 
@@ -25,8 +27,10 @@ class NodeState(NamedTuple):
     earlier: int = 0
     timer: str | None = None
 
-    def to(self, status: str, *, branch: bool | None = None) -> "NodeState":
-        return NodeState(status, branch, self.attempt, self.earlier)
+    def to(
+        self, status: str, *, branch: bool | None = None, timer: str | None = None
+    ) -> "NodeState":
+        return NodeState(status, branch, self.attempt, self.earlier, timer)
 
 
 Progress = Mapping[str, NodeState]
@@ -108,7 +112,7 @@ def find_problems(nodes: list[Node], edges: list[Edge]) -> Iterator[Problem]:
     seen = set[str]()
     for index, node in enumerate(nodes):
         if node.id in seen:
-            yield f"nodes.{index}.id", f"there are two nodes {node.id}"
+            yield f"nodes.{index}.id", f"another node has the id {node.id}; ids must be unique"
         seen.add(node.id)
     known = set[tuple[str, str, bool | None]]()
     has_dangling = False
@@ -118,7 +122,7 @@ def find_problems(nodes: list[Node], edges: list[Edge]) -> Iterator[Problem]:
                 has_dangling = True
                 yield f"edges.{index}.{name}", f"there is no node {end}"
         if (edge.source, edge.target, edge.when) in known:
-            yield f"edges.{index}", "is there twice"
+            yield f"edges.{index}", "repeats an earlier edge; remove it"
         known.add((edge.source, edge.target, edge.when))
     if not has_dangling:
         cycle = _find_cycle(ids, edges)

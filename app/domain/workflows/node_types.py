@@ -16,7 +16,7 @@ def list_all() -> NodeTypeList:
                 node_type.name,
                 node_type.description,
                 _build_schema(node_type.config),
-                sorted(node_type.literal),
+                sorted(node_type.literal | node_type.conditions),
                 node_type.has_branches,
                 node_type.has_timeout,
                 node_type.has_retry,

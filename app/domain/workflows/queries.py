@@ -24,7 +24,6 @@ MAX_WORKFLOWS = 1000
 # Of one tenant. About: those that are accepted at the same moment do not see each other.
 MAX_PENDING: Final = 10_000
 STATUSES: Final[tuple[str, ...]] = get_args(ExecutionStatus)
-FINISHED: Final = frozenset({"completed", "failed", "cancelled"})
 _SORT_ORDERS = SortOrders(
     "-created_at",
     Workflow.id,
@@ -80,7 +79,7 @@ _LOCK_STARTABLE = """
 SELECT name, published_version, version FROM workflows
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE
 """
-# Returns the id of the earlier execution when there is one of the same occasion, and nothing when
+# Returns the id of the earlier execution when there is one with the same key, and nothing when
 # that one was committed while this statement waited for it.
 _INSERT_EXECUTION = """
 WITH inserted AS (
@@ -233,7 +232,7 @@ async def insert_execution(tx: Tx, tenant: str, *values: object) -> str:
     return str(stored_id)
 
 
-async def find_by_occasion(tx: Tx, tenant: str, dedupe_key: str | None) -> str | None:
+async def find_by_dedupe_key(tx: Tx, tenant: str, dedupe_key: str | None) -> str | None:
     execution_id: str | None = await fast.value(tx, tenant, _FIND_BY_OCCASION, dedupe_key)
     return execution_id
 

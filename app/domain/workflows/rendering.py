@@ -24,16 +24,18 @@ async def render(
     """Returns the config with the values in the place of its templates."""
     config = node.config
     try:
-        if node.type == "condition":
-            expression = config["expression"]
-            result = await expressions.evaluate(expression, values, group=tenant_id)
-            return {"expression": result}
-        if not has_templates(config):
-            return config
-        literal = {key: config[key] for key in config if key in node_type.literal}
-        rest = {key: value for key, value in config.items() if key not in literal}
+        results = {
+            key: await expressions.evaluate(config[key], values, group=tenant_id)
+            for key in node_type.conditions
+            if key in config
+        }
+        others = {key: value for key, value in config.items() if key not in results}
+        if not has_templates(others):
+            return {**others, **results}
+        literal = {key: others[key] for key in others if key in node_type.literal}
+        rest = {key: value for key, value in others.items() if key not in literal}
         rendered = await expressions.render(rest, values, group=tenant_id)
-        return {**literal, **_convert_texts(node_type, rendered)}
+        return {**literal, **results, **_convert_texts(node_type, rendered)}
     except ExpressionProblem as problem:
         where = f"{problem.path}: " if problem.path else ""
         return Failed(problem.code, f"{where}{problem}", _NO_RETRY)

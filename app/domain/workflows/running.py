@@ -18,7 +18,7 @@ from app.domain.workflows.nodes.protocol import (
     Failed,
     NodeCall,
     Outcome,
-    Waits,
+    Wait,
 )
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.versions import Graphs
@@ -33,9 +33,11 @@ from db.session import Tx
 
 _MAX_OUTPUT_BYTES = 1024 * 1024
 _TOO_MUCH: Final = Failed(
-    "expression_limit", "the outputs that it reads are larger than 4 MiB", is_retryable=False
+    "expression_limit",
+    "the outputs that it reads are larger than 4 MiB together; read fewer, or make them smaller",
+    is_retryable=False,
 )
-_TYPE_GONE = "this instance has no nodes of the type"
+_TYPE_GONE = "update this instance or change the workflow: it has no nodes of the type"
 
 
 class Attempt(msgspec.Struct):
@@ -132,6 +134,8 @@ async def run(
     of the lease runs next. Raises ApiError when the node cannot run; the caller then rolls back and
     calls `fail`.
     """
+    if not isinstance(attempt.config, Failed):
+        await NODE_TYPES[attempt.node.type].lock(tx, tenant_id, attempt.config)
     step = await _open(tx, services, tenant_id, attempt, lease)
     if step is None:
         return None
@@ -189,7 +193,7 @@ async def _record(step: Step, node: Node, outcome: Outcome, node_input: Any = No
                 await step.complete(node.id, encoded, branch=branch, node_input=node_input)
         case Failed():
             await step.fail(node.id, outcome, node_input)
-        case Waits():
+        case Wait():
             await step.wait(node.id, outcome, node_input, find_timeout(node))
 
 

@@ -11,7 +11,7 @@ from app.kit.validation import ONE_LINE
 Status = Literal["draft", "published"]
 ExecutionStatus = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 NodeStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped", "cancelled"]
-TriggerName = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
+TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 Description = Annotated[str, Meta(max_length=2000)]
@@ -210,7 +210,7 @@ class ExecuteWorkflow(msgspec.Struct, kw_only=True):
 
 
 class Trigger(msgspec.Struct):
-    type: TriggerName
+    type: TriggerType
     id: str | None
 
 

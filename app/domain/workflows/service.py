@@ -27,7 +27,7 @@ from app.domain.workflows.schemas import (
     WorkflowView,
 )
 from app.domain.workflows.starting import NewExecution, accept
-from app.domain.workflows.work_kinds import END_ALL
+from app.domain.workflows.work_kinds import CANCEL_ALL
 from app.http.responses import build_view
 from app.kit import clock, json_diff, paging, validation, work
 from app.kit.changes import apply_changes
@@ -239,7 +239,7 @@ async def delete(tx: Tx, workflow_id: str) -> None:
     workflow.deleted_at, workflow.next_run_at = clock.now(), None
     workflow.published_version = None
     await (await tx.session()).flush()
-    await work.accept(tx, END_ALL, tenant_id=workflow.tenant_id, ref_id=workflow.id)
+    await work.accept(tx, CANCEL_ALL, tenant_id=workflow.tenant_id, ref_id=workflow.id)
     deleted = WorkflowDeleted(workflow.id, workflow.name)
     await events.emit(tx, deleted, tenant_id=workflow.tenant_id)
 

@@ -4,7 +4,7 @@ All triggers go through `accept`. An execution that may not run yet waits as a r
 acceptance.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from app.domain.workflows.errors import (
 )
 from app.domain.workflows.execution_events import chain_of
 from app.domain.workflows.execution_queries import Execution
+from app.domain.workflows.schemas import TriggerType
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import FAIL_START, START
 from app.kit import logs, trace, work
@@ -32,8 +33,6 @@ from db.session import ALL_TENANTS, Tx
 
 log = logs.get("workflows")
 
-TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
-
 # More than a payload that an incoming webhook accepts, which is a field of the input.
 _MAX_INPUT_BYTES = 2 * 1024 * 1024
 _MAX_DEPTH = 72
@@ -45,9 +44,9 @@ _UNLIMITED = 1_000_000
 
 
 class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
-    """`dedupe_key` names the occasion: the same one starts a workflow once. Triggers start the
-    published version; `version` is for a start by hand. `cause_event_id` is an event of this very
-    transaction, or that of the current trace when it is None.
+    """Triggers start the published version; `version` is for a start by hand. A second execution
+    with the same `dedupe_key` is not stored. `cause_event_id` is that of the current trace when it
+    is None.
     """
 
     tenant_id: str
@@ -66,7 +65,7 @@ class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
 
 async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
-    reached. Returns its id, or that of the execution that the same occasion started before. Raises
+    reached. Returns its id, or that of an earlier execution with the same `dedupe_key`. Raises
     TooManyPendingExecutions when too many are pending.
     """
     workflow = await queries.lock_startable(tx, new.tenant_id, new.workflow_id)
@@ -81,7 +80,7 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     # One that a node calls is started before all others, so that few of them are pending. Without
     # it, the execution of that node, which was accepted before, would fail.
     if new.caller_id is None and await queries.is_queue_full(tx, new.tenant_id):
-        earlier_id = await queries.find_by_occasion(tx, new.tenant_id, new.dedupe_key)
+        earlier_id = await queries.find_by_dedupe_key(tx, new.tenant_id, new.dedupe_key)
         if earlier_id is None:
             raise _build_queue_full()
         return earlier_id
@@ -104,7 +103,7 @@ async def start_soon(tx: Tx, services: Services, tenant_id: str) -> None:
 
 
 async def _insert(tx: Tx, new: NewExecution, execution_id: str, version: int) -> str:
-    """Returns the id of the execution that the same occasion started before, if there is one."""
+    """Returns the id of an earlier execution with the same `dedupe_key`, if there is one."""
     current = trace.current()
     return await queries.insert_execution(
         tx,
@@ -142,8 +141,8 @@ async def check_queue(tx: Tx, tenant_id: str) -> None:
 def _build_queue_full() -> TooManyPendingExecutions:
     limit = queries.MAX_PENDING
     return TooManyPendingExecutions(
-        f"{limit:,} executions of workflows wait to be started, which is the limit; try again in"
-        f" {MINUTE} seconds",
+        f"{limit:,} executions are waiting to start, the most that a tenant may have; try again in"
+        f" {MINUTE} seconds, or cancel some",
         # The limits of plans are per minute: then the next ones start.
         details={"limit": limit, "retry_after": MINUTE},
         headers={"Retry-After": str(MINUTE)},

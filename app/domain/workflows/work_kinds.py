@@ -13,4 +13,4 @@ START: Final = WorkKind("workflows.start", "default")
 # Fails an execution that could not begin.
 FAIL_START: Final = WorkKind("workflows.fail_start", "default")
 # Cancels the executions of a deleted workflow.
-END_ALL: Final = WorkKind("workflows.end", "default", timeout_seconds=600)
+CANCEL_ALL: Final = WorkKind("workflows.cancel_all", "default", timeout_seconds=600)

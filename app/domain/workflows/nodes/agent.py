@@ -4,9 +4,11 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
+from app.domain.agents import service as agents
 from app.domain.chat import service as chat
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
 from app.kit.validation import NOT_BLANK
+from db.session import Tx
 
 
 class AgentConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,6 +33,9 @@ class AgentNode(NodeType[AgentConfig]):
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield Reference("agent", config["agent_id"], "agent_id")
 
+    async def lock(self, tx: Tx, tenant_id: str, config: AgentConfig) -> None:
+        await agents.delay_deletion(tx, tenant_id, config.agent_id)
+
     async def run(self, call: NodeCall, config: AgentConfig) -> Outcome:
         job_id = await chat.accept_for_caller(
             call.tx,
@@ -40,7 +45,7 @@ class AgentNode(NodeType[AgentConfig]):
             context=config.context,
             caller_id=call.caller_id,
         )
-        return Waits(job_id, is_running=True)
+        return Wait(job_id, is_running=True)
 
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         await chat.cancel_for_caller(call.tx, call.services, call.tenant_id, ref_id)

@@ -15,7 +15,7 @@ from app.domain.workflows.nodes.protocol import (
     NodeType,
     Outcome,
     Reference,
-    Waits,
+    Wait,
 )
 from app.kit.errors import Problem
 
@@ -77,7 +77,7 @@ class ApprovalNode(NodeType[ApprovalConfig]):
                 timeout_seconds=config.timeout_seconds,
             ),
         )
-        return Waits(approval_id)
+        return Wait(approval_id)
 
     def finish(self, config: dict[str, Any], edges: list[Edge], output: Any) -> Outcome:
         on_timeout = config.get("on_timeout", "reject")

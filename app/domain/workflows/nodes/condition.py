@@ -25,7 +25,7 @@ class ConditionNode(NodeType[EvaluatedCondition]):
     config: ClassVar[type[msgspec.Struct]] = ConditionConfig
     rendered: ClassVar[type[msgspec.Struct] | None] = EvaluatedCondition
     example: ClassVar[dict[str, Any]] = {"expression": "input.amount > 100"}
-    literal: ClassVar[frozenset[str]] = frozenset({"expression"})
+    conditions: ClassVar[frozenset[str]] = frozenset({"expression"})
     has_branches: ClassVar[bool] = True
     has_effect: ClassVar[bool] = False
     has_retry: ClassVar[bool] = False

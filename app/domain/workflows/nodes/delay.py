@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcome, Waits
+from app.domain.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcome, Wait
 from app.kit.errors import Invalid, Problem
 
 _MAX_SECONDS = 366 * 86400
@@ -36,7 +36,7 @@ class DelayNode(NodeType[DelayConfig]):
 
     async def run(self, call: NodeCall, config: DelayConfig) -> Outcome:
         until = _find_end(config, call.now)
-        return Waits(until=until) if until > call.now else Done({"until": until})
+        return Wait(until=until) if until > call.now else Done({"until": until})
 
 
 def _find_end(config: DelayConfig, now: datetime) -> datetime:

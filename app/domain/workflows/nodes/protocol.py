@@ -58,7 +58,7 @@ class Failed(msgspec.Struct, frozen=True):
     is_retryable: bool = True
 
 
-class Waits(msgspec.Struct, frozen=True):
+class Wait(msgspec.Struct, frozen=True):
     """The node waits: for `ref_id` of another area, or until a time. It counts as running while
     somebody works for it, and as waiting while nothing happens.
     """
@@ -68,7 +68,7 @@ class Waits(msgspec.Struct, frozen=True):
     is_running: bool = False
 
 
-Outcome = Done | Failed | Waits
+Outcome = Done | Failed | Wait
 
 
 class NodeType(ABC, Generic[C]):
@@ -80,8 +80,10 @@ class NodeType(ABC, Generic[C]):
     # What `run` gets, where that is not the config with values in the place of its templates.
     rendered: ClassVar[type[msgspec.Struct] | None] = None
     example: ClassVar[dict[str, Any]]
-    # Fields without templates: references, and expressions of another language.
+    # Fields without templates, such as references.
     literal: ClassVar[frozenset[str]] = frozenset()
+    # Fields that are conditions in CEL; `run` gets their results.
+    conditions: ClassVar[frozenset[str]] = frozenset()
     # What an author of such a node must be allowed to do.
     permission: ClassVar[str | None] = None
     # True when edges from it may have `when`.
@@ -106,6 +108,12 @@ class NodeType(ABC, Generic[C]):
         """Yields what the config refers to, as far as it is no template."""
         del config
         return iter(())
+
+    async def lock(self, tx: Tx, tenant_id: str, config: C) -> None:
+        """Locks what `run` refers to, before the execution is locked: a deletion locks it first,
+        and may then wait for something that waits for the execution.
+        """
+        del tx, tenant_id, config
 
     @abstractmethod
     async def run(self, call: NodeCall, config: C) -> Outcome:

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from app.domain.tools import service as tools
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
+from db.session import Tx
 
 
 class ToolConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,6 +29,9 @@ class ToolNode(NodeType[ToolConfig]):
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield Reference("tool", config["tool_id"], "tool_id")
 
+    async def lock(self, tx: Tx, tenant_id: str, config: ToolConfig) -> None:
+        await tools.delay_deletion(tx, tenant_id, config.tool_id)
+
     async def run(self, call: NodeCall, config: ToolConfig) -> Outcome:
         execution_id = await tools.accept_run(
             call.tx,
@@ -37,7 +41,7 @@ class ToolNode(NodeType[ToolConfig]):
             config.input,
             caller_id=call.caller_id,
         )
-        return Waits(execution_id, is_running=True)
+        return Wait(execution_id, is_running=True)
 
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         await tools.cancel_run(call.tx, call.services, call.tenant_id, ref_id)

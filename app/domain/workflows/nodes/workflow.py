@@ -5,7 +5,7 @@ import msgspec
 
 from app.domain.workflows import starting
 from app.domain.workflows.errors import WorkflowDepthExceeded
-from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Waits
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
 
 _MAX_CALL_DEPTH = 5
 
@@ -47,7 +47,7 @@ class WorkflowNode(NodeType[WorkflowConfig]):
                 dedupe_key=call.caller_id,
             ),
         )
-        return Waits(execution_id)
+        return Wait(execution_id)
 
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         await starting.cancel(call.tx, call.services, call.tenant_id, ref_id)
