@@ -15,8 +15,8 @@ from tests.events.query_plans import Plan, Statement, explain, record_statements
 from tests.workflows.factories import EXECUTIONS, PATH, create_published, transform
 from tests.world import Client, World
 
-_COUNT = 30_000
-# One in 300 failed, and one in 3 that are left is pending: more than a tenant may have.
+_COUNT = 33_000
+# One in 300 failed, and a third of the others is pending: more than a tenant may have.
 _ADD = """
 INSERT INTO workflow_executions (tenant_id, id, workflow_id, version, status, input, trigger_type,
                                  correlation_id, created_at, started_at, finished_at)
@@ -132,7 +132,7 @@ async def test_pages_are_in_the_order_of_the_list(dataset: Dataset) -> None:
     pages = [await list_ids(**failed, sort="created_at", page=page) for page in (1, 2, 3, 4)]
     assert [name for page in pages for name in page] == ids
     finished = await list_ids(status="failed", sort="-finished_at", per_page=100)
-    assert finished == ids[::-1]
+    assert finished == ids[:-101:-1]
     newest = await list_ids(per_page=7, page=2)
     assert newest == [f"{dataset.workflow_id}{_COUNT - n:06d}" for n in range(8, 15)]
 
@@ -162,7 +162,8 @@ async def test_the_check_of_the_queue_reads_no_more_entries_than_the_bound(
     sql = queries._IS_QUEUE_FULL  # the statement is what is tested
     plan = await explain(services, Statement(sql, (dataset.owner.tenant_id,)))
     assert plan.scans_without_index(_TABLE) == []
-    assert plan.rows_read(_TABLE) <= queries.MAX_PENDING
+    # There are more, and more still with other statuses.
+    assert plan.rows_read(_TABLE) == queries.MAX_PENDING
 
 
 async def test_the_count_of_starts_by_hand_reads_those_of_the_last_minute(
