@@ -6,7 +6,12 @@ from functools import partial
 from app.domain.events import service as events
 from app.domain.tables import import_queries, imports, rows
 from app.domain.tables.csv_reader import CsvFile, decode
-from app.domain.tables.errors import DataTableNotFound, TableFull, UnreadableFile
+from app.domain.tables.errors import (
+    DataTableNotFound,
+    RowQuotaExceeded,
+    TableFull,
+    UnreadableFile,
+)
 from app.domain.tables.events import DataTableImported
 from app.kit.files import FileNotStored
 from app.services import Services
@@ -28,7 +33,7 @@ async def import_rows(job: Job) -> None:
         await _import(job, row)
     except UnreadableFile as error:
         await _end(job, row, "failed", f"The file {error}")
-    except TableFull as error:
+    except (TableFull, RowQuotaExceeded) as error:
         await _end(job, row, "failed", error.message)
     except DataTableNotFound:
         await _end(job, row, "cancelled", None)

@@ -28,6 +28,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     burst_seconds: int
     # Of all files of a tenant together.
     storage_mb: int = 0
+    # Of all data tables of a tenant together.
+    data_rows: int = 0
 
     def to_script_argument(self) -> str:
         """Returns the plan in the format of the gate's Lua script."""
@@ -45,6 +47,7 @@ def _plan(
     concurrent: int,
     burst: str,
     storage_mb: int = 0,
+    data_rows: int = 0,
 ) -> Plan:
     multiplier, _, seconds = burst.partition("x")
     return Plan(
@@ -56,15 +59,16 @@ def _plan(
         burst_multiplier=int(multiplier),
         burst_seconds=int(seconds),
         storage_mb=storage_mb,
+        data_rows=data_rows,
     )
 
 
-#                       minute  hour    day      workflows concurrent burst storage_mb
+#                       minute  hour    day      workflows concurrent burst storage_mb data_rows
 PLANS: Final = {
-    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10", 1_024),
-    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30", 10_240),
-    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60", 102_400),
-    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60", 512_000),
+    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10", 1_024, 100_000),
+    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30", 10_240, 1_000_000),
+    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60", 102_400, 5_000_000),
+    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60", 512_000, 10_000_000),
 }
 
 

@@ -181,10 +181,10 @@ async def test_free_plan_bursts_to_twice_its_minute(world: World) -> None:
 @pytest.mark.parametrize("plan", ["free", "pro", "team", "enterprise"])
 def test_the_plans_have_their_documented_limits(plan: str) -> None:
     expected = {
-        "free": (60, 1_000, 10_000, 5, 1, 2, 10, 1_024),
-        "pro": (300, 10_000, 100_000, 30, 5, 3, 30, 10_240),
-        "team": (600, 30_000, 300_000, 60, 10, 5, 60, 102_400),
-        "enterprise": (1_200, 0, 0, 300, 50, 5, 60, 512_000),
+        "free": (60, 1_000, 10_000, 5, 1, 2, 10, 1_024, 100_000),
+        "pro": (300, 10_000, 100_000, 30, 5, 3, 30, 10_240, 1_000_000),
+        "team": (600, 30_000, 300_000, 60, 10, 5, 60, 102_400, 5_000_000),
+        "enterprise": (1_200, 0, 0, 300, 50, 5, 60, 512_000, 10_000_000),
     }
     assert msgspec.structs.astuple(limits.PLANS[plan]) == expected[plan]
 

@@ -5,14 +5,21 @@ from typing import Any
 import pytest
 
 from app.domain.tables import row_queries, rows, service
-from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound, RowsTooLarge
+from app.domain.tables.errors import (
+    DataTableNotFound,
+    NotUnique,
+    RowNotFound,
+    RowQuotaExceeded,
+    RowsTooLarge,
+)
 from app.domain.tables.service import Filters, RowView, Table
 from app.kit.errors import Invalid
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+from tests.asking import refused
 from tests.database import fetch_rows
-from tests.tables.api import create_table
+from tests.tables.api import TABLES, add_rows, create_table, rows_path
 from tests.world import Client, World
 
 COLUMNS: list[dict[str, Any]] = [
@@ -148,6 +155,24 @@ async def test_rows_that_are_too_large_together_are_not_read(
             found = await service.query_rows(*query, sort=sort, limit=2)
             codes = ["aaa", "bbb"] if sort else ["ccc", "bbb"]
             assert [row.values["code"] for row in found] == codes
+
+
+async def test_a_tenant_has_as_many_rows_as_its_plan_allows(
+    services: Services, world: World
+) -> None:
+    owner = await world.user(tenant_id=await world.tenant(limits={"data_rows": 3}))
+    first, second = [await create_table(owner, COLUMNS) for _ in range(2)]
+    await add_rows(owner, first, {"n": 1}, {"n": 2})
+    answer = await owner.post(rows_path(second), {"rows": [{"n": 3}, {"n": 4}]})
+    error = refused(answer, 409, "row_quota_exceeded")
+    assert error["details"] == {"used_rows": 2, "limit_rows": 3}
+    await add_rows(owner, second, {"n": 3})
+    async with services.db.tx(owner.tenant_id) as tx:
+        with pytest.raises(RowQuotaExceeded):
+            await service.insert_row(tx, owner.tenant_id, second["id"], {"n": 4})
+    # The rows of a deleted table do not count, although they are still there.
+    await owner.delete(f"{TABLES}/{first['id']}")
+    await add_rows(owner, second, {"n": 4}, {"n": 5})
 
 
 async def test_more_than_a_thousand_rows_are_not_changed_at_once(

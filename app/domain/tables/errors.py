@@ -25,6 +25,12 @@ class TableFull(ApiError):
     status, code = 409, "table_full"
 
 
+class RowQuotaExceeded(Conflict):
+    """The tenant has as many rows as its plan allows."""
+
+    code = "row_quota_exceeded"
+
+
 class RowsTooLarge(ApiError):
     """The rows of a query are too large to be read at once."""
 

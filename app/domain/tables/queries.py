@@ -54,6 +54,16 @@ _LOCK_PAUSE_SECONDS = 0.05
 _COUNT = """
 SELECT coalesce(sum(rows), 0)::bigint FROM data_table_counts WHERE tenant_id = $1 AND table_id = $2
 """
+# Rows of a deleted table do not count for the tenant any more.
+_FIND_ROOM = f"""
+SELECT t.plan, t.limits::text AS limits, ({_COUNT}) AS table_rows, (
+    SELECT coalesce(sum(c.rows), 0)::bigint FROM data_table_counts c
+    WHERE c.tenant_id = $1 AND c.table_id NOT IN (
+        SELECT d.id FROM data_tables d WHERE d.tenant_id = $1 AND d.deleted_at IS NOT NULL
+    )
+) AS tenant_rows
+FROM tenants t WHERE t.id = $1
+"""
 # Each connection has a part of its own, as far as there are enough.
 _ADD_COUNT = """
 INSERT INTO data_table_counts AS c (tenant_id, table_id, part, rows)
@@ -126,6 +136,11 @@ async def check_quota(tx: Tx, tenant_id: str) -> None:
 
 async def count_rows(tx: Tx, tenant: str, table_id: str) -> int:
     return int(await fast.value(tx, tenant, _COUNT, table_id))
+
+
+async def find_room(tx: Tx, tenant: str, table_id: str) -> Row | None:
+    """Returns the number of rows of a table and of its tenant, with the limits of the tenant."""
+    return await fast.row(tx, tenant, _FIND_ROOM, table_id)
 
 
 async def add_to_count(tx: Tx, tenant: str, table_id: str, rows: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import asyncpg
+import msgspec
 from msgspec import UNSET
 
 from app.domain.files import service as files
@@ -13,6 +14,7 @@ from app.domain.tables.errors import (
     DataTableNotFound,
     NotUnique,
     RowNotFound,
+    RowQuotaExceeded,
     RowsTooLarge,
     TableFull,
 )
@@ -22,8 +24,9 @@ from app.domain.tables.list_queries import Selection
 from app.domain.tables.row_queries import NewRow
 from app.domain.tables.schemas import CreatedRows, CreateRows, RowView
 from app.kit import clock, ids, paging
-from app.kit.errors import Conflict, Invalid, Problem
+from app.kit.errors import Conflict, Invalid, Problem, TenantNotFound
 from app.kit.ids import new_id
+from app.kit.limits import plan_of
 from app.kit.paging import Page, Paged
 from db.fast import Row, tenant_of
 from db.session import Tx
@@ -191,8 +194,18 @@ def build_row(stored: dict[str, Any], source: str | None = None) -> NewRow:
 
 
 async def check_room(tx: Tx, table: Table, count: int) -> None:
-    if await queries.count_rows(tx, table.tenant_id, table.id) + count > MAX_ROWS:
+    """Raises TableFull, RowQuotaExceeded. Simultaneous requests may add a few rows more."""
+    row = await queries.find_room(tx, table.tenant_id, table.id)
+    if row is None:
+        raise TenantNotFound(f"There is no tenant {table.tenant_id[:64]}")
+    if row["table_rows"] + count > MAX_ROWS:
         raise TableFull(f"A data table has at most {MAX_ROWS:,} rows; delete some first")
+    limit = plan_of(row["plan"], msgspec.json.decode(row["limits"])).data_rows
+    if limit and row["tenant_rows"] + count > limit:
+        raise RowQuotaExceeded(
+            f"The data tables of this tenant may have {limit:,} rows together; delete some first",
+            details={"used_rows": row["tenant_rows"], "limit_rows": limit},
+        )
 
 
 async def _check_new(

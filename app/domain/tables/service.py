@@ -39,8 +39,8 @@ async def load_table(tx: Tx, tenant_id: str, table_id: str) -> Table:
 async def insert_row(
     tx: Tx, tenant_id: str, table_id: str, values: dict[str, Any], *, source: str | None = None
 ) -> RowView:
-    """Raises DataTableNotFound, Invalid, NotUnique, TableFull. A second call with the same source
-    returns the first row.
+    """Raises DataTableNotFound, Invalid, NotUnique, TableFull, RowQuotaExceeded. A second call with
+    the same source returns the first row.
     """
     if source is not None:
         return await rows.insert_once(tx, tenant_id, table_id, values, source)

@@ -22,6 +22,7 @@ class Limits(msgspec.Struct, kw_only=True, omit_defaults=True):
     burst_multiplier: Annotated[int, Meta(ge=1, le=100)] | UnsetType = UNSET
     burst_seconds: Annotated[int, Meta(ge=1, le=3600)] | UnsetType = UNSET
     storage_mb: Positive | UnsetType = UNSET
+    data_rows: Positive | UnsetType = UNSET
 
 
 class TenantView(msgspec.Struct):
