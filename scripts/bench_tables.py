@@ -21,9 +21,12 @@ INSERT INTO data_rows (tenant_id, table_id, id, values, t1, t2, t3, n1, u1)
 SELECT $1::text, $2::text, 'row_' || right($2::text, 12) || lpad(n::text, 14, '0'),
        jsonb_build_object('c1', 'Person ' || n, 'c2', city, 'c3', n % 1000,
                           'c4', n || '@example.com'),
-       'Person ' || n, city, n || '@example.com', n % 1000, n || '@example.com'
+       'Person ' || n, city, n || '@example.com', n % 1000, 'v' || n || '@example.com'
 FROM generate_series(1, $3::int) n
 CROSS JOIN LATERAL (SELECT (ARRAY['London', 'Paris', 'Rome', 'Oslo'])[1 + n % 4] AS city) c
+"""
+_ADD_COUNT = """
+INSERT INTO data_table_counts (tenant_id, table_id, part, rows) VALUES ($1, $2, 0, $3)
 """
 _PAGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("newest rows", {}),
@@ -53,5 +56,6 @@ async def _create_table(world: World, user: Client, count: int) -> str:
     async with world.services.db.tx(user.tenant_id) as tx:
         raw = await tx.raw()
         await raw.execute(_ADD_ROWS, user.tenant_id, table_id, count)
+        await raw.execute(_ADD_COUNT, user.tenant_id, table_id, count)
         await raw.execute("ANALYZE data_rows")
     return f"/api/v1/data-tables/{table_id}/rows"
