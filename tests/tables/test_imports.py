@@ -24,7 +24,7 @@ from tests.database import fetch_rows, lose_commit_replies
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.tables.api import TABLES, add_rows, create_table, list_rows, list_values
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 COLUMNS: list[dict[str, Any]] = [
@@ -148,6 +148,17 @@ async def test_an_upsert_that_loses_a_race_updates_the_row(
         assert await imports.store(tx, table, imports.FileRows([row], []), "c1") == []
     [stored] = (await list_rows(developer, created))["data"]
     assert stored["values"] == {"code": "a", "n": 2, "note": "kept"}
+
+
+async def test_an_import_beyond_the_rows_of_the_plan_fails_with_a_reason(
+    world: World, importer: WorkerProcess
+) -> None:
+    owner = await world.user(tenant_id=await world.tenant(limits={"data_rows": 1}))
+    table = await create_table(owner, COLUMNS)
+    ended = await run_import(owner, table, b"code\na\nb\n")
+    assert ended["status"] == "failed"
+    assert "may have 1 rows together" in ended["error"]
+    assert await list_values(owner, table, "code") == []
 
 
 async def test_an_empty_cell_of_a_new_row_takes_the_default(
