@@ -324,13 +324,13 @@ async def test_an_export_of_a_table_that_changes_meanwhile_is_aborted(
                 await anext(parts)
 
 
-def test_only_texts_that_look_like_formulas_are_protected() -> None:
+def test_only_texts_that_look_like_formulas_are_escaped() -> None:
     for text, expected in (
         *(("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")),
         *(("\na", "'\na"), ("\uff1da", "'\uff1da"), ("\uff20a", "'\uff20a")),
     ):
-        assert cells.protect(text) == expected
-        assert cells.unprotect(expected) == text
+        assert cells.escape_formula(text) == expected
+        assert cells.unescape_formula(expected) == text
 
 
 def test_a_file_in_another_encoding_is_read() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.tables.list_queries import BOUND
+from app.domain.tables.row_statement_queries import BOUND
 from app.services import Services
 from tests.database import run_sql
 from tests.events.query_plans import explain, record_statements

@@ -6,7 +6,7 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from app.domain.files import service
-from app.domain.files.schemas import FileAnswer, FileView, ListedPurpose, StorageView
+from app.domain.files.schemas import FileData, FileView, ListedPurpose, StorageView
 from app.domain.files.service import Conditions
 from app.http import idempotency, multipart
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
@@ -30,7 +30,7 @@ class FileController(Controller):
     )
     async def upload_file(
         self, request: HttpRequest, services: Services, principal: Principal
-    ) -> FileAnswer:
+    ) -> FileData:
         """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
         the content. Over the tenant's quota: 409 `storage_quota_exceeded`. A body that does not
         continue for 60 seconds: 408 `request_timeout`. At most 20 files of a tenant arrive at a
@@ -70,9 +70,9 @@ class FileController(Controller):
         return await service.get_usage(tx, principal.home)
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
-    async def get_file(self, tx: Tx, file_id: Id) -> FileAnswer:
+    async def get_file(self, tx: Tx, file_id: Id) -> FileData:
         """What is known of it, without its content."""
-        return FileAnswer(await service.get(tx, file_id))
+        return FileData(await service.get(tx, file_id))
 
     @get(
         "/{file_id:str}/content",

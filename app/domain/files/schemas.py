@@ -31,7 +31,7 @@ class FileView(msgspec.Struct):
     created_at: datetime
 
 
-class FileAnswer(msgspec.Struct):
+class FileData(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"data": FileView.example}
 
     data: FileView

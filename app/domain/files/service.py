@@ -13,7 +13,7 @@ from app.domain.files.errors import FileNotFound, StorageQuotaExceeded
 from app.domain.files.events import FileCreated, FileDeleted
 from app.domain.files.ranges import ByteRange
 from app.domain.files.records import FileRecord, StoredUpload
-from app.domain.files.schemas import FileAnswer, FileView, Purpose, StorageView
+from app.domain.files.schemas import FileData, FileView, Purpose, StorageView
 from app.domain.files.serving import Conditions, Content
 from app.domain.files.upload_limit import UploadLimit
 from app.http.responses import build_view
@@ -59,8 +59,8 @@ async def upload(
     principal: Principal,
     body_bytes: int | None,
     open_upload: Callable[[], Awaitable[Upload]],
-    store_answer: Callable[[Tx, FileAnswer], Awaitable[None]],
-) -> FileAnswer:
+    store_answer: Callable[[Tx, FileData], Awaitable[None]],
+) -> FileData:
     """Stores a file while it arrives. No transaction is open meanwhile. `body_bytes` is the length
     of the whole body, if the client names one; `store_answer` runs in the transaction that records
     the file.
@@ -84,7 +84,7 @@ async def upload(
     try:
         async with services.db.tx(tenant_id) as tx:
             view = await record(tx, tenant_id, stored, created_by=principal.user_id)
-            answer = FileAnswer(view)
+            answer = FileData(view)
             await store_answer(tx, answer)
             is_recorded = True
     except BaseException:
@@ -112,7 +112,9 @@ async def store(
     file_id, detector = new_id("fil"), ContentDetector()
     key = key or f"{FOLDER}{tenant_id}/{file_id}"
     try:
-        stored = await services.files.put_stream(key, _limit(stream, max_bytes), detector.feed)
+        stored = await services.files.put_stream(
+            key, _enforce_max_bytes(stream, max_bytes), detector.feed
+        )
         mime_type = await asyncio.to_thread(detector.detect)
     except BaseException:
         await discard(services, [key])
@@ -129,7 +131,7 @@ async def store(
     )
 
 
-async def _limit(stream: AsyncIterable[bytes], max_bytes: int) -> AsyncIterator[bytes]:
+async def _enforce_max_bytes(stream: AsyncIterable[bytes], max_bytes: int) -> AsyncIterator[bytes]:
     size = 0
     async for chunk in stream:
         size += len(chunk)
@@ -158,7 +160,7 @@ async def record(
         tx,
         tenant_id,
         stored.size_bytes,
-        _limit_of(plan),
+        _storage_limit_bytes(plan),
         stored.id,
         stored.key,
         stored.purpose,
@@ -183,24 +185,24 @@ async def get_usage(tx: Tx, tenant_id: str) -> StorageView:
     row = await queries.find_usage(tx, tenant_id)
     if row is None:
         raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
-    return StorageView(row["used_bytes"], _limit_of(row) or None, row["file_count"])
+    return StorageView(row["used_bytes"], _storage_limit_bytes(row) or None, row["file_count"])
 
 
 async def _check_space(tx: Tx, tenant_id: str, file_bytes: int) -> None:
     """Refuses a file that would not fit, before it is read; `record` decides."""
     row = await queries.find_usage(tx, tenant_id)
-    limit = _limit_of(row) if row is not None else 0
+    limit = _storage_limit_bytes(row) if row is not None else 0
     if row is not None and limit and row["used_bytes"] + max(1, file_bytes) > limit:
         raise _quota_error(row)
 
 
-def _limit_of(row: Row) -> int:
+def _storage_limit_bytes(row: Row) -> int:
     """Returns the bytes that a tenant may store; 0 means no limit."""
     return plan_of(row["plan"], msgspec.json.decode(row["limits"])).storage_mb * _MEGABYTE
 
 
 def _quota_error(row: Row | None) -> StorageQuotaExceeded:
-    used, limit = (row["used_bytes"], _limit_of(row)) if row is not None else (0, 0)
+    used, limit = (row["used_bytes"], _storage_limit_bytes(row)) if row is not None else (0, 0)
     return StorageQuotaExceeded(
         f"The files of this tenant may have {limit // _MEGABYTE} MB together; delete some first",
         details={"used_bytes": used, "limit_bytes": limit},

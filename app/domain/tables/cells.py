@@ -6,12 +6,12 @@ from typing import Final
 _FORMULA_STARTS: Final = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 
 
-def protect(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Puts an apostrophe before a text that a spreadsheet would take for a formula."""
     return f"'{text}" if text.lstrip("'").startswith(_FORMULA_STARTS) else text
 
 
-def unprotect(text: str) -> str:
-    """Removes the apostrophe that `protect` has added."""
-    is_protected = text.startswith("'") and text.lstrip("'").startswith(_FORMULA_STARTS)
-    return text[1:] if is_protected else text
+def unescape_formula(text: str) -> str:
+    """Removes the apostrophe that `escape_formula` has added."""
+    is_escaped = text.startswith("'") and text.lstrip("'").startswith(_FORMULA_STARTS)
+    return text[1:] if is_escaped else text

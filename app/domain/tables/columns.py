@@ -69,10 +69,10 @@ def slots_for(type_: str) -> tuple[str, ...]:
     return NUMBER_SLOTS if type_ in _NUMBER_TYPES else ()
 
 
-def take_slot(type_: str, used: Iterable[str | None]) -> str | None:
+def find_free_slot(type_: str, used: Iterable[str | None]) -> str | None:
     """Returns a free slot for a column, or None when there is none."""
     return next((slot for slot in slots_for(type_) if slot not in set(used)), None)
 
 
-def take_unique_slot(used: Iterable[str | None]) -> str | None:
+def find_free_unique_slot(used: Iterable[str | None]) -> str | None:
     return next((slot for slot in UNIQUE_SLOTS if slot not in set(used)), None)

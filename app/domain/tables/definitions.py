@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.tables import values
-from app.domain.tables.columns import Column, take_slot, take_unique_slot
+from app.domain.tables.columns import Column, find_free_slot, find_free_unique_slot
 from app.domain.tables.schemas import ChangedColumn, ColumnView, NewColumn
 from app.domain.tables.values import WrongValue
 from app.kit.errors import Invalid, Problem
@@ -196,11 +196,11 @@ def assign_slots(drafts: Sequence[ColumnDraft], *, may_index: bool = True) -> li
         key, path = draft.column.key, f"columns.{position}"
         is_wanted = draft.indexed or (draft.indexed is None and may_index)
         if slots[key] is None and is_wanted:
-            slots[key] = take_slot(draft.column.type, slots.values())
+            slots[key] = find_free_slot(draft.column.type, slots.values())
             if slots[key] is None and draft.indexed:
                 problems.append((f"{path}.indexed", _NO_INDEX))
         if draft.column.unique and unique_slots[key] is None:
-            unique_slots[key] = take_unique_slot(unique_slots.values())
+            unique_slots[key] = find_free_unique_slot(unique_slots.values())
             if unique_slots[key] is None:
                 problems.append((f"{path}.unique", _NO_UNIQUE))
     Invalid.check(problems)
@@ -221,4 +221,4 @@ def _keep_slot(draft: ColumnDraft) -> str | None:
 
 
 def _has_index(draft: ColumnDraft) -> bool:
-    return take_slot(draft.column.type, ()) is not None
+    return find_free_slot(draft.column.type, ()) is not None

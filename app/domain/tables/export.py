@@ -8,7 +8,7 @@ from typing import Any, Final
 from app.domain.tables import cells, list_queries, queries, rows, values
 from app.domain.tables.columns import Column
 from app.domain.tables.errors import ExportInterrupted
-from app.domain.tables.list_queries import Selection
+from app.domain.tables.row_statement_queries import Selection
 from app.kit.errors import Conflict, Invalid
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -54,7 +54,7 @@ async def _stream(
     server aborts the connection and the caller does not take a part for the whole.
     """
     table = selection.table
-    yield _encode([[cells.protect(column.name) for column in table.columns]])
+    yield _encode([[cells.escape_formula(column.name) for column in table.columns]])
     while page:
         yield _encode(_format(table.columns, row["values"]) for row in page)
         if len(page) < _PAGE:
@@ -86,7 +86,7 @@ def _format(columns: list[Column], stored: dict[str, Any]) -> list[str]:
 
 def _format_cell(column: Column, value: Any) -> str:
     text = values.format_value(column, value)
-    return text if column.type in _PLAIN_TYPES else cells.protect(text)
+    return text if column.type in _PLAIN_TYPES else cells.escape_formula(text)
 
 
 def _encode(records: Iterable[list[str]]) -> bytes:

@@ -187,7 +187,7 @@ class FileRows(msgspec.Struct):
 def map_header(table: Table, header: Sequence[str]) -> list[Column]:
     """Returns the column of each cell. Raises UnreadableFile."""
     known = {column.name.casefold(): column for column in table.columns}
-    names = [cells.unprotect(cell).casefold() for cell in header]
+    names = [cells.unescape_formula(cell).casefold() for cell in header]
     unknown = [cell for cell, name in zip(header, names, strict=True) if name not in known]
     if unknown:
         text = ", ".join(repr(cell[:64]) for cell in unknown[:5])
@@ -208,7 +208,7 @@ def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> 
             problem = ImportProblem(number, "has more cells than the header")
         for column, cell in zip(columns, record, strict=False):
             try:
-                stored[column.key] = values.parse_text(column, cells.unprotect(cell))
+                stored[column.key] = values.parse_text(column, cells.unescape_formula(cell))
             except WrongValue as error:
                 problem = problem or ImportProblem(number, str(error), column.name)
         if problem is None:
@@ -323,7 +323,7 @@ async def _insert(
 def _complete(table: Table, row: FileRow) -> dict[str, Any]:
     """Returns the values of a new row, with defaults."""
     cells_with_values = {key: value for key, value in row.stored.items() if value is not None}
-    return values.complete(table.columns, cells_with_values)
+    return values.add_defaults(table.columns, cells_with_values)
 
 
 async def _report_duplicates(

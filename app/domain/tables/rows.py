@@ -20,8 +20,8 @@ from app.domain.tables.errors import (
 )
 from app.domain.tables.events import RowCreated, RowDeleted, RowUpdated
 from app.domain.tables.filters import Condition, Filters
-from app.domain.tables.list_queries import Selection
 from app.domain.tables.row_queries import NewRow
+from app.domain.tables.row_statement_queries import Selection
 from app.domain.tables.schemas import CreatedRows, CreateRows, RowView
 from app.kit import clock, ids, paging
 from app.kit.errors import Conflict, Invalid, Problem, TenantNotFound
@@ -216,7 +216,7 @@ async def _check_new(
     paths = [f"rows.{number}.values" if is_bulk else "values" for number in range(len(rows))]
     for row, path in zip(rows, paths, strict=True):
         result = values.check_values(table.columns, row, path)
-        complete = values.complete(table.columns, result.stored)
+        complete = values.add_defaults(table.columns, result.stored)
         row_problems = values.find_row_problems(table.columns, complete, path)
         problems += result.problems or row_problems
         stored.append(complete)
@@ -291,7 +291,7 @@ async def _change(
     for row in rows:
         before = {key: value for key, value in row["values"].items() if key in known}
         if replace:
-            after = values.complete(table.columns, result.stored)
+            after = values.add_defaults(table.columns, result.stored)
         else:
             merged = before | result.stored
             after = {key: value for key, value in merged.items() if value is not None}
@@ -326,14 +326,14 @@ async def update_matching(
     count = 0
     # A savepoint: when the last rows cannot be changed, the first ones are not either.
     async with (await tx.raw()).transaction():
-        for row_ids in await _find_few(tx, table, filters.parse_filters(table, filters_)):
+        for row_ids in await _list_ids_to_change(tx, table, filters.parse_filters(table, filters_)):
             rows = await row_queries.lock(tx, table, row_ids)
             await _change(tx, table, rows, new_values, replace=False)
             count += len(rows)
     return count
 
 
-async def _find_few(tx: Tx, table: Table, conditions: list[Condition]) -> list[list[str]]:
+async def _list_ids_to_change(tx: Tx, table: Table, conditions: list[Condition]) -> list[list[str]]:
     """Returns the ids of the rows that match, in batches and in the order of locks."""
     row_ids = await list_queries.list_ids(tx, Selection(table, conditions), MAX_CHANGED_ROWS + 1)
     if len(row_ids) > MAX_CHANGED_ROWS:
@@ -353,7 +353,7 @@ async def delete(tx: Tx, tenant: str | None, table_id: str, row_id: str) -> None
 
 async def delete_matching(tx: Tx, tenant_id: str, table_id: str, filters_: Filters) -> int:
     table = await load(tx, tenant_id, table_id, for_rows=True)
-    batches = await _find_few(tx, table, filters.parse_filters(table, filters_))
+    batches = await _list_ids_to_change(tx, table, filters.parse_filters(table, filters_))
     return sum([await _delete(tx, table, row_ids) for row_ids in batches])
 
 

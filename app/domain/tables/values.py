@@ -72,7 +72,7 @@ class CheckResult(msgspec.Struct):
     problems: list[Problem]
 
 
-def complete(columns: list[Column], stored: Mapping[str, Any]) -> dict[str, Any]:
+def add_defaults(columns: list[Column], stored: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a new row: with defaults, without those that are missing."""
     defaults = {item.key: item.default for item in columns if item.default is not None}
     return {key: value for key, value in {**defaults, **stored}.items() if value is not None}
