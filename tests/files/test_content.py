@@ -125,7 +125,8 @@ async def test_an_unsatisfiable_range_is_416_with_the_size(developer: Client) ->
     for content in (b"0123456789", b""):
         file = await upload(developer, content)
         answer = await developer.get(content_path(file), headers={"range": "bytes=10-"})
-        refused(answer, 416, "range_not_satisfiable")
+        message = refused(answer, 416, "range_not_satisfiable")["message"]
+        assert message.endswith(f"the end of the file, which has {len(content)} bytes.")
         assert answer.headers["content-range"] == f"bytes */{len(content)}"
 
 

@@ -62,6 +62,7 @@ async def test_a_tenant_stores_exactly_its_limit(small: Client, services: Servic
     await upload(small, bytes(MEGABYTE - 1))
     error = refused(await send_file(small, b"12"), 409, "storage_quota_exceeded")
     assert error["details"] == {"used_bytes": MEGABYTE - 1, "limit_bytes": MEGABYTE}
+    assert error["message"].startswith("The storage quota of 1 MB would be exceeded; 1 MB are used")
     await upload(small, b"1")
     refused(await send_file(small, b"1"), 409, "storage_quota_exceeded")
     assert (await read_usage(small))["used_bytes"] == MEGABYTE

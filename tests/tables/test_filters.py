@@ -189,3 +189,25 @@ async def test_a_wrong_filter_is_refused(developer: Client, subtests: pytest.Sub
         with subtests.test(params=params):
             answer = await developer.get(rows_path(table), params=params)
             refused(answer, 422, "validation_error")
+
+
+async def test_a_refused_filter_names_the_limit_or_the_operators(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    columns = [{"name": "n", "type": "integer"}, {"name": "extra", "type": "json"}]
+    table = await create_table(developer, columns)
+    for params, message in (
+        ([(f"filter[n{n}]", "1") for n in range(21)], "there may be at most 20 filters"),
+        (
+            [("filter[n][in]", "1") for _ in range(101)],
+            "there may be at most 100 values in all filters",
+        ),
+        (
+            [("filter[extra][eq]", "1")],
+            "a column of the type json takes only these operators: is_null",
+        ),
+    ):
+        with subtests.test(message=message):
+            answer = await developer.http.get(rows_path(table), params=tuple(params))
+            details = refused(answer, 422, "validation_error")["details"]
+            assert list(details.values()) == [message]

@@ -16,6 +16,7 @@ from app.domain.tables import (
     scan_limit,
     service,
 )
+from app.domain.tables.columns import Table
 from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import ExportInterrupted, UnreadableFile
 from app.services import Services
@@ -124,6 +125,14 @@ async def test_an_upsert_changes_the_columns_of_the_file(
     assert await list_values(developer, table, "code", sort="code") == ["a", "b", "c"]
     assert await list_values(developer, table, "n", sort="code") == [10, None, 31]
     assert (await list_values(developer, table, "note", sort="code"))[0] == "kept"
+
+
+async def test_an_upsert_needs_a_unique_column(developer: Client) -> None:
+    table = await create_table(developer, [{"name": "n", "type": "integer"}])
+    path, files = f"{TABLES}/{table['id']}/import", {"file": ("rows.csv", b"n\n1\n")}
+    answer = await developer.http.post(path, files=files, params={"mode": "upsert"})
+    message = refused(answer, 422, "validation_error")["details"]["match"]
+    assert message.startswith("the table has no unique column")
 
 
 async def test_an_upsert_that_loses_a_race_updates_the_row(
@@ -241,6 +250,7 @@ async def test_an_export_is_imported_again_unchanged(
     await add_rows(developer, table, *rows)
     answer = await developer.get(f"{TABLES}/{table['id']}/export", params={"sort": "code"})
     assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''Leads.csv"
     lines = answer.text.split("\r\n")
     assert lines[:3] == ["code,n,note", "00,0,'=1+1", "01,-1,'+49"]
     copy = await create_table(developer, COLUMNS)
@@ -322,6 +332,13 @@ async def test_an_export_of_a_table_that_changes_meanwhile_is_aborted(
             await developer.http.request(method, f"{TABLES}/{table['id']}", json=body)
             with pytest.raises(ExportInterrupted):
                 await anext(parts)
+
+
+def test_the_file_of_an_export_has_the_name_of_its_table(subtests: pytest.Subtests) -> None:
+    for name, expected in (("Leads", "Leads.csv"), ("a/b\\c", "a-b-c.csv"), ("Größe", "Größe.csv")):
+        with subtests.test(name=name):
+            table = Table(id="tbl_1", tenant_id="ten_1", name=name, columns=[])
+            assert export.name_file(table) == expected
 
 
 def test_only_texts_that_look_like_formulas_are_escaped() -> None:

@@ -51,6 +51,22 @@ async def test_a_source_inserts_one_row(developer: Client, services: Services) -
     assert len(ids) == 1
 
 
+async def test_a_row_that_another_request_stores_meanwhile_is_named_as_a_whole(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find_none(*_: object) -> None:
+        """Stands for another transaction that ends after this search."""
+
+    monkeypatch.setattr(row_queries, "find_by_source", find_none)
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        await service.insert_row(tx, tenant_id, table_id, {"n": 1}, source="node-2")
+        with pytest.raises(NotUnique) as caught:
+            await service.insert_row(tx, tenant_id, table_id, {"n": 1}, source="node-2")
+    message = "another request stored this row at the same time; try again"
+    assert caught.value.details == {"values": message}
+
+
 async def test_an_error_leaves_the_transaction_usable(
     developer: Client, services: Services
 ) -> None:

@@ -65,8 +65,9 @@ class FileController(Controller):
             tx, page_in, search=search, mime_type=mime_type, purpose=purpose, sort=sort
         )
 
-    @get("/usage", summary="Get the used storage", needs="files:read")
+    @get("/usage", summary="Get storage usage", needs="files:read")
     async def get_usage(self, tx: Tx, principal: Principal) -> StorageView:
+        """Used and allowed bytes of the tenant."""
         return await service.get_usage(tx, principal.home)
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
@@ -103,6 +104,7 @@ class FileController(Controller):
 
     @delete("/{file_id:str}", summary="Delete a file", needs="files:write")
     async def delete_file(self, tx: Tx, services: Services, file_id: Id) -> None:
+        """Rows that refer to the file keep its id."""
         await service.delete(tx, services, tenant_of(tx), file_id)
 
 

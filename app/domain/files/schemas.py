@@ -1,7 +1,8 @@
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
 
 # Documents and avatars are managed by their own areas.
 Purpose = Literal["upload", "document", "avatar", "form"]
@@ -23,8 +24,7 @@ class FileView(msgspec.Struct):
     id: str
     filename: str
     size_bytes: int
-    # By content, not by name.
-    mime_type: str
+    mime_type: Annotated[str, Meta(description="Detected from the content")]
     sha256: str
     purpose: Purpose
     created_by: str | None

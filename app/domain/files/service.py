@@ -1,6 +1,7 @@
 """Stored files: the one way by which areas store, count and delete the files of a tenant."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, Protocol
@@ -204,7 +205,8 @@ def _storage_limit_bytes(row: Row) -> int:
 def _quota_error(row: Row | None) -> StorageQuotaExceeded:
     used, limit = (row["used_bytes"], _storage_limit_bytes(row)) if row is not None else (0, 0)
     return StorageQuotaExceeded(
-        f"The files of this tenant may have {limit // _MEGABYTE} MB together; delete some first",
+        f"The storage quota of {limit // _MEGABYTE} MB would be exceeded; "
+        f"{math.ceil(used / _MEGABYTE)} MB are used. Delete files or choose a larger plan.",
         details={"used_bytes": used, "limit_bytes": limit},
     )
 

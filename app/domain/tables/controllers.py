@@ -26,6 +26,7 @@ from app.domain.tables.uploads import ImportUpload
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
+from app.kit import filenames
 from app.kit.paging import Paged
 from db.fast import tenant_of
 
@@ -36,7 +37,11 @@ RowSort = Annotated[
 ]
 
 
-FILTERS = "Like filter[price][gte]=10, by the names of columns; without an operator, equality"
+FILTERS = "Example: filter[price][gte]=10. Without an operator: equal."
+MODES = (
+    "`insert` adds rows; `upsert` changes rows whose `match` column has the same value, and adds "
+    "the others. With upsert, the last of several rows with one value counts."
+)
 
 
 class DataTableController(Controller):
@@ -160,9 +165,7 @@ class DataTransferController(Controller):
         principal: Principal,
         table_id: Id,
         data: MultipartBody[ImportUpload],
-        mode: Annotated[
-            ImportMode, QueryParameter(description="upsert changes rows that match")
-        ] = "insert",
+        mode: Annotated[ImportMode, QueryParameter(description=MODES)] = "insert",
         match: Annotated[
             str | None,
             QueryParameter(max_length=64, description="The unique column that matches rows"),
@@ -226,7 +229,8 @@ class DataTransferController(Controller):
         search: Search = None,
         sort: RowSort = None,
     ) -> Stream:
-        """All rows as CSV in UTF-8, with the filters and the order of the list. A text that a
+        """All rows as CSV in UTF-8, with the filters and the order of the list, in a file with the
+        name of the table. A text that a
         spreadsheet would take for a formula has an apostrophe before it, which an import removes.
         An export whose rows take too long to find is refused, or aborted when it has started.
         """
@@ -235,7 +239,7 @@ class DataTransferController(Controller):
             services, principal.scope, table_id, parameters, search=search, sort=sort
         )
         headers = {
-            "content-disposition": 'attachment; filename="rows.csv"',
+            "content-disposition": filenames.as_attachment(export.name_file(selection.table)),
             "content-type": "text/csv; charset=utf-8",
         }
         return Stream(await export.start(services, selection), headers=headers)

@@ -18,6 +18,7 @@ _RESERVED: Final = frozenset({"id", "created_at", "updated_at"})
 MAX_BYTES: Final = values.MAX_ROW_BYTES
 # Of all defaults: a request for 500 new rows has them 500 times.
 MAX_ELEMENTS: Final = 500
+_WRONG_NAME = "must not start with -, contain [ or ], or begin or end with a space"
 _NO_INDEX = "there is no free index for this column; drop the index of another one"
 _NO_UNIQUE = "there is no free unique index; a table has at most 4 unique columns"
 
@@ -92,7 +93,7 @@ def merge_columns(
             missing = "name" if change.name is UNSET else "type"
             problems.append((f"columns.{position}.{missing}", "is required for a new column"))
         elif any(before is not None and item.before is before for item in drafts):
-            problems.append((f"columns.{position}", "is the same column as another one"))
+            problems.append((f"columns.{position}", "names a column that an earlier item names"))
         else:
             drafts.append(_merge(before, change, f"c{next_key}"))
             next_key += before is None
@@ -147,9 +148,9 @@ def _find_problems(drafts: Sequence[ColumnDraft]) -> Iterator[Problem]:
         column, path = draft.column, f"columns.{position}"
         name = column.name
         if name != name.strip() or any(letter in name for letter in "[]") or name[0] == "-":
-            yield f"{path}.name", "must not start with - or have brackets or spaces around it"
+            yield f"{path}.name", _WRONG_NAME
         elif name.casefold() in _RESERVED:
-            yield f"{path}.name", "is the name of a field that every row has"
+            yield f"{path}.name", "is reserved: every row has id, created_at and updated_at"
         elif names.index(name.casefold()) != position:
             yield f"{path}.name", "is the name of another column"
         if (column.type == "select") != bool(column.options):

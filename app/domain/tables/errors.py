@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from app.kit.errors import ApiError, Conflict, NotFound, Unavailable
 
 
@@ -45,12 +47,14 @@ class TableLocked(Unavailable):
 
 class NotUnique(Conflict):
     """Another row has the value of a unique column. `problems` has the positions of the rows among
-    those that were to be written, and what is wrong.
+    those that were to be written, the names of columns, and what is wrong; None instead of a name
+    for the row as a whole.
     """
 
-    def __init__(self, problems: list[tuple[int, str, str]], *, is_bulk: bool) -> None:
+    def __init__(self, problems: Sequence[tuple[int, str | None, str]], *, is_bulk: bool) -> None:
         details = {
-            (f"rows.{position}.values.{name}" if is_bulk else f"values.{name}"): message
+            (f"rows.{position}." if is_bulk else "")
+            + ("values" if name is None else f"values.{name}"): message
             for position, name, message in problems[:100]
         }
         field, message = next(iter(details.items()))

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
 from app.domain.tables import cells, list_queries, queries, rows, values
-from app.domain.tables.columns import Column
+from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import ExportInterrupted
 from app.domain.tables.row_statement_queries import Selection
+from app.kit import filenames
 from app.kit.errors import Conflict, Invalid
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -36,6 +37,12 @@ async def select(
         if selection.has_unindexed_sort:
             await rows.check_sorted_rows(tx, table)
     return selection
+
+
+def name_file(table: Table) -> str:
+    """Returns the name of the file that has the rows of a table."""
+    name = table.name.replace("/", "-").replace("\\", "-")
+    return filenames.clean(f"{name}.csv") or "rows.csv"
 
 
 async def start(services: Services, selection: Selection) -> AsyncIterator[bytes]:

@@ -79,8 +79,10 @@ def parse_query(table: Table, parameters: Sequence[tuple[str, str]]) -> list[Con
     for name, value in parameters:
         if name.startswith(_PREFIX):
             texts.setdefault(name, []).append(value)
-    if len(texts) > MAX_FILTERS or sum(map(len, texts.values())) > _MAX_LISTED:
+    if len(texts) > MAX_FILTERS:
         raise Invalid.field("filter", f"there may be at most {MAX_FILTERS} filters")
+    if sum(map(len, texts.values())) > _MAX_LISTED:
+        raise Invalid.field("filter", f"there may be at most {_MAX_LISTED} values in all filters")
     return [_parse_parameter(table, name, items) for name, items in texts.items()]
 
 
@@ -148,7 +150,8 @@ def _find(table: Table, name: str, op: str, path: str) -> tuple[Column, Op]:
     allowed = _OPS_OF_TYPES[column.type]
     if op not in allowed:
         known = ", ".join(item for item in OPS if item in allowed)
-        raise Invalid.field(path, f"for a column of the type {column.type} there are {known}")
+        message = f"a column of the type {column.type} takes only these operators: {known}"
+        raise Invalid.field(path, message)
     return column, cast("Op", op)
 
 

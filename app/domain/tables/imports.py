@@ -43,6 +43,9 @@ _MEGABYTE = 1024 * 1024
 _MAX_NAME_CHARS = 255
 _KEEP = timedelta(days=7)
 _NOT_UNIQUE = "must be unique; another row has this value"
+_NO_UNIQUE_COLUMN = (
+    "the table has no unique column; make the column that identifies a row unique first"
+)
 
 
 class Upload(Protocol):
@@ -82,7 +85,8 @@ async def start(
     max_mb = services.settings.max_body_mb
     content = await upload.read(max_mb * _MEGABYTE + 1)
     if len(content) > max_mb * _MEGABYTE:
-        raise FileTooLarge(f"file is larger than {max_mb} MB", details={"max_size_mb": max_mb})
+        message = f"The file is larger than {max_mb} MB; split it."
+        raise FileTooLarge(message, details={"max_size_mb": max_mb})
     import_id = new_id("imp")
     file = await services.files.put(FOLDER + import_id, content)
     name = texts.storable(upload.filename)[-_MAX_NAME_CHARS:] or "file.csv"
@@ -115,9 +119,11 @@ def _find_match(table: Table, options: ImportOptions) -> str | None:
             raise Invalid.field("match", "is for the mode upsert")
         return None
     unique = [column for column in table.columns if column.unique]
+    if not unique:
+        raise Invalid.field("match", _NO_UNIQUE_COLUMN)
     chosen = [column for column in unique if options.match in {None, column.name}]
     if len(chosen) != 1:
-        names = ", ".join(column.name for column in unique) or "none"
+        names = ", ".join(column.name for column in unique)
         raise Invalid.field("match", f"must be a unique column of the table; there are: {names}")
     return chosen[0].key
 

@@ -39,6 +39,7 @@ MAX_QUERY_BYTES: Final = 2 * 1024 * 1024
 _BATCH: Final = 100
 MAX_SORTED_ROWS: Final = 50_000
 _NOT_UNIQUE = "must be unique; another row has this value"
+_STORED_MEANWHILE = "another request stored this row at the same time; try again"
 
 
 def not_found(table_id: str) -> DataTableNotFound:
@@ -254,7 +255,7 @@ async def _not_unique(
     duplicates = await row_queries.find_duplicates(tx, table, [row.stored for _, row in refused])
     problems = [(refused[index][0], column.name, _NOT_UNIQUE) for index, column in duplicates]
     if not problems:
-        problems = [(refused[0][0], "source", "has inserted a row already, or try again")]
+        return NotUnique([(refused[0][0], None, _STORED_MEANWHILE)], is_bulk=is_bulk)
     return NotUnique(problems, is_bulk=is_bulk)
 
 

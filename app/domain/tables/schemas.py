@@ -75,7 +75,7 @@ Values = Annotated[dict[str, Any], Meta(description="By the names of columns")]
 
 
 class NewColumn(msgspec.Struct, kw_only=True):
-    """`indexed` is chosen by itself unless it is set: as long as there are free indexes."""
+    """Without `indexed`, the column gets an index while one is free."""
 
     example: ClassVar[dict[str, Any]] = _EMAIL
 
