@@ -240,6 +240,28 @@ async def test_a_cancelled_import_stores_nothing_more(developer: Client) -> None
     refused(await developer.get(f"{path}x"), 404, "import_not_found")
 
 
+async def test_imports_are_listed_by_status(
+    developer: Client, importer: WorkerProcess, subtests: pytest.Subtests
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    ids = {
+        status: (await run_import(developer, table, content))["id"]
+        for status, content in (("completed", b"code\na\n"), ("failed", b"unknown\na\n"))
+    }
+    path = f"{TABLES}/{table['id']}/imports"
+    for status, expected in (
+        ("completed", [ids["completed"]]),
+        ("failed", [ids["failed"]]),
+        ("cancelled", []),
+    ):
+        with subtests.test(status=status):
+            body = (await developer.get(path, params={"status": status})).json()
+            assert [item["id"] for item in body["data"]] == expected
+            assert body["pagination"]["total"] == len(expected)
+    assert (await developer.get(path)).json()["pagination"]["total"] == len(ids)
+    refused(await developer.get(path, params={"status": "ended"}), 422, "validation_error")
+
+
 async def test_an_export_is_imported_again_unchanged(
     developer: Client, importer: WorkerProcess
 ) -> None:

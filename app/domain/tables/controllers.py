@@ -15,6 +15,7 @@ from app.domain.tables.schemas import (
     ImportData,
     ImportMode,
     ImportProblem,
+    ImportStatus,
     ImportView,
     RowData,
     RowView,
@@ -184,9 +185,17 @@ class DataTransferController(Controller):
         return await imports.start(services, principal, table_id, data.file, options, store_answer)
 
     @get("/imports", summary="List imports", needs="data_tables:read")
-    async def list_imports(self, tx: Tx, page_in: Page, table_id: Id) -> Paged[ImportView]:
+    async def list_imports(
+        self,
+        tx: Tx,
+        page_in: Page,
+        table_id: Id,
+        status: Annotated[
+            ImportStatus | None, QueryParameter(description="Only imports with this status")
+        ] = None,
+    ) -> Paged[ImportView]:
         """The newest first."""
-        return await imports.list_page(tx, table_id, page_in)
+        return await imports.list_page(tx, table_id, page_in, status)
 
     @get("/imports/{import_id:str}", summary="Get an import", needs="data_tables:read")
     async def get_import(self, tx: Tx, table_id: Id, import_id: Id) -> ImportData:

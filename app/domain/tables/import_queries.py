@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.tables.schemas import ImportProblem, ImportView
+from app.domain.tables.schemas import ImportProblem, ImportStatus, ImportView
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast
@@ -89,9 +89,12 @@ async def find_work(tx: Tx, table_id: str, import_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND_WORK, table_id, import_id)
 
 
-async def list_page(tx: Tx, table_id: str, page: Page) -> tuple[list[ImportView], Total]:
+async def list_page(
+    tx: Tx, table_id: str, page: Page, status: ImportStatus | None
+) -> tuple[list[ImportView], Total]:
     where = Where(tenant_of(tx), "t.deleted_at IS NULL", tenant_column="i.tenant_id")
     where.add("i.table_id = $n", table_id)
+    where.equal("i.status", status)
     return await paging.fetch(tx, _VIEW, _TABLE, where, "i.id DESC", page)
 
 

@@ -13,7 +13,13 @@ from app.domain.tables.columns import Column, Table
 from app.domain.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.tables.errors import ImportNotFound, UnreadableFile
 from app.domain.tables.row_queries import NewRow
-from app.domain.tables.schemas import ImportData, ImportMode, ImportProblem, ImportView
+from app.domain.tables.schemas import (
+    ImportData,
+    ImportMode,
+    ImportProblem,
+    ImportStatus,
+    ImportView,
+)
 from app.domain.tables.values import WrongValue
 from app.http.context import RequestContext
 from app.kit import clock, paging, texts, work
@@ -128,8 +134,10 @@ def _find_match(table: Table, options: ImportOptions) -> str | None:
     return chosen[0].key
 
 
-async def list_page(tx: Tx, table_id: str, page: Page) -> Paged[ImportView]:
-    views, total = await import_queries.list_page(tx, table_id, page)
+async def list_page(
+    tx: Tx, table_id: str, page: Page, status: ImportStatus | None
+) -> Paged[ImportView]:
+    views, total = await import_queries.list_page(tx, table_id, page, status)
     if not views:
         await rows.load(tx, tenant_of(tx), table_id)
     return paging.paged(views, total, page)
