@@ -8,12 +8,11 @@ from msgspec import UNSET
 
 from app.domain.tables import values
 from app.domain.tables.columns import Column, find_free_slot, find_free_unique_slot
+from app.domain.tables.filters import ROW_FIELDS
 from app.domain.tables.schemas import ChangedColumn, ColumnView, NewColumn
 from app.domain.tables.values import WrongValue
 from app.kit.errors import Invalid, Problem
 
-# Names of the fields of a row that lists are sorted by.
-_RESERVED: Final = frozenset({"id", "created_at", "updated_at"})
 # All columns of a table as JSON, so that no row of defaults alone is too large.
 MAX_BYTES: Final = values.MAX_ROW_BYTES
 # Of all defaults: a request for 500 new rows has them 500 times.
@@ -149,7 +148,7 @@ def _find_problems(drafts: Sequence[ColumnDraft]) -> Iterator[Problem]:
         name = column.name
         if name != name.strip() or any(letter in name for letter in "[]") or name[0] == "-":
             yield f"{path}.name", _WRONG_NAME
-        elif name.casefold() in _RESERVED:
+        elif name.casefold() in ROW_FIELDS:
             yield f"{path}.name", "is reserved: every row has id, created_at and updated_at"
         elif names.index(name.casefold()) != position:
             yield f"{path}.name", "is the name of another column"

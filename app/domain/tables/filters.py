@@ -13,6 +13,8 @@ from app.kit.errors import Invalid
 
 Op = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "in", "is_null"]
 OPS: Final[tuple[Op, ...]] = get_args(Op)
+# Fields that every row has besides its columns.
+ROW_FIELDS: Final = frozenset({"id", "created_at", "updated_at"})
 MAX_FILTERS: Final = 20
 _MAX_LISTED = 100
 _MAX_CHARS = 1000

@@ -44,8 +44,9 @@ _LOAD = """
 SELECT id, tenant_id, name, columns, revision FROM data_tables
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
 """
-_FIND_EXISTING_IDS = """
-SELECT id FROM data_tables WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
+_LIST_COLUMN_NAMES = """
+SELECT id, jsonb_path_query_array(columns, '$[*].name') AS names FROM data_tables
+WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NULL
 """
 _LOAD_FOR_ROWS = f"{_LOAD} FOR KEY SHARE SKIP LOCKED"
 # About a second in all.
@@ -89,8 +90,10 @@ async def load(tx: Tx, tenant: str | None, table_id: str) -> Table | None:
     return None if row is None else build_table(row)
 
 
-async def find_existing_ids(tx: Tx, tenant: str, table_ids: list[str]) -> set[str]:
-    return {row["id"] for row in await fast.rows(tx, tenant, _FIND_EXISTING_IDS, table_ids)}
+async def list_column_names(tx: Tx, tenant: str, table_ids: list[str]) -> dict[str, list[str]]:
+    """Returns the names of the columns of each of these tables that exists."""
+    rows = await fast.rows(tx, tenant, _LIST_COLUMN_NAMES, table_ids)
+    return {row["id"]: row["names"] for row in rows}
 
 
 async def load_for_rows(tx: Tx, tenant: str | None, table_id: str) -> Table | None:

@@ -7,20 +7,21 @@ from typing import Any
 from app.domain.tables import queries, rows
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import RowNotFound
-from app.domain.tables.filters import Filters
+from app.domain.tables.filters import ROW_FIELDS, Filters
 from app.domain.tables.schemas import RowView
 from db.session import Tx
 
 __all__ = [
+    "ROW_FIELDS",
     "Column",
     "Filters",
     "RowView",
     "Table",
     "delete_row",
     "delete_rows",
-    "find_existing_ids",
     "find_row",
     "insert_row",
+    "list_column_names",
     "load_table",
     "query_rows",
     "update_row",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-find_existing_ids = queries.find_existing_ids
+list_column_names = queries.list_column_names
 
 
 async def load_table(tx: Tx, tenant_id: str, table_id: str) -> Table:

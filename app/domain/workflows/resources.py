@@ -1,6 +1,7 @@
 """What nodes refer to in other areas: looked up by one statement per kind, however many nodes."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from app.domain.accounts import service as accounts
@@ -11,6 +12,7 @@ from app.domain.tables import service as tables
 from app.domain.tools import service as tools
 from app.domain.workflows import queries
 from app.domain.workflows.definitions import Node
+from app.domain.workflows.nodes.data_table import DataTableNode
 from app.domain.workflows.nodes.protocol import Kind, Reference
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.kit.errors import Problem
@@ -20,21 +22,47 @@ from db.session import Tx
 _Find = Callable[[Tx, str, list[str]], Awaitable[dict[str, str]]]
 
 
-async def find_problems(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> list[Problem]:
+async def find_problems(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> Iterator[Problem]:
     """Returns the fields that refer to something that the tenant does not have or cannot use."""
     references = list(_list_references(nodes))
     ids: dict[Kind, list[str]] = {}
     for _, reference in references:
         ids.setdefault(reference.kind, []).append(reference.id)
+    table_ids = list(dict.fromkeys(ids.pop("table", [])))
+    columns = await tables.list_column_names(tx, tenant_id, table_ids) if table_ids else {}
     problems = {
         kind: await _FINDERS[kind](tx, tenant_id, list(dict.fromkeys(values)))
         for kind, values in ids.items()
     }
-    return [
+    problems["table"] = {
+        table_id: "there is no such data table" for table_id in table_ids if table_id not in columns
+    }
+    unusable = (
         (f"nodes.{index}.config.{reference.field}", problems[reference.kind][reference.id])
         for index, reference in references
         if reference.id in problems[reference.kind]
-    ]
+    )
+    return chain(unusable, _find_column_problems(nodes, columns))
+
+
+def _find_column_problems(
+    nodes: Sequence[Node], columns: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
+    """Yields the names of columns that the tables do not have. `columns` has the names of the
+    columns of each table.
+    """
+    for index, node in enumerate(nodes):
+        node_type = NODE_TYPES.get(node.type)
+        if not isinstance(node_type, DataTableNode):
+            continue
+        known = columns.get(node.config["table_id"])
+        if known is None:
+            continue
+        for path, name in node_type.list_column_names(node.config):
+            if name not in known:
+                names = ", ".join(known)
+                message = f"the table has no column {name[:64]!r}; its columns are {names}"
+                yield f"nodes.{index}.config.{path}", message
 
 
 def _list_references(nodes: Sequence[Node]) -> Iterator[tuple[int, Reference]]:
@@ -63,7 +91,6 @@ async def _find_users(tx: Tx, tenant_id: str, ids: list[str]) -> dict[str, str]:
 _FINDERS: Final[dict[Kind, _Find]] = {
     "agent": _find_by("agent", agents.find_existing_ids),
     "tool": _find_by("tool", tools.find_existing_ids),
-    "table": _find_by("data table", tables.find_existing_ids),
     "channel": _find_by("channel", notifications.find_existing_channel_ids),
     "workflow": _find_by("workflow", queries.find_existing_ids),
     "user": _find_users,

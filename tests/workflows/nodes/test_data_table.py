@@ -110,9 +110,9 @@ async def test_what_the_table_refuses_fails_the_node(
     cases: list[tuple[dict[str, Any], str]] = [
         ({"operation": "insert", "values": email}, "conflict"),
         ({"operation": "insert", "values": {**email, "visits": "many"}}, "validation_error"),
-        ({"operation": "insert", "values": {"unknown": 1}}, "validation_error"),
-        ({"operation": "query", "filter": {"unknown": 1}}, "validation_error"),
-        ({"operation": "query", "sort": "unknown"}, "validation_error"),
+        ({"operation": "insert", "values": "{{ input.unknown }}"}, "validation_error"),
+        ({"operation": "query", "filter": "{{ input.unknown }}"}, "validation_error"),
+        ({"operation": "query", "sort": "{{ input.email }}"}, "validation_error"),
         ({"operation": "query", "limit": "{{ input.email }}"}, "invalid_config"),
         ({"operation": "update", "values": {"visits": 1}, "row_id": "row_x"}, "row_not_found"),
         ({"operation": "delete", "row_id": "row_x"}, "row_not_found"),
@@ -120,7 +120,8 @@ async def test_what_the_table_refuses_fails_the_node(
     for config, code in cases:
         with subtests.test(str(config)):
             full = {"table_id": table["id"], **config}
-            found = await fail_single(developer, "data_table", full, {"email": "a@example.com"})
+            given = {"email": "a@example.com", "unknown": {"unknown": 1}}
+            found = await fail_single(developer, "data_table", full, given)
             assert found == code
     assert len(await list_values(developer, table, "email")) == len(_ROWS)
 
@@ -207,6 +208,33 @@ async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
         record = await run(developer, workflow["id"])
         assert record["error"]["code"] == "data_table_not_found"
     assert await list_values(admin, foreign, "email") == []
+
+
+async def test_a_workflow_that_names_a_column_its_table_does_not_have_is_not_saved(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    columns = [{"name": "a", "type": "text"}, {"name": "b", "type": "integer"}]
+    table_id = (await create_table(developer, columns))["id"]
+    message = "the table has no column 'x'; its columns are a, b"
+    cases: list[tuple[dict[str, Any], str | None]] = [
+        ({"operation": "insert", "values": {"a": "1", "x": "{{ input.x }}"}}, "values.x"),
+        ({"operation": "query", "filter": {"x": {"gt": 1}}}, "filter.x"),
+        ({"operation": "query", "sort": "-x"}, "sort"),
+        ({"operation": "insert", "values": "{{ input.values }}"}, None),
+        ({"operation": "query", "filter": "{{ input.filter }}"}, None),
+        ({"operation": "query", "sort": "{{ input.sort }}"}, None),
+        ({"operation": "query", "sort": "-b", "filter": {"a": "1"}}, None),
+        ({"operation": "query", "sort": "updated_at", "filter": {"created_at": "x"}}, None),
+    ]
+    for config, path in cases:
+        with subtests.test(config=config):
+            nodes = [build_node("data_table", {"table_id": table_id, **config})]
+            answer = await developer.post(PATH, {"name": "Orders", "nodes": nodes})
+            if path is None:
+                assert answer.status_code == 201, answer.text
+            else:
+                error = refused(answer, 422, "validation_error")
+                assert error["details"] == {f"nodes.0.config.{path}": message}
 
 
 async def test_a_node_takes_effect_once_when_its_work_is_delivered_twice(

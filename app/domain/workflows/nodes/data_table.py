@@ -16,6 +16,7 @@ from app.domain.workflows.nodes.protocol import (
     Reference,
 )
 from app.kit.errors import Invalid, Problem
+from app.kit.expressions import has_templates
 from db.session import Tx
 
 
@@ -63,6 +64,21 @@ class DataTableNode(NodeType[DataTableConfig]):
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield Reference("table", config["table_id"], "table_id")
+
+    def list_column_names(self, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yields the path and the name of each column that the config names, except for templates
+        and for fields that every row has.
+        """
+        values, filters, sort = config.get("values"), config.get("filter"), config.get("sort")
+        if isinstance(values, dict):
+            yield from ((f"values.{name}", name) for name in values)
+        if isinstance(filters, dict):
+            names = (name for name in filters if name not in tables.ROW_FIELDS)
+            yield from ((f"filter.{name}", name) for name in names)
+        if isinstance(sort, str) and not has_templates(sort):
+            name = sort.removeprefix("-")
+            if name and name not in tables.ROW_FIELDS:
+                yield "sort", name
 
     async def run(self, call: NodeCall, config: DataTableConfig) -> Outcome:
         where = (call.tx, call.tenant_id, config.table_id)
