@@ -142,7 +142,7 @@ async def test_a_failing_node_waits_longer_before_each_attempt(
 ) -> None:
     retry = {"max_attempts": 10, "delay_seconds": 60, "backoff": 10}
     node = {"id": "a", "type": "data_table", "retry": retry}
-    node["config"] = await _missing_table(developer)
+    node["config"] = await _create_failing_config(developer)
     execution_id = await _start(developer, [node])
     waits = []
     for _ in range(10):
@@ -161,12 +161,12 @@ async def test_a_failing_node_waits_longer_before_each_attempt(
     assert by_node(record)["a"]["attempt"] == 10
 
 
-async def _missing_table(client: Client) -> dict[str, Any]:
+async def _create_failing_config(client: Client) -> dict[str, Any]:
     columns = [{"name": "n", "type": "number"}]
     answer = await client.post("/api/v1/data-tables", {"name": "T", "columns": columns})
     table_id = answer.json()["data"]["id"]
-    # The node fails: the column does not exist.
-    return {"table_id": table_id, "operation": "insert", "values": {"missing": 1}}
+    # The node fails: the value is no number.
+    return {"table_id": table_id, "operation": "insert", "values": {"n": "many"}}
 
 
 async def test_a_retried_execution_has_all_attempts_of_the_node_again(
@@ -174,7 +174,7 @@ async def test_a_retried_execution_has_all_attempts_of_the_node_again(
 ) -> None:
     retry = {"max_attempts": 2, "delay_seconds": 0}
     node = {"id": "a", "type": "data_table", "retry": retry}
-    node["config"] = await _missing_table(developer)
+    node["config"] = await _create_failing_config(developer)
     execution_id = await _start(developer, [node])
     await hand.run_due()
     assert by_node(await read(developer, execution_id))["a"]["attempt"] == 2
