@@ -8,7 +8,6 @@ import pytest
 from litestar import Litestar
 
 from app.domain.tables import (
-    cells,
     export,
     import_queries,
     imports,
@@ -17,8 +16,7 @@ from app.domain.tables import (
     service,
 )
 from app.domain.tables.columns import Table
-from app.domain.tables.csv_reader import CsvFile, decode
-from app.domain.tables.errors import ExportInterrupted, UnreadableFile
+from app.domain.tables.errors import ExportInterrupted
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows, lose_commit_replies
@@ -361,32 +359,6 @@ def test_the_file_of_an_export_has_the_name_of_its_table(subtests: pytest.Subtes
         with subtests.test(name=name):
             table = Table(id="tbl_1", tenant_id="ten_1", name=name, columns=[])
             assert export.name_file(table) == expected
-
-
-def test_only_texts_that_look_like_formulas_are_escaped() -> None:
-    for text, expected in (
-        *(("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")),
-        *(("\na", "'\na"), ("\uff1da", "'\uff1da"), ("\uff20a", "'\uff20a")),
-    ):
-        assert cells.escape_formula(text) == expected
-        assert cells.unescape_formula(expected) == text
-
-
-def test_a_file_in_another_encoding_is_read() -> None:
-    assert decode("naïve café".encode("utf-16")) == "naïve café"
-    assert decode("Größe;Straße\nweiß;süß".encode("cp1252")) == "Größe;Straße\nweiß;süß"
-
-
-def test_records_are_read_up_to_a_number_and_a_length() -> None:
-    file = CsvFile("a,b\n" + "xx,y\n" * 4 + ",\n" * 4, ",")
-    counts = [len(file.read(count, chars)) for count, chars in ((1, 99), (9, 6), (9, 1), (9, 4))]
-    assert counts == [1, 2, 1, 2]
-    assert file.count() == 2
-
-
-def test_a_record_over_many_lines_is_limited() -> None:
-    with pytest.raises(UnreadableFile, match="too long"):
-        CsvFile("a\n" + '"x\n",' * 200_000, ",").count()
 
 
 async def test_an_import_whose_answer_was_lost_is_not_started_again(

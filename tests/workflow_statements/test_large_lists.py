@@ -77,7 +77,9 @@ async def _explain_list(
     with record_statements(monkeypatch, _TABLE) as statements:
         answer = await caller.get(path, params=params)
         assert answer.status_code == 200, answer.text
-    return (await explain(services, statements[0])).split_count()
+    # A periodic task of another fixture's worker may run a statement of its own, a short one.
+    statement = max(statements, key=lambda item: len(item.sql))
+    return (await explain(services, statement)).split_count()
 
 
 async def test_a_page_reads_no_more_rows_than_a_page_of_each_status(
