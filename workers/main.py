@@ -280,6 +280,7 @@ class WorkerProcess:
         for task in upkeep:
             task.cancel()
         await asyncio.wait([*pollers, *upkeep], timeout=_STOP_SECONDS)
+        await self.sweeper.stop(_STOP_SECONDS)
         await heartbeat.stop(self.services.redis, beat)
 
     async def _listen_for_cancels(self) -> None:

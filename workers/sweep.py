@@ -9,7 +9,7 @@ import math
 import time
 
 from app.domain.area import Areas, PeriodicTask
-from app.kit import logs
+from app.kit import background, logs
 from app.services import Services
 from db import ledger, retention, statistics
 from db.locks import AdvisoryLock
@@ -51,7 +51,17 @@ class Sweeper:
                 self._start_periodic_tasks()
             except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
                 log.warning("poll failed", reason=str(error)[:200])
+            if background.is_cancelled():
+                return
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def stop(self, seconds: float) -> None:
+        """Cancels the tasks that polling started. To be called when polling has ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
 
     async def poll(self) -> None:
         """Puts due work on the queue, or runs it here while Redis is unavailable."""

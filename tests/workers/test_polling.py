@@ -1,6 +1,7 @@
 """The poller of the sweeper, and the deletion of finished work."""
 
 import asyncio
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -98,6 +99,46 @@ async def test_a_long_backlog_without_redis_is_run_in_bounded_parts(
         await asyncio.gather(*sweeper._tasks)
         await sweeper.poll()
     assert len(set(work_ids)) == 45
+
+
+class _SwallowingDoorbell(work.Doorbell):
+    """Returns as if it had failed when it is cancelled, as the Redis client may while it
+    connects.
+    """
+
+    rings = 0
+    started = asyncio.Event()
+
+    async def ring(self, *_args: object) -> bool:
+        self.rings += 1
+        self.started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return False
+
+
+async def test_a_poller_ends_although_the_redis_client_swallowed_its_cancellation(
+    services: Services, tenant: str
+) -> None:
+    doorbell = _SwallowingDoorbell("unix:///nowhere/redis.sock", AREAS.work_kinds)
+    await accept(services, tenant)
+    await execute(services, "UPDATE work SET dispatched_at = NULL")
+    swallowing = msgspec.structs.replace(services, doorbell=doorbell)
+
+    async def run(_job: Job) -> None:
+        await asyncio.Event().wait()
+
+    sweeper = Sweeper(swallowing, create_runner(services, run), ["default"])
+    polling = asyncio.create_task(sweeper.poll_forever())
+    await asyncio.wait_for(doorbell.started.wait(), 20)
+    polling.cancel()
+    done, _ = await asyncio.wait([polling], timeout=20)
+    assert done
+    assert doorbell.rings == 1
+    # The work that it began to run itself, and the periodic tasks.
+    assert sweeper._tasks
+    await sweeper.stop(20)
+    assert not sweeper._tasks
 
 
 async def test_work_is_accepted_while_redis_is_unavailable(services: Services, tenant: str) -> None:
