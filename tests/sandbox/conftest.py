@@ -2,16 +2,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from itertools import repeat
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from app.kit.sandbox import box
 from app.kit.sandbox.box import Sandbox, Tier
 from app.kit.sandbox.program import Language
 from app.settings import Settings
 from tests.sandbox.sandbox_runner import SandboxRunner
+
+# Above those of other runs.
+_SAME_UID = 65510
 
 
 @pytest.fixture(scope="session")
@@ -56,9 +59,13 @@ def secret() -> str:
 
 @pytest.fixture
 def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Gives all runs of a test the same user and returns its id."""
-    monkeypatch.setattr(runner.sandbox, "_uids", repeat(7))
-    return runner.sandbox._next_uid() or os.geteuid()
+    """Gives all runs of a test the same user, which no other test process has, and returns its
+    id.
+    """
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    monkeypatch.setattr(box, "_UIDS", range(_SAME_UID + number, _SAME_UID + number + 1))
+    with runner.sandbox._reserve_uid() as uid:
+        return uid or os.geteuid()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Input and output of runs, concurrent runs, clean-up, and machines without a sandbox."""
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -228,6 +229,25 @@ async def test_a_tier_whose_program_is_missing_is_skipped(
 ) -> None:
     monkeypatch.setattr(bubblewrap, "find", lambda: None)
     assert await Sandbox(sandbox_settings).start() == "landlock"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can switch users")
+@pytest.mark.parametrize("runner", ["landlock"], indirect=True)
+async def test_runs_of_two_workers_never_share_a_user(
+    runner: SandboxRunner, sandbox_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would share the limit of its processes."""
+    other = Sandbox(sandbox_settings)
+    assert await other.start(("landlock",)) == "landlock"
+    for sandbox in (runner.sandbox, other):
+        monkeypatch.setattr(sandbox, "_uids", itertools.count(11))
+    code = "import os, time; time.sleep(0.3); print(os.getuid())"
+    program = Program(language="python", files={"main": code}, entry="main")
+    results = await asyncio.gather(
+        *(sandbox.run(program, b"", 20) for sandbox in (runner.sandbox, other) for _ in range(3))
+    )
+    uids = [result.output.strip() for result in results]
+    assert len(set(uids)) == 6
 
 
 async def test_old_folders_of_a_killed_worker_are_removed(

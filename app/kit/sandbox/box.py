@@ -4,11 +4,12 @@ import asyncio
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -52,7 +53,7 @@ class Sandbox:
     def __init__(self, settings: Settings) -> None:
         self._folder = settings.sandbox_home
         self._runtimes: Runtimes | None = None
-        # A random start per worker: runs that share a user id share its limits.
+        # A random start per worker, so that few ids are tried.
         self._uids = count(secrets.randbelow(len(_UIDS)))
         self.limits = Limits()
         self.tier: Tier = "none"
@@ -126,21 +127,41 @@ class Sandbox:
             raise SandboxUnavailable("this worker has no sandbox; see `parley doctor`")
         if program.language not in self.languages:
             raise SandboxUnavailable(f"this worker has no {program.language}")
-        uid = self._next_uid()
-        folder = await asyncio.to_thread(self._write_files, program, uid)
-        try:
-            async with self._start_process(program, folder, uid, timeout_seconds) as process:
-                return await Supervisor(process, self.limits).wait(content, timeout_seconds)
-        finally:
-            await asyncio.to_thread(_remove, folder)
+        with self._reserve_uid() as uid:
+            folder = await asyncio.to_thread(self._write_files, program, uid)
+            try:
+                async with self._start_process(program, folder, uid, timeout_seconds) as process:
+                    return await Supervisor(process, self.limits).wait(content, timeout_seconds)
+            finally:
+                await asyncio.to_thread(_remove, folder)
 
-    def _next_uid(self) -> int:
-        """Returns the user id to switch to; 0 when this process is not root and cannot switch."""
+    @contextmanager
+    def _reserve_uid(self) -> Iterator[int]:
+        """Yields the user id to switch to; 0 when this process is not root and cannot switch. In
+        the Landlock tier, no other run of this machine has it meanwhile: runs of one user share
+        the limit of its processes, and on older kernels they can send each other signals.
+        """
         if os.geteuid() != 0:
-            return 0
-        if self.tier == "bubblewrap":
-            return bubblewrap.UID
-        return _UIDS[next(self._uids) % len(_UIDS)]
+            yield 0
+        elif self.tier == "bubblewrap":
+            yield bubblewrap.UID
+        else:
+            with self._lock_uid() as uid:
+                yield uid
+
+    @contextmanager
+    def _lock_uid(self) -> Iterator[int]:
+        """The lock is an abstract address, which the kernel releases with the process."""
+        for _ in _UIDS:
+            uid = _UIDS[next(self._uids) % len(_UIDS)]
+            with socket.socket(socket.AF_UNIX) as lock:
+                try:
+                    lock.bind(f"\0parley-sandbox-{uid}")
+                except OSError:
+                    continue
+                yield uid
+                return
+        raise SandboxUnavailable("all user ids for runs are in use; try again later")
 
     def _write_files(self, program: Program, uid: int) -> Path:
         folder = Path(tempfile.mkdtemp(dir=self._folder / "runs"))
