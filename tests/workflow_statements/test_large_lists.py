@@ -29,6 +29,8 @@ LATERAL (SELECT CASE WHEN n % 300 = 0 THEN 'failed' WHEN n % 3 = 0 THEN 'pending
 """
 _TABLE = "workflow_executions"
 _STATUSES = 6
+# The executions of a tenant that are completed.
+_MAX_GROUP = _COUNT * 2 // 3
 _FINISHED_PAGES: list[dict[str, Any]] = [
     {"status": "completed", "sort": "finished_at"},
     {"status": "completed", "sort": "-finished_at", "page": 3},
@@ -55,14 +57,17 @@ class Dataset(msgspec.Struct):
 
 @pytest.fixture(scope="module")
 async def dataset(world: World) -> AsyncIterator[Dataset]:
+    """Two tenants with many executions."""
     services = world.services
-    owner = await world.user("agent_developer")
-    workflow_id = await create_published(owner, [transform("a", 1)])
-    await run_sql(services, _ADD, owner.tenant_id, workflow_id, _COUNT)
+    owners = [await world.user("agent_developer") for _ in range(2)]
+    workflow_ids = [await create_published(owner, [transform("a", 1)]) for owner in owners]
+    for owner, workflow_id in zip(owners, workflow_ids, strict=True):
+        await run_sql(services, _ADD, owner.tenant_id, workflow_id, _COUNT)
     await run_sql(services, f"ANALYZE {_TABLE}, workflows, tenants")
-    yield Dataset(owner, workflow_id)
-    sql = f"DELETE FROM {_TABLE} WHERE tenant_id = $1"  # a constant
-    await run_sql(services, sql, owner.tenant_id)
+    yield Dataset(owners[0], workflow_ids[0])
+    for owner in owners:
+        sql = f"DELETE FROM {_TABLE} WHERE tenant_id = $1"  # a constant
+        await run_sql(services, sql, owner.tenant_id)
     await run_sql(services, f"ANALYZE {_TABLE}")
 
 
@@ -119,7 +124,9 @@ async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
             groups = 1 if "status" in page else _STATUSES
             depth = 20 * page.get("page", 1)
             assert plan.rows_read(_TABLE) <= groups * depth * row["count"]
-            assert count_plan.rows_read(_TABLE) <= groups * (BOUND + 1)
+            # The planner does not know how many rows a tenant has. Where it expects few, the count
+            # reads all of one status of one tenant before it stops, but not those of the next.
+            assert count_plan.rows_read(_TABLE) <= groups * (BOUND + 1) + _MAX_GROUP
 
 
 async def test_pages_are_in_the_order_of_the_list(dataset: Dataset) -> None:
