@@ -2,12 +2,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from app.kit.sandbox import box
 from app.kit.sandbox.box import Sandbox, Tier
 from app.kit.sandbox.program import Language
 from app.settings import Settings
@@ -62,10 +62,13 @@ def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
     """Gives all runs of a test the same user, which no other test process has, and returns its
     id.
     """
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    monkeypatch.setattr(box, "_UIDS", range(_SAME_UID + number, _SAME_UID + number + 1))
-    with runner.sandbox._reserve_uid() as uid:
-        return uid or os.geteuid()
+    uid, lock = runner.sandbox._choose_uid()
+    with lock:
+        pass
+    if uid and runner.tier == "landlock":
+        uid = _SAME_UID + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    monkeypatch.setattr(runner.sandbox, "_choose_uid", lambda: (uid, nullcontext()))
+    return uid or os.geteuid()
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ async def test_a_fork_bomb_stays_within_its_processes(
     runner: SandboxRunner, language: Language
 ) -> None:
     outcome = await runner.run_bomb(language, _FORKS, seconds=1.5)
-    assert outcome.result.ending == "timeout"
+    assert outcome.result.ending == "timeout", outcome.result
     assert outcome.seconds < PROMPT_SECONDS
     assert outcome.max_processes <= LIMITS.processes + _LAUNCHERS
     after = await runner.run("bash", "echo fine")
@@ -105,7 +105,7 @@ async def test_a_flood_of_log_output_is_discarded(
     runner: SandboxRunner, language: Language
 ) -> None:
     outcome = await runner.run_bomb(language, _FLOOD, seconds=1, to=2)
-    assert outcome.result.ending == "timeout"
+    assert outcome.result.ending == "timeout", outcome.result
     assert len(outcome.result.log) == LIMITS.log_bytes
     assert outcome.seconds < PROMPT_SECONDS
 
@@ -136,6 +136,6 @@ while :; do :; done
 
 async def test_endless_code_is_killed(runner: SandboxRunner, language: Language) -> None:
     outcome = await runner.run_bomb(language, _ENDLESS, seconds=0.7)
-    assert outcome.result.ending == "timeout"
+    assert outcome.result.ending == "timeout", outcome.result
     assert outcome.seconds < PROMPT_SECONDS
     assert b"tried" not in outcome.result.output

@@ -4,16 +4,18 @@ import asyncio
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import bubblewrap, landlock
+from app.kit.sandbox import box, bubblewrap, landlock
 from app.kit.sandbox.box import Sandbox, SandboxUnavailable
 from app.kit.sandbox.program import Language, Program
 from app.settings import Settings
+from tests.asking import until
 from tests.processes import ROOT
 from tests.sandbox.sandbox_runner import Attack, SandboxRunner, list_names
 
@@ -248,6 +250,24 @@ async def test_runs_of_two_workers_never_share_a_user(
     )
     uids = [result.output.strip() for result in results]
     assert len(set(uids)) == 6
+
+
+def _start_as(uid: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["/usr/bin/true"], user=uid, group=uid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can switch users")
+@pytest.mark.parametrize("runner", ["landlock"], indirect=True)
+async def test_a_user_whose_processes_are_not_all_reaped_runs_nothing_new(
+    runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The init process of a container may be slow to reap, and they count as processes."""
+    monkeypatch.setattr(runner.sandbox, "_uids", itertools.count(70))
+    ended = _start_as(box._UIDS[70])
+    await until(lambda: "Z" in Path(f"/proc/{ended.pid}/stat").read_text().split()[2])
+    result = await runner.run("python", "import os; print(os.getuid())")
+    ended.wait()
+    assert int(result.output) != box._UIDS[70]
 
 
 async def test_old_folders_of_a_killed_worker_are_removed(

@@ -9,6 +9,7 @@ from app.domain.workflows.nodes.protocol import Done, NodeCall, Outcome
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.nodes.transform import TransformNode
 from app.services import Services
+from tests.asking import wait_until
 from tests.workflows.by_hand import Hand
 from tests.workflows.factories import (
     EXECUTIONS,
@@ -110,7 +111,13 @@ async def test_a_cancelled_execution_that_had_not_started_starts_by_a_retry(
     [row] = await hand.fetch("SELECT started_at FROM workflow_executions WHERE id = $1", second)
     assert row["started_at"] is None
     await _post(developer, second, "retry")
-    await hand.run_due()
+
+    async def is_completed() -> bool:
+        # A worker of other tests may be about to start it.
+        await hand.run_due()
+        return bool((await read(developer, second))["status"] == "completed")
+
+    await wait_until(is_completed)
     assert (await read(developer, first))["output"] == 1
     assert (await read(developer, second))["output"] == 2
 

@@ -8,8 +8,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -127,7 +127,8 @@ class Sandbox:
             raise SandboxUnavailable("this worker has no sandbox; see `parley doctor`")
         if program.language not in self.languages:
             raise SandboxUnavailable(f"this worker has no {program.language}")
-        with self._reserve_uid() as uid:
+        uid, lock = await asyncio.to_thread(self._choose_uid)
+        with lock:
             folder = await asyncio.to_thread(self._write_files, program, uid)
             try:
                 async with self._start_process(program, folder, uid, timeout_seconds) as process:
@@ -135,32 +136,29 @@ class Sandbox:
             finally:
                 await asyncio.to_thread(_remove, folder)
 
-    @contextmanager
-    def _reserve_uid(self) -> Iterator[int]:
-        """Yields the user id to switch to; 0 when this process is not root and cannot switch. In
-        the Landlock tier, no other run of this machine has it meanwhile: runs of one user share
-        the limit of its processes, and on older kernels they can send each other signals.
+    def _choose_uid(self) -> tuple[int, AbstractContextManager[object]]:
+        """Returns the user id to switch to, and its lock; 0 when this process is not root and
+        cannot switch. In the Landlock tier, no other run of this machine has the id meanwhile: runs
+        of one user share the limit of its processes, and on older kernels they can send each other
+        signals.
         """
         if os.geteuid() != 0:
-            yield 0
-        elif self.tier == "bubblewrap":
-            yield bubblewrap.UID
-        else:
-            with self._lock_uid() as uid:
-                yield uid
-
-    @contextmanager
-    def _lock_uid(self) -> Iterator[int]:
-        """The lock is an abstract address, which the kernel releases with the process."""
+            return 0, nullcontext()
+        if self.tier == "bubblewrap":
+            return bubblewrap.UID, nullcontext()
         for _ in _UIDS:
             uid = _UIDS[next(self._uids) % len(_UIDS)]
-            with socket.socket(socket.AF_UNIX) as lock:
-                try:
-                    lock.bind(f"\0parley-sandbox-{uid}")
-                except OSError:
-                    continue
-                yield uid
-                return
+            # An abstract address, which the kernel releases with this process.
+            lock = socket.socket(socket.AF_UNIX)
+            try:
+                lock.bind(f"\0parley-sandbox-{uid}")
+            except OSError:
+                lock.close()
+                continue
+            # Those that the init process has not reaped yet count, too.
+            if not _count_threads(uid):
+                return uid, lock
+            lock.close()
         raise SandboxUnavailable("all user ids for runs are in use; try again later")
 
     def _write_files(self, program: Program, uid: int) -> Path:
@@ -268,7 +266,7 @@ class Sandbox:
     def _resource_limits(self, uid: int, cpu: int) -> dict[str, int]:
         return {
             "RLIMIT_CORE": 0,
-            "RLIMIT_NPROC": self.limits.processes + (0 if uid else _count_own_threads()),
+            "RLIMIT_NPROC": self.limits.processes + (0 if uid else _count_threads(os.geteuid())),
             "RLIMIT_DATA": self.limits.process_bytes,
             "RLIMIT_FSIZE": 0,
             "RLIMIT_NOFILE": self.limits.open_files,
@@ -309,12 +307,12 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _count_own_threads() -> int:
+def _count_threads(uid: int) -> int:
     """Returns how many threads run as this user: RLIMIT_NPROC counts all of them."""
-    own_uid, threads = os.geteuid(), 0
+    threads = 0
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with suppress(OSError):
-                if process.stat().st_uid == own_uid:
+                if process.stat().st_uid == uid:
                     threads += sum(1 for _ in (process / "task").iterdir())
     return threads
