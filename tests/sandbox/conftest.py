@@ -58,16 +58,15 @@ def secret() -> str:
 
 
 @pytest.fixture
-def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
+async def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
     """Gives all runs of a test the same user, which no other test process has, and returns its
     id.
     """
-    uid, lock = runner.sandbox._choose_uid()
-    with lock:
+    async with runner.sandbox._reserve_uid() as uid:
         pass
     if uid and runner.tier == "landlock":
         uid = _SAME_UID + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    monkeypatch.setattr(runner.sandbox, "_choose_uid", lambda: (uid, nullcontext()))
+    monkeypatch.setattr(runner.sandbox, "_reserve_uid", lambda: nullcontext(uid))
     return uid or os.geteuid()
 
 

@@ -1,6 +1,7 @@
 """Runs user code in the sandbox. When no tier passes its self-test, no code runs."""
 
 import asyncio
+import errno
 import os
 import secrets
 import shutil
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -127,8 +128,7 @@ class Sandbox:
             raise SandboxUnavailable("this worker has no sandbox; see `parley doctor`")
         if program.language not in self.languages:
             raise SandboxUnavailable(f"this worker has no {program.language}")
-        uid, lock = await asyncio.to_thread(self._choose_uid)
-        with lock:
+        async with self._reserve_uid() as uid:
             folder = await asyncio.to_thread(self._write_files, program, uid)
             try:
                 async with self._start_process(program, folder, uid, timeout_seconds) as process:
@@ -136,29 +136,25 @@ class Sandbox:
             finally:
                 await asyncio.to_thread(_remove, folder)
 
-    def _choose_uid(self) -> tuple[int, AbstractContextManager[object]]:
-        """Returns the user id to switch to, and its lock; 0 when this process is not root and
-        cannot switch. In the Landlock tier, no other run of this machine has the id meanwhile: runs
-        of one user share the limit of its processes, and on older kernels they can send each other
-        signals.
+    @asynccontextmanager
+    async def _reserve_uid(self) -> AsyncIterator[int]:
+        """Yields the user id to switch to; 0 when this process is not root and cannot switch. In
+        the Landlock tier, no other run of this machine has the id meanwhile: runs of one user share
+        the limit of its processes, and on older kernels they can send each other signals.
         """
         if os.geteuid() != 0:
-            return 0, nullcontext()
+            yield 0
+            return
         if self.tier == "bubblewrap":
-            return bubblewrap.UID, nullcontext()
+            yield bubblewrap.UID
+            return
         for _ in _UIDS:
             uid = _UIDS[next(self._uids) % len(_UIDS)]
-            # An abstract address, which the kernel releases with this process.
-            lock = socket.socket(socket.AF_UNIX)
-            try:
-                lock.bind(f"\0parley-sandbox-{uid}")
-            except OSError:
-                lock.close()
-                continue
-            # Those that the init process has not reaped yet count, too.
-            if not _count_threads(uid):
-                return uid, lock
-            lock.close()
+            with socket.socket(socket.AF_UNIX) as lock:
+                # Processes that the init process has not reaped yet count, too.
+                if _lock_uid(lock, uid) and not await asyncio.to_thread(_count_threads, uid):
+                    yield uid
+                    return
         raise SandboxUnavailable("all user ids for runs are in use; try again later")
 
     def _write_files(self, program: Program, uid: int) -> Path:
@@ -305,6 +301,19 @@ def _remove(folder: Path) -> None:
         # The folder is read-only for its owner as well.
         folder.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lock_uid(lock: socket.socket, uid: int) -> bool:
+    """Binds an abstract address, which the kernel releases with this process. False when another
+    run has it.
+    """
+    try:
+        lock.bind(f"\0parley-sandbox-{uid}")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
 
 
 def _count_threads(uid: int) -> int:
