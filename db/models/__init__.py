@@ -8,6 +8,17 @@ from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey
 from db.models.events import EventLog, RequestSpan
 from db.models.files import File, StorageUsage
+from db.models.forms import (
+    Form,
+    FormConversation,
+    FormCount,
+    FormDraft,
+    FormMessage,
+    FormSubmission,
+    FormUpload,
+    FormVersion,
+    FormView,
+)
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
@@ -74,6 +85,15 @@ __all__ = [
     "EventLog",
     "EventSubscription",
     "File",
+    "Form",
+    "FormConversation",
+    "FormCount",
+    "FormDraft",
+    "FormMessage",
+    "FormSubmission",
+    "FormUpload",
+    "FormVersion",
+    "FormView",
     "IdempotencyKey",
     "IncomingPayload",
     "IncomingWebhook",

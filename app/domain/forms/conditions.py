@@ -1,0 +1,64 @@
+"""Conditionals: whether a field is shown, given the answers to others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.forms.fields.definition import Conditional
+
+
+def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
+    """`answers` are stored values of fields that are shown."""
+    answer, value = answers.get(conditional.field), conditional.value
+    match conditional.operator:
+        case "equals":
+            return _is_equal(answer, value)
+        case "not_equals":
+            return not _is_equal(answer, value)
+        case "contains":
+            return _contains(answer, value)
+        case "gt":
+            return _compare(answer, value) > 0
+        case "lt":
+            return _compare(answer, value) < 0
+        case "is_empty":
+            return _is_empty(answer)
+        case "is_not_empty":
+            return not _is_empty(answer)
+        case "in":
+            values = value if isinstance(value, list) else [value]
+            answers_ = answer if isinstance(answer, list) else [answer]
+            return any(_is_equal(item, wanted) for item in answers_ for wanted in values)
+
+
+def _is_empty(answer: Any) -> bool:
+    return answer is None or answer in ("", [])
+
+
+def _is_equal(answer: Any, value: Any) -> bool:
+    """True and 1 differ. An unchecked box and no answer are equal."""
+    if isinstance(value, bool) or isinstance(answer, bool):
+        return (answer or False) is (value or False)
+    if isinstance(answer, list) and isinstance(value, list):
+        return sorted(map(str, answer)) == sorted(map(str, value))
+    return bool(answer == value)
+
+
+def _contains(answer: Any, value: Any) -> bool:
+    if isinstance(answer, list):
+        return value in answer
+    if isinstance(answer, str):
+        return str(value).casefold() in answer.casefold()
+    return False
+
+
+def _compare(answer: Any, value: Any) -> int:
+    """Returns -1, 0 or 1; 0 for values that have no order. Dates and times are texts in ISO 8601,
+    whose order is that of time.
+    """
+    is_number = all(
+        isinstance(item, int | float) and not isinstance(item, bool) for item in (answer, value)
+    )
+    is_text = isinstance(answer, str) and isinstance(value, str)
+    if not is_number and not is_text:
+        return 0
+    return int(answer > value) - int(answer < value)

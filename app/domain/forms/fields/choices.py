@@ -1,0 +1,221 @@
+"""Types of fields that are answered by a choice."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.forms.fields.definition import Option
+from app.domain.forms.fields.protocol import (
+    FieldType,
+    InputField,
+    NoRules,
+    R,
+    WrongValue,
+    join_words,
+)
+from app.domain.forms.fields.texts import check_characters
+from app.kit.errors import Problem
+
+# How many options a message lists.
+_LISTED: Final = 20
+_MAX_VALUE_CHARS = 200
+_MAX_SELECTIONS = 500
+_YES: Final = frozenset({"yes", "y", "true", "ok", "okay", "sure", "agree", "accept", "1", "on"})
+_NO: Final = frozenset({"no", "n", "false", "not", "never", "decline", "0", "off"})
+_SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
+
+Count = Annotated[int, Meta(ge=0, le=_MAX_SELECTIONS)]
+
+
+class SelectionRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min_selections: Count | None = None
+    max_selections: Annotated[int, Meta(ge=1, le=_MAX_SELECTIONS)] | None = None
+
+
+def _describe_options(field: InputField[Any]) -> str:
+    labels = [option.label for option in field.definition.options]
+    if not labels:
+        return "the options"
+    if len(labels) > _LISTED:
+        return f"{', '.join(labels[:_LISTED])} and {len(labels) - _LISTED} more"
+    return join_words(labels)
+
+
+def _check_option(field: InputField[Any], value: Any) -> str:
+    """Options of a data table are looked up afterwards."""
+    text = check_characters(value)
+    if len(text) > _MAX_VALUE_CHARS:
+        raise WrongValue(f"must have at most {_MAX_VALUE_CHARS} characters")
+    if field.definition.data_source is None and not _find_option(field, text):
+        raise WrongValue(f"must be one of the options: {_describe_options(field)}")
+    return text
+
+
+def _find_option(field: InputField[Any], value: str) -> Option | None:
+    return next((item for item in field.definition.options if item.value == value), None)
+
+
+def _parse_option(field: InputField[Any], text: str) -> str:
+    """Finds an option by its value, its label or its number in the list, in any case; or the one
+    option whose label the text contains.
+    """
+    wanted = text.strip().strip(".!\"'").casefold()
+    options = field.definition.options
+    if not options:
+        return text.strip()
+    for option in options:
+        if wanted in {option.value.casefold(), option.label.casefold()}:
+            return option.value
+    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:4]) <= len(options):
+        return options[int(wanted) - 1].value
+    contained = [item for item in options if _contains_words(wanted, item.label.casefold())]
+    if len(contained) != 1:
+        raise WrongValue(f"must be one of the options: {_describe_options(field)}")
+    return contained[0].value
+
+
+def _contains_words(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+
+
+def _label_of(field: InputField[Any], value: Any) -> str:
+    option = _find_option(field, value)
+    return option.label if option is not None else str(value)
+
+
+def _option_schema(field: InputField[Any]) -> dict[str, Any]:
+    values = [option.value for option in field.definition.options]
+    return {"type": "string", "enum": values} if values else {"type": "string"}
+
+
+class _ChoiceField(FieldType[NoRules]):
+    """One of the options."""
+
+    has_options: ClassVar[bool] = True
+
+    def check(self, field: InputField[NoRules], value: Any) -> str:
+        return _check_option(field, value)
+
+    def parse(self, field: InputField[NoRules], text: str) -> str:
+        return self.check(field, _parse_option(field, text))
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        return _label_of(field, value)
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        return f"one of {_describe_options(field)}"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        return _option_schema(field)
+
+
+class SelectField(_ChoiceField):
+    name: ClassVar[str] = "select"
+    description: ClassVar[str] = "One of several options, in a list that opens"
+
+
+class RadioField(_ChoiceField):
+    name: ClassVar[str] = "radio"
+    description: ClassVar[str] = "One of several options that are all visible"
+
+
+class _SeveralField(FieldType[R]):
+    """Any number of the options, each at most once."""
+
+    has_options: ClassVar[bool] = True
+
+    def is_empty(self, value: Any) -> bool:
+        return super().is_empty(value) or value == []
+
+    def check(self, field: InputField[R], value: Any) -> list[str]:
+        if not isinstance(value, list):
+            raise WrongValue("must be a list of options")
+        if len(value) > _MAX_SELECTIONS:
+            raise WrongValue(f"must have at most {_MAX_SELECTIONS} options")
+        values = [_check_option(field, item) for item in value]
+        if len(set(values)) < len(values):
+            raise WrongValue("must have each option once")
+        return values
+
+    def parse(self, field: InputField[R], text: str) -> list[str]:
+        parts = [part for part in map(str.strip, _SEPARATORS.split(text)) if part]
+        try:
+            values = [_parse_option(field, part) for part in parts]
+        except WrongValue:
+            # A label may contain a separator.
+            values = [_parse_option(field, text)]
+        return self.check(field, list(dict.fromkeys(values)))
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        return ", ".join(_label_of(field, item) for item in value)
+
+    def describe(self, field: InputField[R]) -> str:
+        return f"one or more of {_describe_options(field)}"
+
+    def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
+        return {"type": "array", "items": _option_schema(field)}
+
+
+class CheckboxGroupField(_SeveralField[NoRules]):
+    name: ClassVar[str] = "checkbox_group"
+    description: ClassVar[str] = "Any of several options that are all visible"
+
+
+class MultiSelectField(_SeveralField[SelectionRules]):
+    name: ClassVar[str] = "multi_select"
+    description: ClassVar[str] = "Any of several options, in a list that opens"
+    rules: ClassVar[type[msgspec.Struct]] = SelectionRules
+
+    def find_problems(self, rules: SelectionRules) -> Iterator[Problem]:
+        if (rules.min_selections or 0) > (rules.max_selections or _MAX_SELECTIONS):
+            yield "min_selections", "must not be greater than max_selections"
+
+    def check(self, field: InputField[SelectionRules], value: Any) -> list[str]:
+        values = super().check(field, value)
+        fewest, most = field.rules.min_selections, field.rules.max_selections
+        if fewest is not None and len(values) < fewest:
+            raise WrongValue(f"must have at least {fewest} of the options")
+        if most is not None and len(values) > most:
+            raise WrongValue(f"must have at most {most} of the options")
+        return values
+
+    def to_json_schema(self, field: InputField[SelectionRules]) -> dict[str, Any]:
+        schema = super().to_json_schema(field)
+        if field.rules.max_selections is not None:
+            schema["maxItems"] = field.rules.max_selections
+        return schema
+
+
+class CheckboxField(FieldType[NoRules]):
+    """Where it is required, it must be checked: a box that confirms something."""
+
+    name: ClassVar[str] = "checkbox"
+    description: ClassVar[str] = "A box to check"
+
+    def check(self, field: InputField[NoRules], value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise WrongValue("must be true or false")
+        if field.definition.required and not value:
+            raise WrongValue("must be checked")
+        return value
+
+    def parse(self, field: InputField[NoRules], text: str) -> bool:
+        words = set(re.findall(r"[a-z0-9]+", text.lower()))
+        is_yes, is_no = bool(words & _YES), bool(words & _NO)
+        if is_yes == is_no:
+            raise WrongValue("must be yes or no")
+        return self.check(field, is_yes)
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        return "yes" if value else "no"
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        return "yes to confirm" if field.definition.required else "yes or no"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "boolean"}

@@ -1,0 +1,81 @@
+"""What each type of field provides: it checks its definition and its values, and describes them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from app.domain.forms.fields.definition import Field
+from app.kit.errors import Problem
+
+
+class WrongValue(ValueError):
+    """The message says what the value must be, as the end of a sentence about the field."""
+
+
+class NoRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The type has no validation options."""
+
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class InputField(msgspec.Struct, Generic[R], frozen=True):
+    """A field of a form with its type and its decoded validation options."""
+
+    definition: Field
+    type: "FieldType[R]"
+    rules: R
+
+    @property
+    def id(self) -> str:
+        return self.definition.id
+
+
+class FieldType(Generic[R]):
+    name: ClassVar[str]
+    description: ClassVar[str]
+    # The keys of `validation`.
+    rules: ClassVar[type[msgspec.Struct]] = NoRules
+    # False for types that show something and are not answered.
+    has_value: ClassVar[bool] = True
+    has_options: ClassVar[bool] = False
+
+    def find_problems(self, rules: R) -> Iterator[Problem]:
+        """Yields what is wrong with the validation options, by their names."""
+        del rules
+        yield from ()
+
+    def is_empty(self, value: Any) -> bool:
+        """True for a value that stands for no answer."""
+        return value is None or value == "" or (isinstance(value, str) and not value.strip())
+
+    def check(self, field: InputField[R], value: Any) -> Any:
+        """Returns a value that is not empty in its stored form. Raises WrongValue."""
+        raise NotImplementedError
+
+    def parse(self, field: InputField[R], text: str) -> Any:
+        """Returns the value that a message of a person stands for, in its stored form. Raises
+        WrongValue.
+        """
+        return self.check(field, text.strip())
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        """Returns a stored value as a person reads it."""
+        del field
+        return str(value)
+
+    def describe(self, field: InputField[R]) -> str:
+        """Says what is expected, as the end of "Please enter …"."""
+        raise NotImplementedError
+
+    def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
+        """Returns the schema of a value. It may allow more than `check` does."""
+        raise NotImplementedError
+
+
+def join_words(words: Sequence[str], last: str = "or") -> str:
+    """Returns "a, b or c"."""
+    if len(words) < 2:  # noqa: PLR2004  # nothing to join
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -1,0 +1,50 @@
+"""The types of fields."""
+
+from typing import Any, Final
+
+from app.domain.forms.fields.choices import (
+    CheckboxField,
+    CheckboxGroupField,
+    MultiSelectField,
+    RadioField,
+    SelectField,
+)
+from app.domain.forms.fields.dates import DateField, DatetimeField
+from app.domain.forms.fields.numbers import NumberField, RatingField, SliderField
+from app.domain.forms.fields.protocol import FieldType
+from app.domain.forms.fields.static import ParagraphField, SectionField
+from app.domain.forms.fields.texts import (
+    EmailField,
+    HiddenField,
+    PhoneField,
+    TextareaField,
+    TextField,
+    UrlField,
+)
+from app.domain.forms.fields.uploads import FileField, SignatureField
+
+FIELD_TYPES: Final[dict[str, FieldType[Any]]] = {
+    kind.name: kind
+    for kind in (
+        TextField(),
+        TextareaField(),
+        EmailField(),
+        PhoneField(),
+        NumberField(),
+        SelectField(),
+        MultiSelectField(),
+        CheckboxField(),
+        CheckboxGroupField(),
+        RadioField(),
+        DateField(),
+        DatetimeField(),
+        FileField(),
+        UrlField(),
+        HiddenField(),
+        SectionField(),
+        ParagraphField(),
+        SignatureField(),
+        RatingField(),
+        SliderField(),
+    )
+}

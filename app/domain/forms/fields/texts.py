@@ -1,0 +1,306 @@
+"""Types of fields whose answers are texts."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import re2  # type: ignore[import-untyped]
+from msgspec import Meta
+
+from app import email_addresses
+from app.domain.forms.fields.numbers import check_number
+from app.domain.forms.fields.protocol import FieldType, InputField, NoRules, WrongValue
+from app.kit.errors import Problem
+
+MAX_TEXT_CHARS: Final = 10_000
+MAX_TEXTAREA_CHARS: Final = 100_000
+_DEFAULT_TEXT_CHARS = 1000
+_DEFAULT_TEXTAREA_CHARS = 10_000
+_MAX_HIDDEN_CHARS = 1000
+_MAX_URL_CHARS = 2000
+_MAX_PHONE_CHARS = 40
+_MAX_EMAIL_CHARS = 254
+_MIN_DIGITS, _MAX_DIGITS = 5, 20
+_PHONE_CHARS: Final = frozenset("0123456789+()-./ \u00a0")
+# With the separators of lines and paragraphs.
+_CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_FOUND_EMAIL = re.compile(r"[^\s<>,;:()\"']{1,64}@[^\s<>,;:()\"']{1,190}")
+_FOUND_URL = re.compile(r"(?:https?://|www\.)\S{1,2000}", re.IGNORECASE)
+_FOUND_PHONE = re.compile(r"\+?[0-9(][0-9()\-./ \u00a0]{3,38}[0-9]")
+# The memory of a compiled pattern.
+_RE2_BYTES = 256 * 1024
+
+MinLength = Annotated[int, Meta(ge=0, le=MAX_TEXTAREA_CHARS)]
+MaxLength = Annotated[int, Meta(ge=1, le=MAX_TEXTAREA_CHARS)]
+Pattern = Annotated[
+    str,
+    Meta(
+        max_length=500,
+        description="A regular expression in RE2's syntax that the whole text must match",
+    ),
+]
+
+
+class LengthRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min_length: MinLength | None = None
+    max_length: MaxLength | None = None
+
+
+class TextRules(LengthRules, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    pattern: Pattern | None = None
+
+
+class PhoneRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    pattern: Pattern | None = None
+
+
+@lru_cache(maxsize=1000)
+def compile_pattern(pattern: str) -> Any:
+    """Raises ValueError with a message for the author. The engine takes linear time for any text,
+    and so has neither lookaheads nor references.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _RE2_BYTES
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "not understood"
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(
+            f"is no regular expression of RE2, which has no lookaheads and no references: {text}"
+        ) from None
+
+
+def check_characters(text: Any) -> str:
+    """Raises WrongValue for anything but a text that can be stored."""
+    if not isinstance(text, str):
+        raise WrongValue("must be a text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise WrongValue("must be valid Unicode") from None
+    if "\0" in text:
+        raise WrongValue("must not contain NUL characters")
+    return text
+
+
+def _check_one_line(text: Any) -> str:
+    line = check_characters(text)
+    if _CONTROL_CHARS.search(line):
+        raise WrongValue("must be one line, without control characters")
+    return line
+
+
+def _check_length(text: str, rules: LengthRules, default: int) -> None:
+    longest = rules.max_length or default
+    if len(text) > longest:
+        raise WrongValue(f"must have at most {longest:,} characters")
+    if rules.min_length is not None and len(text) < rules.min_length:
+        raise WrongValue(f"must have at least {rules.min_length:,} characters")
+
+
+def _check_pattern(text: str, pattern: str | None) -> None:
+    if pattern is not None and compile_pattern(pattern).fullmatch(text) is None:
+        raise WrongValue("does not have the required form")
+
+
+def _find_length_problems(rules: LengthRules, most: int) -> Iterator[Problem]:
+    if rules.max_length is not None and rules.max_length > most:
+        yield "max_length", f"must be at most {most:,}"
+    if (rules.min_length or 0) > (rules.max_length or most):
+        yield "min_length", "must not be greater than max_length"
+
+
+def _find_pattern_problems(pattern: str | None) -> Iterator[Problem]:
+    if pattern is not None:
+        try:
+            compile_pattern(pattern)
+        except ValueError as error:
+            yield "pattern", str(error)
+
+
+def _describe_length(rules: LengthRules) -> str:
+    if rules.min_length and rules.max_length:
+        return f" of {rules.min_length:,} to {rules.max_length:,} characters"
+    if rules.max_length:
+        return f" of at most {rules.max_length:,} characters"
+    return f" of at least {rules.min_length:,} characters" if rules.min_length else ""
+
+
+def _length_schema(rules: LengthRules, default: int) -> dict[str, Any]:
+    return {
+        "type": "string",
+        "minLength": max(1, rules.min_length or 1),
+        "maxLength": rules.max_length or default,
+    }
+
+
+class TextField(FieldType[TextRules]):
+    name: ClassVar[str] = "text"
+    description: ClassVar[str] = "One line of text"
+    rules: ClassVar[type[msgspec.Struct]] = TextRules
+
+    def find_problems(self, rules: TextRules) -> Iterator[Problem]:
+        yield from _find_length_problems(rules, MAX_TEXT_CHARS)
+        yield from _find_pattern_problems(rules.pattern)
+
+    def check(self, field: InputField[TextRules], value: Any) -> str:
+        text = _check_one_line(value)
+        _check_length(text, field.rules, _DEFAULT_TEXT_CHARS)
+        _check_pattern(text, field.rules.pattern)
+        return text
+
+    def describe(self, field: InputField[TextRules]) -> str:
+        return f"a text{_describe_length(field.rules)}"
+
+    def to_json_schema(self, field: InputField[TextRules]) -> dict[str, Any]:
+        return _length_schema(field.rules, _DEFAULT_TEXT_CHARS)
+
+
+class TextareaField(FieldType[LengthRules]):
+    name: ClassVar[str] = "textarea"
+    description: ClassVar[str] = "Text of several lines"
+    rules: ClassVar[type[msgspec.Struct]] = LengthRules
+
+    def find_problems(self, rules: LengthRules) -> Iterator[Problem]:
+        yield from _find_length_problems(rules, MAX_TEXTAREA_CHARS)
+
+    def check(self, field: InputField[LengthRules], value: Any) -> str:
+        text = check_characters(value)
+        _check_length(text, field.rules, _DEFAULT_TEXTAREA_CHARS)
+        return text
+
+    def describe(self, field: InputField[LengthRules]) -> str:
+        return f"a text{_describe_length(field.rules)}, of one or more lines"
+
+    def to_json_schema(self, field: InputField[LengthRules]) -> dict[str, Any]:
+        return _length_schema(field.rules, _DEFAULT_TEXTAREA_CHARS)
+
+
+class EmailField(FieldType[NoRules]):
+    name: ClassVar[str] = "email"
+    description: ClassVar[str] = "An e-mail address"
+
+    def check(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        text = check_characters(value).strip()
+        if len(text) <= _MAX_EMAIL_CHARS:
+            with suppress(ValueError):
+                return email_addresses.normalize(text)
+        raise WrongValue("must be an e-mail address, like name@example.com")
+
+    def parse(self, field: InputField[NoRules], text: str) -> str:
+        """The address may be a part of the message."""
+        found = _FOUND_EMAIL.search(text)
+        return self.check(field, found[0].rstrip(".!?") if found else text)
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        del field
+        return "an e-mail address, like name@example.com"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "format": "email", "maxLength": _MAX_EMAIL_CHARS}
+
+
+class PhoneField(FieldType[PhoneRules]):
+    name: ClassVar[str] = "phone"
+    description: ClassVar[str] = "A phone number"
+    rules: ClassVar[type[msgspec.Struct]] = PhoneRules
+
+    def find_problems(self, rules: PhoneRules) -> Iterator[Problem]:
+        yield from _find_pattern_problems(rules.pattern)
+
+    def check(self, field: InputField[PhoneRules], value: Any) -> str:
+        text = check_characters(value).strip()
+        digits = sum(letter in "0123456789" for letter in text[:_MAX_PHONE_CHARS])
+        if (
+            len(text) > _MAX_PHONE_CHARS
+            or not _PHONE_CHARS.issuperset(text)
+            or not _MIN_DIGITS <= digits <= _MAX_DIGITS
+            or "+" in text[1:]
+        ):
+            raise WrongValue("must be a phone number, like +44 20 7946 0958")
+        _check_pattern(text, field.rules.pattern)
+        return text
+
+    def parse(self, field: InputField[PhoneRules], text: str) -> str:
+        """The number may be a part of the message."""
+        found = _FOUND_PHONE.search(text)
+        return self.check(field, found[0] if found else text)
+
+    def describe(self, field: InputField[PhoneRules]) -> str:
+        del field
+        return "a phone number, like +44 20 7946 0958"
+
+    def to_json_schema(self, field: InputField[PhoneRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "minLength": _MIN_DIGITS, "maxLength": _MAX_PHONE_CHARS}
+
+
+class UrlField(FieldType[NoRules]):
+    name: ClassVar[str] = "url"
+    description: ClassVar[str] = "The address of a web page"
+
+    def check(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        text = _check_one_line(value).strip()
+        if len(text) > _MAX_URL_CHARS or not _is_web_address(text):
+            raise WrongValue("must be a web address, like https://example.com")
+        return text
+
+    def parse(self, field: InputField[NoRules], text: str) -> str:
+        """The address may be a part of the message, and may lack its scheme."""
+        found = _FOUND_URL.search(text)
+        address = found[0].rstrip(".,;!?)") if found else text.strip()
+        has_scheme = address.lower().startswith(("http://", "https://"))
+        return self.check(field, address if has_scheme else f"https://{address}")
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        del field
+        return "a web address, like https://example.com"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "format": "uri", "maxLength": _MAX_URL_CHARS}
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        # Reads the port, which may be none.
+        _ = parts.port
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    is_web = parts.scheme in {"http", "https"} and ("." in host.strip(".") or host == "localhost")
+    return is_web and not re.search(r"[\s<>\"]", text)
+
+
+class HiddenField(FieldType[NoRules]):
+    name: ClassVar[str] = "hidden"
+    description: ClassVar[str] = "A value that the page sends and the person does not see"
+
+    def check(self, field: InputField[NoRules], value: Any) -> Any:
+        del field
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return check_number(value)
+        text = check_characters(value)
+        if len(text) > _MAX_HIDDEN_CHARS:
+            raise WrongValue(f"must have at most {_MAX_HIDDEN_CHARS:,} characters")
+        return text
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        del field
+        return "a text, a number, true or false"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": ["string", "number", "boolean"]}

@@ -1,0 +1,268 @@
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, func, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+
+
+def _form_id() -> Any:
+    return mapped_column(ForeignKey("forms.id", ondelete="CASCADE"))
+
+
+class Form(TenantOwned, HasId, Timestamps, Base):
+    """A form. Its fields are in its versions; `version` is the newest one."""
+
+    __tablename__ = "forms"
+    __table_args__ = (
+        Index("ix_forms_tenant_id_created_at", "tenant_id", "created_at", "id"),
+        Index("ix_forms_deleted_at", "deleted_at", postgresql_where=text("deleted_at IS NOT NULL")),
+    )
+
+    name: Mapped[str]
+    # The public address names no tenant, so that the slug is unique in the instance.
+    slug: Mapped[str] = mapped_column(unique=True)
+    description: Mapped[str] = mapped_column(default="", server_default="")
+    status: Mapped[str] = mapped_column(default="draft", server_default="draft")
+    version: Mapped[int] = mapped_column(default=1, server_default="1")
+    field_count: Mapped[int]
+    settings: Mapped[dict[str, Any]] = mapped_column(JSONB, default=dict, server_default="{}")
+    branding: Mapped[dict[str, Any]] = mapped_column(JSONB, default=dict, server_default="{}")
+    # No foreign key: a deleted workflow starts nothing.
+    workflow_id: Mapped[str | None]
+    data_table_config: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    # No foreign key: the form outlives the user.
+    created_by: Mapped[str | None]
+    published_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # A deleted form is hidden until its submissions and files are deleted.
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormVersion(TenantOwned, HasId, Base):
+    """The fields at one time. Once published it never changes: submissions keep the version that
+    they were made for.
+    """
+
+    __tablename__ = "form_versions"
+    __table_args__ = (
+        Index("ix_form_versions_tenant_id", "tenant_id"),
+        UniqueConstraint("form_id", "version", name="uq_form_versions_form_id_version"),
+    )
+
+    form_id: Mapped[str] = _form_id()
+    version: Mapped[int]
+    # The order of keys is the author's.
+    fields: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    created_by: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    # When it could be submitted for the first time.
+    published_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormCount(TenantOwned, Base):
+    """The number of submissions of a form, in parts, so that writers do not wait for each other."""
+
+    __tablename__ = "form_counts"
+    __table_args__ = (Index("ix_form_counts_tenant_id", "tenant_id"),)
+
+    form_id: Mapped[str] = mapped_column(
+        ForeignKey("forms.id", ondelete="CASCADE"), primary_key=True
+    )
+    part: Mapped[int] = mapped_column(primary_key=True)
+    submissions: Mapped[int] = mapped_column(BigInteger)
+
+
+class FormView(TenantOwned, Base):
+    """How often a form was shown on a day (in UTC)."""
+
+    __tablename__ = "form_views"
+    __table_args__ = (Index("ix_form_views_tenant_id", "tenant_id"),)
+
+    form_id: Mapped[str] = mapped_column(
+        ForeignKey("forms.id", ondelete="CASCADE"), primary_key=True
+    )
+    day: Mapped[date] = mapped_column(primary_key=True)
+    views: Mapped[int] = mapped_column(BigInteger)
+
+
+class FormSubmission(TenantOwned, HasId, Base):
+    """The answers of somebody, and how they came."""
+
+    __tablename__ = "form_submissions"
+    __table_args__ = (
+        Index("ix_form_submissions_form_id_created_at", "form_id", "created_at", "id"),
+        Index("ix_form_submissions_form_id_status", "form_id", "status", "created_at", "id"),
+        # Analytics read this index alone.
+        Index(
+            "ix_form_submissions_figures",
+            "form_id",
+            "version",
+            "answered",
+            "source",
+            postgresql_include=["created_at", "completion_seconds"],
+        ),
+        Index("ix_form_submissions_fingerprint", "form_id", "fingerprint", "created_at"),
+    )
+
+    # No foreign key: the row is deleted with its form.
+    tenant_id: Mapped[str] = mapped_column()
+    form_id: Mapped[str] = _form_id()
+    version: Mapped[int]
+    status: Mapped[str] = mapped_column(default="received", server_default="received")
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    # The caller's own keys.
+    custom_metadata: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    source: Mapped[str]
+    ip_address: Mapped[str]
+    user_agent: Mapped[str]
+    page_url: Mapped[str]
+    referrer: Mapped[str]
+    # Signs of abuse: honeypot, repeat.
+    flags: Mapped[list[str]] = mapped_column(ARRAY(String), server_default="{}")
+    # Which fields of the version are answered: a 0 or 1 for each that takes answers, in order.
+    answered: Mapped[str]
+    completion_seconds: Mapped[int | None]
+    # A hash of address and answers, to find repeated submissions.
+    fingerprint: Mapped[int] = mapped_column(BigInteger)
+    # No foreign keys: the submission outlives all of these.
+    submitted_by: Mapped[str | None]
+    conversation_id: Mapped[str | None]
+    workflow_execution_id: Mapped[str | None]
+    row_id: Mapped[str | None]
+    # What failed while it was processed, each with a step and a message.
+    errors: Mapped[list[dict[str, str]]] = mapped_column(JSON, default=list)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    processed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormUpload(TenantOwned, Base):
+    """A file that was uploaded for a field. It is deleted at `expires_at` unless a submission, a
+    draft or a conversation keeps it.
+    """
+
+    __tablename__ = "form_uploads"
+    __table_args__ = (
+        Index("ix_form_uploads_tenant_id", "tenant_id"),
+        Index("ix_form_uploads_form_id", "form_id"),
+        Index(
+            "ix_form_uploads_submission_id",
+            "submission_id",
+            postgresql_where=text("submission_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_form_uploads_expires_at",
+            "expires_at",
+            postgresql_where=text("expires_at IS NOT NULL"),
+        ),
+    )
+
+    # No foreign keys to files, which belong to another area, and to submissions, whose files are
+    # deleted after them.
+    file_id: Mapped[str] = mapped_column(primary_key=True)
+    form_id: Mapped[str] = _form_id()
+    field_id: Mapped[str]
+    submission_id: Mapped[str | None]
+    filename: Mapped[str]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    mime_type: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    # Null for a file of a submission.
+    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormDraft(TenantOwned, HasId, Base):
+    """Answers that a visitor goes on with later. The link has the secret, of which the hash is
+    stored. Once expired, it is kept without its answers, for analytics.
+    """
+
+    __tablename__ = "form_drafts"
+    __table_args__ = (
+        Index("ix_form_drafts_tenant_id", "tenant_id"),
+        Index("ix_form_drafts_form_id", "form_id", "stopped_at"),
+        Index(
+            "ix_form_drafts_expires_at",
+            "expires_at",
+            postgresql_where=text("token_hash IS NOT NULL"),
+        ),
+    )
+
+    form_id: Mapped[str] = _form_id()
+    version: Mapped[int]
+    token_hash: Mapped[str | None] = mapped_column(unique=True)
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    # The first field without an answer.
+    stopped_at: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    updated_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormConversation(TenantOwned, HasId, Base):
+    """A form that is filled in by chat. Its id is secret. Once expired, it is kept without its
+    content, for analytics.
+    """
+
+    __tablename__ = "form_conversations"
+    __table_args__ = (
+        Index("ix_form_conversations_tenant_id", "tenant_id"),
+        Index("ix_form_conversations_form_id", "form_id", "status", "current_field"),
+        Index("ix_form_conversations_status", "status", "updated_at"),
+        Index(
+            "ix_form_conversations_expires_at",
+            "expires_at",
+            postgresql_where=text("expires_at IS NOT NULL"),
+        ),
+    )
+
+    form_id: Mapped[str] = _form_id()
+    version: Mapped[int]
+    # active, completed, abandoned
+    status: Mapped[str] = mapped_column(default="active", server_default="active")
+    data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    # The ids of optional fields that the visitor skipped.
+    skipped: Mapped[list[str]] = mapped_column(ARRAY(String), server_default="{}")
+    # The field that was asked for last.
+    current_field: Mapped[str | None]
+    # How many messages of the visitor were answered. A message for an older turn is refused.
+    turn: Mapped[int] = mapped_column(default=0, server_default="0")
+    source: Mapped[str]
+    submission_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    updated_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    # Null once its content is deleted.
+    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class FormMessage(TenantOwned, HasId, Base):
+    __tablename__ = "form_messages"
+    __table_args__ = (
+        Index("ix_form_messages_tenant_id", "tenant_id"),
+        Index("ix_form_messages_conversation_id", "conversation_id", "position"),
+    )
+
+    conversation_id: Mapped[str] = mapped_column(
+        ForeignKey("form_conversations.id", ondelete="CASCADE")
+    )
+    position: Mapped[int]
+    role: Mapped[str]
+    content: Mapped[str]
+    field_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
