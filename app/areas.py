@@ -11,6 +11,7 @@ from app.domain.deliveries.area import AREA as DELIVERIES
 from app.domain.embed.area import AREA as EMBED
 from app.domain.events.area import AREA as EVENTS
 from app.domain.files.area import AREA as FILES
+from app.domain.forms.area import AREA as FORMS
 from app.domain.incoming.area import AREA as INCOMING
 from app.domain.knowledge.area import AREA as KNOWLEDGE
 from app.domain.mail.area import AREA as MAIL
@@ -56,5 +57,6 @@ AREAS: Final = Areas(
         SUBSCRIPTIONS,
         APPROVALS,
         WORKFLOWS,
+        FORMS,
     ]
 )

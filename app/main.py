@@ -26,6 +26,12 @@ from app.domain.embed.controllers import EmbedKeyController, PublicAgentControll
 from app.domain.events.controllers import EventLogController, EventTypeController
 from app.domain.events.request_spans import RequestSpans
 from app.domain.files.controllers import FileController
+from app.domain.forms.controllers import (
+    FormController,
+    FormFieldTypeController,
+    FormSubmissionController,
+)
+from app.domain.forms.public_controllers import PublicFormController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.knowledge.controllers import KnowledgeController
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
@@ -121,6 +127,10 @@ ROUTES: list[Any] = [
     WorkflowBatchController,
     WorkflowExecutionController,
     WorkflowNodeTypeController,
+    FormController,
+    FormSubmissionController,
+    FormFieldTypeController,
+    PublicFormController,
     receive_payload,
     ChannelController,
     NotificationController,
@@ -250,7 +260,7 @@ def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
         callbacks=Callbacks(
             on_limited=partial(rate_limits.emit_for_caller, services),
             on_finished=services.get(RequestSpans).add,
-            on_admitted=services.get(RequestCounter).add,
+            on_admitted=services.get(RequestCounter).add_request,
         ),
     )
 

@@ -34,6 +34,7 @@ from workers.deliveries import (
     run_subscription_action,
 )
 from workers.files import sweep_files
+from workers.forms import on_dead_submission, process_submission
 from workers.job import JobFunction, OnDead
 from workers.knowledge import (
     drop_table,
@@ -75,6 +76,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "events.act": run_subscription_action,
     "events.fan_out": fan_out_event,
     "files.sweep": sweep_files,
+    "forms.process": process_submission,
     "knowledge.drop_table": drop_table,
     "knowledge.ingest": ingest_document,
     "knowledge.maintain": maintain_table,
@@ -101,6 +103,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 ON_DEAD: Final[dict[str, OnDead]] = {
     "approvals.expire": on_dead_expiry,
     "chat.turn": on_dead_turn,
+    "forms.process": on_dead_submission,
     "knowledge.ingest": on_dead_document,
     "notifications.send": on_dead_notification,
     "speech.run": on_dead_speech,

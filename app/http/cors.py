@@ -4,12 +4,44 @@ The gate refuses rate limited requests before a handler can check their origin. 
 read such a response if an earlier request to the same path was allowed.
 """
 
+import re
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Protocol
 
 _MAX_ORIGINS = 10_000
+_DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
+_HEADER_LIST = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
 # Keys are (path, origin), the least recently allowed first.
 _allowed: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+
+class _Request(Protocol):
+    @property
+    def headers(self) -> Any: ...
+
+    @property
+    def scope(self) -> Any: ...
+
+
+def origin_of(request: _Request) -> str | None:
+    """Returns the Origin header. Several headers are joined, which matches no origin."""
+    values = request.headers.getall("origin", [])
+    return ", ".join(values) if values else None
+
+
+def preflight_headers(request: _Request) -> dict[str, str]:
+    """Allows the preflight of any origin; the request itself is checked when it comes."""
+    origin = origin_of(request)
+    if origin:
+        request.scope["state"]["allowed_origin"] = origin
+    header = request.headers.get("access-control-request-headers", "").lower()
+    names = re.split(" *, *", header) if _HEADER_LIST.match(header) else []
+    return {
+        "access-control-allow-methods": "GET, POST",
+        # These routes accept no cookies, so a site may send any header.
+        "access-control-allow-headers": ", ".join(dict.fromkeys([*_DEFAULT_HEADERS, *names])),
+        "access-control-max-age": "600",
+    }
 
 
 def allow_origin(state: dict[str, Any], path: str, origin: str) -> None:

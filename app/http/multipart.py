@@ -6,7 +6,7 @@ A client may name any charset for a text, and some of them decode in quadratic t
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -106,12 +106,17 @@ class BodyDigest:
 
 class FileStream:
     """The one file of a multipart body, read while it arrives. To be iterated to its end, so that
-    the whole body is checked. Its other fields are skipped.
+    the whole body is checked. `texts` has those of the named texts that have arrived; other fields
+    are skipped.
     """
 
-    def __init__(self, field: str, events: AsyncIterator[Any]) -> None:
+    def __init__(
+        self, field: str, events: AsyncIterator[Any], text_names: Collection[str] = ()
+    ) -> None:
         self.filename = ""
+        self.texts: dict[str, str] = {}
         self._field = field
+        self._text_names = text_names
         self._events = events
         self._text: tuple[str, bytearray] | None = None
         self._text_bytes = 0
@@ -148,7 +153,9 @@ class FileStream:
         elif self._text is not None:
             name, text = self._text
             if not event:
-                _decode(name, text)
+                decoded = _decode(name, text)
+                if name in self._text_names:
+                    self.texts[name] = decoded
                 return
             self._text_bytes += len(event)
             if self._text_bytes > MAX_TEXT_BYTES:
@@ -156,9 +163,12 @@ class FileStream:
             text += event
 
 
-async def open_file(request: Request[Any, Any, Any], field: str) -> FileStream:
+async def open_file(
+    request: Request[Any, Any, Any], field: str, text_names: Collection[str] = ()
+) -> FileStream:
     """Returns the file of a body whose content is not read yet. Raises Invalid without one."""
-    file = FileStream(field, _iterate_events(request, request.scope["state"].get("body_digest")))
+    events = _iterate_events(request, request.scope["state"].get("body_digest"))
+    file = FileStream(field, events, text_names)
     await file.open()
     return file
 

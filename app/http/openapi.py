@@ -1,6 +1,6 @@
 """The OpenAPI document with error responses, examples and security of every operation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ The codes of errors, by status:
 """
 
 _ERRORS = {
+    "400": ("validation_error", "The answers are not valid; details.errors has one for each field"),
     "401": ("unauthorized", "Sign in first"),
     "403": ("forbidden", "The role lacks the permission"),
     "404": ("not_found", "It does not exist, or is not visible to this caller"),
@@ -53,6 +54,7 @@ _ERRORS = {
 }
 
 _DETAILS: dict[str, dict[str, Any]] = {
+    "400": {"errors": [{"field": "email", "message": "is required"}]},
     "403": {"required": "agents:write", "your_role": "agent_user"},
     "422": {"name": "is required"},
     "429": {"limit": 60, "window": 60, "retry_after": 12},
@@ -168,7 +170,7 @@ def _complete_operation(
         statuses |= {"409", "413"}
     responses = operation["responses"]
     responses.pop("400", None)
-    _describe_files(operation, handler.opt.get("streamed_file"))
+    _describe_files(operation, handler.opt)
     _describe_filters(operation, handler.opt.get("filters"))
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
         responses.setdefault(status, _error_response(status))
@@ -191,16 +193,18 @@ def _describe_filters(operation: dict[str, Any], description: str | None) -> Non
     operation.setdefault("parameters", []).append(parameter)
 
 
-def _describe_upload(field: str) -> dict[str, Any]:
+def _describe_upload(field: str, texts: Sequence[str]) -> dict[str, Any]:
     """The body of a route that reads it itself, while it arrives."""
-    file = {"type": "string", "format": "binary"}
-    schema = {"type": "object", "required": [field], "properties": {field: file}}
+    properties = {name: {"type": "string"} for name in texts}
+    properties[field] = {"type": "string", "format": "binary"}
+    schema = {"type": "object", "required": [*texts, field], "properties": properties}
     return {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
 
 
-def _describe_files(operation: dict[str, Any], streamed_file: str | None) -> None:
-    if streamed_file is not None:
-        operation["requestBody"] = _describe_upload(streamed_file)
+def _describe_files(operation: dict[str, Any], options: dict[str, Any]) -> None:
+    if "streamed_file" in options:
+        texts = options.get("streamed_texts", ())
+        operation["requestBody"] = _describe_upload(options["streamed_file"], texts)
     for response in operation["responses"].values():
         for media_type, content in response.get("content", {}).items():
             if media_type.startswith(("audio/", "image/")):

@@ -17,7 +17,7 @@ from db.models.forms import (
     FormSubmission,
     FormUpload,
     FormVersion,
-    FormView,
+    FormViewCount,
 )
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
@@ -93,7 +93,7 @@ __all__ = [
     "FormSubmission",
     "FormUpload",
     "FormVersion",
-    "FormView",
+    "FormViewCount",
     "IdempotencyKey",
     "IncomingPayload",
     "IncomingWebhook",

@@ -76,7 +76,7 @@ class FormCount(TenantOwned, Base):
     submissions: Mapped[int] = mapped_column(BigInteger)
 
 
-class FormView(TenantOwned, Base):
+class FormViewCount(TenantOwned, Base):
     """How often a form was shown on a day (in UTC)."""
 
     __tablename__ = "form_views"
@@ -149,7 +149,7 @@ class FormUpload(TenantOwned, Base):
     __tablename__ = "form_uploads"
     __table_args__ = (
         Index("ix_form_uploads_tenant_id", "tenant_id"),
-        Index("ix_form_uploads_form_id", "form_id"),
+        Index("ix_form_uploads_form_id", "form_id", "submission_id"),
         Index(
             "ix_form_uploads_submission_id",
             "submission_id",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.domain.tables import cells
 from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import UnreadableFile
+from app.kit import csv_cells
 
 
 def test_only_texts_that_look_like_formulas_are_escaped() -> None:
@@ -12,8 +12,8 @@ def test_only_texts_that_look_like_formulas_are_escaped() -> None:
         *(("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")),
         *(("\na", "'\na"), ("\uff1da", "'\uff1da"), ("\uff20a", "'\uff20a")),
     ):
-        assert cells.escape_formula(text) == expected
-        assert cells.unescape_formula(expected) == text
+        assert csv_cells.escape_formula(text) == expected
+        assert csv_cells.unescape_formula(expected) == text
 
 
 def test_a_file_in_another_encoding_is_read() -> None:

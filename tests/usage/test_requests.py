@@ -100,10 +100,10 @@ async def test_requests_count_in_the_hour_in_which_they_arrive(
 ) -> None:
     tenant_id, counter = await world.tenant(), RequestCounter(services.db, math.inf)
     with clock.frozen(NOON):
-        counter.add(tenant_id)
+        counter.add_request(tenant_id)
     with clock.frozen(NOON.replace(hour=23, minute=59)):
-        counter.add(tenant_id)
-        counter.add(tenant_id)
+        counter.add_request(tenant_id)
+        counter.add_request(tenant_id)
     await counter.close()
     sql = "SELECT hour, amount FROM usage_count_hours WHERE tenant_id = $1 ORDER BY hour"
     hours = [tuple(row.values()) for row in await run_sql(services, sql, tenant_id)]
@@ -116,7 +116,7 @@ async def test_requests_count_in_the_hour_in_which_they_arrive(
 async def test_counts_are_stored_after_a_while(world: World, services: Services) -> None:
     tenant_id, counter = await world.tenant(), RequestCounter(services.db, 0.05)
     for expected in (1, 2):
-        counter.add(tenant_id)
+        counter.add_request(tenant_id)
 
         async def is_stored(expected: int = expected) -> bool:
             return await _count_stored(services, tenant_id) == expected
@@ -145,11 +145,11 @@ async def test_counts_that_postgres_did_not_accept_are_stored_later(
     async def fail(*_arguments: object) -> None:
         raise OSError("the connection was closed")
 
-    counter.add(tenant_id)
+    counter.add_request(tenant_id)
     with monkeypatch.context() as patched:
         patched.setattr(count_queries, "add_requests", fail)
         await counter.store()
-        counter.add(tenant_id)
+        counter.add_request(tenant_id)
     assert await _count_stored(services, tenant_id) == 0
     await counter.close()
     assert await _count_stored(services, tenant_id) == 2
@@ -158,7 +158,7 @@ async def test_counts_that_postgres_did_not_accept_are_stored_later(
 async def test_a_deleted_tenant_does_not_stop_the_others(world: World, services: Services) -> None:
     tenant_id, counter = await world.tenant(), RequestCounter(services.db, math.inf)
     for name in ("ten_deleted", tenant_id):
-        counter.add(name)
+        counter.add_request(name)
     await counter.close()
     assert await _count_stored(services, tenant_id) == 1
 
@@ -170,7 +170,7 @@ async def test_counts_of_many_processes_add_up(world: World, services: Services)
     async def count(counter: RequestCounter) -> None:
         for _ in range(3):
             for tenant_id in tenants:
-                counter.add(tenant_id)
+                counter.add_request(tenant_id)
             await counter.store()
 
     await asyncio.gather(*map(count, counters))

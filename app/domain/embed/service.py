@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import re
 
 from app.domain.agents import service as agents
 from app.domain.agents.errors import AgentNotFound
@@ -19,9 +18,6 @@ from app.kit import trace
 from app.kit.errors import Unauthorized
 from app.services import Services
 
-_DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
-_HEADER_LIST = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
-
 
 async def admit(request: HttpRequest) -> None:
     """Authenticates the request's embed key, checks its origin and charges its cost. Runs before
@@ -36,7 +32,7 @@ async def admit(request: HttpRequest) -> None:
             headers={"WWW-Authenticate": "Bearer"},
         )
     trace.current().tenant_id = agent.runtime.tenant_id
-    origin = _origin(request)
+    origin = cors.origin_of(request)
     if not origins.is_allowed(agent.allowed_domains, origin):
         raise OriginNotAllowed(
             "This embed key may not be used from here"
@@ -49,12 +45,6 @@ async def admit(request: HttpRequest) -> None:
     await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
     request.scope["state"]["embedded_agent"] = agent
     request.scope["state"]["embed_key_id"] = agent.embed_key_id
-
-
-def _origin(request: HttpRequest) -> str | None:
-    """Returns the Origin header. Several headers are joined, which no entry matches."""
-    values = request.headers.getall("origin", [])
-    return ", ".join(values) if values else None
 
 
 def has_key(request: HttpRequest) -> bool:
@@ -101,27 +91,12 @@ async def preflight_headers(request: HttpRequest, agent_id: str) -> dict[str, st
     """Raises OriginNotAllowed unless a key of the agent allows the origin: a browser does not send
     the key in its preflight request.
     """
-    origin = _origin(request)
+    origin = cors.origin_of(request)
     async with services_of(request).db.tx(None, autocommit=True) as tx:
         is_allowed = await queries.allows_any(tx, agent_id, list(origins.matching_entries(origin)))
     if not origin or not is_allowed:
         raise OriginNotAllowed("No embed key of this agent may be used from here")
-    return open_preflight_headers(request)
-
-
-def open_preflight_headers(request: HttpRequest) -> dict[str, str]:
-    """Allows the preflight of any origin; `admit` checks the origin of the request itself."""
-    origin = _origin(request)
-    if origin:
-        request.scope["state"]["allowed_origin"] = origin
-    header = request.headers.get("access-control-request-headers", "").lower()
-    names = re.split(" *, *", header) if _HEADER_LIST.match(header) else []
-    return {
-        "access-control-allow-methods": "GET, POST",
-        # These routes accept no cookies, so a site may send any header.
-        "access-control-allow-headers": ", ".join(dict.fromkeys([*_DEFAULT_HEADERS, *names])),
-        "access-control-max-age": "600",
-    }
+    return cors.preflight_headers(request)
 
 
 def _conversation_id(embed_key_id: str, session_id: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -42,6 +42,8 @@ _LISTED_PURPOSES = {"upload", "form"}
 # Returns those of the ids that are no uploads of this tenant to this API or to a form.
 find_unknown_ids = queries.find_unknown_ids
 
+T = TypeVar("T")
+
 
 class Upload(Protocol):
     """A file that arrives. Its name is not trusted."""
@@ -50,6 +52,19 @@ class Upload(Protocol):
     def filename(self) -> str: ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """A file that is about to arrive. `body_bytes` is the length of the whole body, if the client
+    names one. Those with the same `limited_as` count together: only some arrive at a time.
+    """
+
+    tenant_id: str
+    purpose: Purpose
+    body_bytes: int | None
+    max_bytes: int
+    limited_as: str
+    owner_id: str | None = None
 
 
 # Storing
@@ -62,31 +77,53 @@ async def upload(
     open_upload: Callable[[], Awaitable[Upload]],
     store_answer: Callable[[Tx, FileData], Awaitable[None]],
 ) -> FileData:
-    """Stores a file while it arrives. No transaction is open meanwhile. `body_bytes` is the length
-    of the whole body, if the client names one; `store_answer` runs in the transaction that records
-    the file.
+    """Stores a file of a user. No transaction is open while it arrives. `store_answer` runs in the
+    transaction that records the file.
     """
     tenant_id, max_bytes = principal.home, services.settings.max_file_mb * _MEGABYTE
-    file_bytes = max(0, (body_bytes or 0) - _OTHER_BODY_BYTES)
-    if file_bytes <= max_bytes:
+
+    async def save(tx: Tx, stored: StoredUpload) -> FileData:
+        answer = FileData(await record(tx, tenant_id, stored, created_by=principal.user_id))
+        await store_answer(tx, answer)
+        return answer
+
+    return await receive(
+        services,
+        Arrival(tenant_id, "upload", body_bytes, max_bytes, tenant_id),
+        open_upload,
+        save,
+    )
+
+
+async def receive(
+    services: Services,
+    arrival: Arrival,
+    open_upload: Callable[[], Awaitable[Upload]],
+    save: Callable[[Tx, StoredUpload], Awaitable[T]],
+) -> T:
+    """Stores a file while it arrives, then calls `save` in one transaction, which records it or
+    refuses it by an error.
+    """
+    tenant_id = arrival.tenant_id
+    file_bytes = max(0, (arrival.body_bytes or 0) - _OTHER_BODY_BYTES)
+    if file_bytes <= arrival.max_bytes:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
             await _check_space(tx, tenant_id, file_bytes)
-    async with services.get(UploadLimit).hold(tenant_id):
+    async with services.get(UploadLimit).hold(arrival.limited_as):
         source = await open_upload()
         stored = await store(
             services,
             tenant_id,
             source,
             filename=source.filename,
-            purpose="upload",
-            max_bytes=max_bytes,
+            purpose=arrival.purpose,
+            max_bytes=arrival.max_bytes,
+            owner_id=arrival.owner_id,
         )
     is_recorded = False
     try:
         async with services.db.tx(tenant_id) as tx:
-            view = await record(tx, tenant_id, stored, created_by=principal.user_id)
-            answer = FileData(view)
-            await store_answer(tx, answer)
+            answer = await save(tx, stored)
             is_recorded = True
     except BaseException:
         # A commit that fails may have succeeded, although its reply was lost.
@@ -137,11 +174,14 @@ async def _enforce_max_bytes(stream: AsyncIterable[bytes], max_bytes: int) -> As
     async for chunk in stream:
         size += len(chunk)
         if size > max_bytes:
-            max_mb = max_bytes // _MEGABYTE
-            raise FileTooLarge(
-                f"The file is larger than {max_mb} MB", details={"max_size_mb": max_mb}
-            )
+            raise build_too_large(max_bytes)
         yield chunk
+
+
+def build_too_large(max_bytes: int) -> FileTooLarge:
+    max_mb = max_bytes / _MEGABYTE
+    details = {"max_size_mb": int(max_mb) if max_mb.is_integer() else max_mb}
+    return FileTooLarge(f"The file is larger than {max_mb:g} MB", details=details)
 
 
 async def discard(services: Services, keys: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from app.kit.errors import ApiError, Conflict, NotFound, Problem
+from app.kit.errors import ApiError, Conflict, NotFound, Problem, RateLimited
 
 _MAX_PROBLEMS = 100
 _MAX_MESSAGE_CHARS = 300
@@ -32,6 +32,12 @@ class DraftNotFound(NotFound):
     code = "draft_not_found"
 
 
+class InvalidFormState(Conflict):
+    """The form is in a state that does not allow this."""
+
+    code = "invalid_state"
+
+
 class FormNotPublished(Conflict):
     code = "form_not_published"
 
@@ -56,5 +62,9 @@ class InvalidAnswers(ApiError):
         return cls(f"{first}{more}", details={"errors": errors})
 
 
-class TooManySubmissions(ApiError):
+class TooManyUploads(RateLimited):
+    status, code = 429, "too_many_uploads"
+
+
+class TooManySubmissions(RateLimited):
     status, code = 429, "rate_limit_exceeded"

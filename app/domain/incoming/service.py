@@ -1,7 +1,5 @@
 """Incoming webhooks: their public addresses and signature verification."""
 
-import re
-import secrets
 from typing import Any
 
 import msgspec
@@ -23,7 +21,7 @@ from app.domain.incoming.schemas import (
 from app.domain.workflows import service as workflows
 from app.http.context import RequestContext
 from app.http.responses import build_view
-from app.kit import paging, validation
+from app.kit import paging, slugs, validation
 from app.kit.crypto import Keyring, SealContext
 from app.kit.errors import Conflict, Invalid
 from app.kit.headers import MASK
@@ -33,10 +31,8 @@ from db.fast import Row
 from db.models import IncomingWebhook
 from db.session import Tx
 
-_NON_SLUG_CHARS = re.compile(r"[^a-z0-9]+")
-_MAX_SLUG_NAME_CHARS = 40
-_SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
-_SUFFIX_CHARS = 16
+# The address is public, and must be hard to guess.
+_SLUG_SUFFIX_CHARS = 16
 
 
 async def list_page(
@@ -79,7 +75,7 @@ async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
         id=new_id("inh"),
         tenant_id=tenant_id,
         name=data.name,
-        slug=data.slug or _generate_slug(data.name),
+        slug=data.slug or slugs.generate(data.name, _SLUG_SUFFIX_CHARS),
         workflow_id=data.workflow_id,
         active=data.active,
     )
@@ -126,13 +122,6 @@ async def delete(tx: Tx, webhook_id: str) -> None:
     await session.flush()
     deleted = IncomingWebhookDeleted(webhook.id, webhook.name)
     await events.emit(tx, deleted, tenant_id=webhook.tenant_id)
-
-
-def _generate_slug(name: str) -> str:
-    """Returns the name with a random suffix, since the address is public."""
-    words = _NON_SLUG_CHARS.sub("-", name.lower()).strip("-")[:_MAX_SLUG_NAME_CHARS].strip("-")
-    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_CHARS))
-    return f"{words}-{suffix}" if words else suffix
 
 
 async def _check_workflow(context: RequestContext, tenant_id: str, workflow_id: str | None) -> None:

@@ -8,6 +8,7 @@ from app.domain.chat.service import Speaker
 from app.domain.embed import service as embed
 from app.domain.openai import service
 from app.domain.openai.schemas import Completion, CompletionRequest, ModelCard, ModelCards
+from app.http import cors
 from app.http.authorization import principal_of
 from app.http.dependencies import HttpRequest, Services
 from app.http.sse import EventStream
@@ -72,7 +73,7 @@ class OpenAiController(Controller):
     )
     async def answer_preflight(self, request: HttpRequest) -> Response[None]:
         """Allows every site here; the request itself names the agent, and its key the sites."""
-        return Response(None, status_code=204, headers=embed.open_preflight_headers(request))
+        return Response(None, status_code=204, headers=cors.preflight_headers(request))
 
 
 async def _load_agent_and_speaker(

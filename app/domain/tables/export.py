@@ -1,15 +1,13 @@
 """Exports rows as CSV: page by page, each with a transaction of its own."""
 
-import csv
-import io
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from app.domain.tables import cells, list_queries, queries, rows, values
+from app.domain.tables import list_queries, queries, rows, values
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import ExportInterrupted
 from app.domain.tables.row_statement_queries import Selection
-from app.kit import filenames
+from app.kit import csv_cells, filenames
 from app.kit.errors import Conflict, Invalid
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -61,9 +59,11 @@ async def _stream(
     server aborts the connection and the caller does not take a part for the whole.
     """
     table = selection.table
-    yield _encode([[cells.escape_formula(column.name) for column in table.columns]])
+    yield csv_cells.encode_rows(
+        [[csv_cells.escape_formula(column.name) for column in table.columns]]
+    )
     while page:
-        yield _encode(_format(table.columns, row["values"]) for row in page)
+        yield csv_cells.encode_rows(_format(table.columns, row["values"]) for row in page)
         if len(page) < _PAGE:
             return
         after = (page[-1]["key"], page[-1]["id"])
@@ -93,10 +93,4 @@ def _format(columns: list[Column], stored: dict[str, Any]) -> list[str]:
 
 def _format_cell(column: Column, value: Any) -> str:
     text = values.format_value(column, value)
-    return text if column.type in _PLAIN_TYPES else cells.escape_formula(text)
-
-
-def _encode(records: Iterable[list[str]]) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerows(records)
-    return buffer.getvalue().encode()
+    return text if column.type in _PLAIN_TYPES else csv_cells.escape_formula(text)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import asyncpg
 import msgspec
 
-from app.domain.tables import cells, import_queries, queries, row_queries, rows, values
+from app.domain.tables import import_queries, queries, row_queries, rows, values
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.tables.errors import ImportNotFound, UnreadableFile
@@ -22,7 +22,7 @@ from app.domain.tables.schemas import (
 )
 from app.domain.tables.values import WrongValue
 from app.http.context import RequestContext
-from app.kit import clock, paging, texts, work
+from app.kit import clock, csv_cells, paging, texts, work
 from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
@@ -201,7 +201,7 @@ class FileRows(msgspec.Struct):
 def map_header(table: Table, header: Sequence[str]) -> list[Column]:
     """Returns the column of each cell. Raises UnreadableFile."""
     known = {column.name.casefold(): column for column in table.columns}
-    names = [cells.unescape_formula(cell).casefold() for cell in header]
+    names = [csv_cells.unescape_formula(cell).casefold() for cell in header]
     unknown = [cell for cell, name in zip(header, names, strict=True) if name not in known]
     if unknown:
         text = ", ".join(repr(cell[:64]) for cell in unknown[:5])
@@ -222,7 +222,7 @@ def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> 
             problem = ImportProblem(number, "has more cells than the header")
         for column, cell in zip(columns, record, strict=False):
             try:
-                stored[column.key] = values.parse_text(column, cells.unescape_formula(cell))
+                stored[column.key] = values.parse_text(column, csv_cells.unescape_formula(cell))
             except WrongValue as error:
                 problem = problem or ImportProblem(number, str(error), column.name)
         if problem is None:

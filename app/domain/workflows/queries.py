@@ -135,6 +135,10 @@ SELECT e.tenant_id, e.workflow_id, e.status, e.created_at FROM workflow_executio
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
+_FIND_RESULT = """
+SELECT status, output FROM workflow_executions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
 _LIST_ACTIVE = """
 SELECT id FROM workflow_executions
 WHERE tenant_id = $1 AND workflow_id = $2 AND status IN ('pending', 'running', 'waiting')
@@ -278,6 +282,10 @@ async def find_execution(tx: Tx, execution_id: str) -> FullExecution | None:
 
 async def find_execution_state(tx: Tx, execution_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND_EXECUTION_STATE, execution_id)
+
+
+async def find_result(tx: Tx, execution_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND_RESULT, execution_id)
 
 
 async def list_active(tx: Tx, tenant: str, workflow_id: str, limit: int) -> list[str]:

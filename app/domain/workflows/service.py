@@ -39,7 +39,7 @@ from db.fast import tenant_of
 from db.models import Workflow, WorkflowVersion
 from db.session import Tx
 
-__all__ = ["NewExecution", "accept", "exists"]
+__all__ = ["ExecutionResult", "NewExecution", "accept", "exists", "find_result"]
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -64,6 +64,22 @@ async def show(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowView:
     view = await get(tx, workflow_id)
     view.nodes = visibility.select_nodes(principal, view.nodes)
     return view
+
+
+class ExecutionResult(msgspec.Struct, frozen=True):
+    status: str
+    output: Any
+
+
+async def find_result(tx: Tx, principal: Principal, execution_id: str) -> ExecutionResult | None:
+    """Returns the state of an execution that another area started. The output is None for those
+    who may not run workflows.
+    """
+    row = await queries.find_result(tx, execution_id)
+    if row is None:
+        return None
+    is_shown = principal.may("workflows:execute")
+    return ExecutionResult(row["status"], row["output"] if is_shown else None)
 
 
 async def find(

@@ -40,14 +40,14 @@ FieldId = Annotated[str, Meta(pattern=ID, description="The key of the answer in 
 OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
 
 
-class Option(msgspec.Struct, frozen=True):
+class Option(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     example: ClassVar[dict[str, Any]] = {"value": "sales", "label": "Sales"}
 
     value: OptionText
     label: OptionText
 
 
-class DataSource(msgspec.Struct, frozen=True, kw_only=True):
+class DataSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options are the rows of a data table."""
 
     example: ClassVar[dict[str, Any]] = {
@@ -63,7 +63,7 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True):
     label_column: Annotated[str, Meta(min_length=1, max_length=100)]
 
 
-class Conditional(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Conditional(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The field is shown while the answer to another one meets this condition."""
 
     example: ClassVar[dict[str, Any]] = {
@@ -77,9 +77,7 @@ class Conditional(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     value: Any = None
 
 
-class Field(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which keys `validation` has depends on the type: `GET /api/v1/form-field-types` has them."""
 
     example: ClassVar[dict[str, Any]] = {

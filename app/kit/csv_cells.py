@@ -1,5 +1,8 @@
-"""Cells of CSV files that a spreadsheet would take for formulas."""
+"""Rows of CSV files, without cells that a spreadsheet would take for formulas."""
 
+import csv
+import io
+from collections.abc import Iterable
 from typing import Final
 
 # Also the full-width forms, which spreadsheets of East Asian locales take for the others.
@@ -15,3 +18,9 @@ def unescape_formula(text: str) -> str:
     """Removes the apostrophe that `escape_formula` has added."""
     is_escaped = text.startswith("'") and text.lstrip("'").startswith(_FORMULA_STARTS)
     return text[1:] if is_escaped else text
+
+
+def encode_rows(rows: Iterable[list[str]]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\r\n").writerows(rows)
+    return buffer.getvalue().encode()

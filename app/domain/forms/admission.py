@@ -1,0 +1,81 @@
+"""Admits requests of visitors: finds the form, allows the site, and charges the limits."""
+
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from app.domain.forms import live
+from app.domain.forms.errors import TooManySubmissions
+from app.domain.forms.live import LiveForm
+from app.domain.forms.submitting import Origin
+from app.domain.tenants import service as tenants
+from app.http import cors
+from app.http.authorization import caller_of
+from app.http.costs import COSTS
+from app.http.dependencies import HttpRequest, services_of
+from app.kit import limits, trace
+from app.kit.limits import Verdict
+
+# What is counted for an address and a form, each on its own.
+Action = Literal["submit", "upload", "draft", "message"]
+_REFUSALS: Final[dict[Action, str]] = {
+    "submit": "Too many submissions of this form came from your address",
+    "upload": "Too many files for this form came from your address",
+    "draft": "Too many drafts of this form came from your address",
+    "message": "Too many messages to this form came from your address",
+}
+
+
+async def admit(
+    request: HttpRequest, slug: str, *, action: Action | None = None, is_published: bool = True
+) -> LiveForm:
+    """Raises FormNotFound, unless not `is_published` also for a form that is not published;
+    TooManySubmissions, or RateLimited for the visitors of the tenant together.
+    """
+    services, origin = services_of(request), cors.origin_of(request)
+    if origin is not None:
+        # A form is public, and these routes accept no cookies.
+        cors.allow_origin(request.scope["state"], request.scope["path"], origin)
+    find = live.find_published if is_published else live.find_by_slug
+    form = await find(services, slug)
+    trace.current().tenant_id = form.tenant_id
+    if action is not None:
+        await _charge_address(request, form, action)
+    cost = request.route_handler.opt.get("cost", "read")
+    refusal = "The forms of this site receive too many requests"
+    await tenants.charge_visitors(request, "forms", form.tenant_id, form.plan, COSTS[cost], refusal)
+    return form
+
+
+async def _charge_address(request: HttpRequest, form: LiveForm, action: Action) -> None:
+    per_minute = services_of(request).settings.form_submissions_per_minute
+    plan = limits.anonymous_plan(per_minute).to_script_argument()
+    subject = f"form-{action}:{form.id}:{caller_of(request).address}"
+    verdict: Verdict | None = await request.app.state.gate.charge(subject, plan, 1)
+    if verdict is not None and not verdict.allowed:
+        wait = max(1, verdict.retry_after)
+        raise TooManySubmissions(
+            f"{_REFUSALS[action]}; try again in {wait} seconds",
+            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
+            headers={"Retry-After": str(wait)},
+        )
+
+
+def describe_origin(request: HttpRequest) -> Origin:
+    """The page is the one that the browser names; the page before it is what the form page or the
+    widget reports, since a browser does not.
+    """
+    headers = request.headers
+    origin = cors.origin_of(request) or ""
+    return Origin(
+        source="embed" if _is_foreign(request, origin) else "public",
+        ip_address=caller_of(request).source,
+        user_agent=headers.get("user-agent", ""),
+        page_url=headers.get("referer", "") or (origin if origin != "null" else ""),
+        referrer=headers.get("x-page-referrer", ""),
+    )
+
+
+def _is_foreign(request: HttpRequest, origin: str) -> bool:
+    """True for a request of another site's page."""
+    own = urlsplit(services_of(request).settings.public_url)
+    return bool(origin) and origin not in {f"{own.scheme}://{own.netloc}", str(request.base_url)}

@@ -1,0 +1,80 @@
+from typing import Final
+
+from app.domain.area import Area, PeriodicTask
+from app.domain.forms import uploads
+from app.domain.forms.events import (
+    FormCreated,
+    FormDeleted,
+    FormPublished,
+    FormUpdated,
+    SubmissionCreated,
+    SubmissionUpdated,
+)
+from app.domain.forms.live import FormDefinitions
+from app.domain.forms.view_counter import ViewCounter
+from app.domain.forms.work_kinds import PROCESS
+from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+
+_DELETED_FORMS = """
+(SELECT id FROM forms WHERE deleted_at < now() - interval '1 minute'
+ ORDER BY deleted_at LIMIT 20) d
+"""
+_EXPIRED_CONVERSATIONS = """
+(SELECT id FROM form_conversations WHERE expires_at < now() ORDER BY expires_at LIMIT 100) c
+"""
+
+AREA: Final = Area(
+    name="forms",
+    events=(
+        FormCreated,
+        FormUpdated,
+        FormDeleted,
+        FormPublished,
+        SubmissionCreated,
+        SubmissionUpdated,
+    ),
+    permissions=(
+        Permission("forms:read", "See forms and submissions", EVERYBODY),
+        Permission("forms:write", "Create and change forms", DEVELOPERS),
+        Permission("forms:delete", "Delete forms and submissions", DEVELOPERS),
+        Permission("forms:submit", "Submit forms", USERS),
+    ),
+    work_kinds=(PROCESS,),
+    periodic_tasks=(PeriodicTask(60.0, uploads.delete_expired),),
+    shared=lambda services: (FormDefinitions(), ViewCounter(services.db)),
+    retention=(
+        # Submissions are removed before their form, and files by a task of their own.
+        RetentionRule(
+            "form_submissions", "t.form_id = d.id", order_by="t.created_at", per=_DELETED_FORMS
+        ),
+        RetentionRule(
+            "forms",
+            "t.deleted_at < now() - interval '1 minute' "
+            "AND NOT EXISTS (SELECT 1 FROM form_submissions s WHERE s.form_id = t.id) "
+            "AND NOT EXISTS (SELECT 1 FROM form_uploads u WHERE u.form_id = t.id)",
+            order_by="t.deleted_at",
+            batch=CASCADE_BATCH,
+        ),
+        # Analytics count unfinished drafts and conversations also after their answers are deleted.
+        RetentionRule(
+            "form_drafts",
+            "t.token_hash IS NOT NULL AND t.expires_at < now()",
+            order_by="t.expires_at",
+            clears="token_hash = NULL, data = '{}'",
+        ),
+        RetentionRule(
+            "form_messages",
+            "t.conversation_id = c.id",
+            order_by="t.position",
+            per=_EXPIRED_CONVERSATIONS,
+        ),
+        RetentionRule(
+            "form_conversations",
+            "t.expires_at < now() "
+            "AND NOT EXISTS (SELECT 1 FROM form_messages m WHERE m.conversation_id = t.id)",
+            order_by="t.expires_at",
+            clears="expires_at = NULL, data = '{}', skipped = '{}'",
+        ),
+    ),
+)

@@ -1,0 +1,343 @@
+from typing import Annotated
+
+import msgspec
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import JSONBody, QueryParameter
+from litestar.response import Stream
+
+from app.domain.files.service import Conditions
+from app.domain.forms import (
+    analytics,
+    export,
+    live,
+    options,
+    service,
+    submissions,
+    submitting,
+    uploads,
+)
+from app.domain.forms.analytics_schemas import FormAnalyticsData
+from app.domain.forms.fields.registry import FIELD_TYPES
+from app.domain.forms.schemas import (
+    CreateForm,
+    DuplicatedFormData,
+    FieldTypeList,
+    FieldTypeView,
+    FormData,
+    FormOptionList,
+    FormSummary,
+    FormVersionData,
+    FormVersionSummary,
+    PublishedFormData,
+    Status,
+    UpdateForm,
+)
+from app.domain.forms.submission_queries import SubmissionFilter
+from app.domain.forms.submission_schemas import (
+    AcceptedSubmission,
+    AcceptedSubmissionData,
+    SubmissionData,
+    SubmissionStatus,
+    SubmissionSummary,
+    SubmitForm,
+    UpdateSubmission,
+)
+from app.domain.forms.submitting import Answers, Origin
+from app.http import idempotency
+from app.http.authorization import caller_of
+from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.paging import MOMENT, Search, Sort, moment
+from app.kit import filenames
+from app.kit.paging import Paged
+from db.fast import tenant_of
+from db.session import Tx as Transaction
+
+After = Annotated[str | None, QueryParameter(name="after", schema_extra=MOMENT)]
+Before = Annotated[str | None, QueryParameter(name="before", schema_extra=MOMENT)]
+StatusFilter = Annotated[
+    SubmissionStatus | None, QueryParameter(description="Only submissions with this status")
+]
+
+
+class FormController(Controller):
+    path = "/api/v1/forms"
+    tags = ["Forms"]
+
+    @get(summary="List forms", needs="forms:read")
+    async def list_forms(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only forms with this status")
+        ] = None,
+        sort: Sort = None,
+    ) -> Paged[FormSummary]:
+        """`search` looks in names, descriptions and slugs. Sort by name, status, created_at,
+        updated_at or published_at; by default the newest first.
+        """
+        return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
+
+    @post(summary="Create a form", needs="forms:write")
+    async def create_form(
+        self, tx: Tx, principal: Principal, data: JSONBody[CreateForm]
+    ) -> FormData:
+        """It starts as a draft. `GET /api/v1/form-field-types` has the validation options of each
+        type of field. A `pattern` is a regular expression of RE2, without lookaheads.
+        """
+        return FormData(await service.create(tx, principal, data))
+
+    @get("/{form_id:str}", summary="Get a form", needs="forms:read")
+    async def get_form(self, tx: Tx, form_id: Id) -> FormData:
+        """With the fields of the newest version."""
+        return FormData(await service.get(tx, form_id))
+
+    @get("/slug/{slug:str}", summary="Get a form by its slug", needs="forms:read")
+    async def get_form_by_slug(self, tx: Tx, slug: Id) -> FormData:
+        """The slug is the form's name in public addresses."""
+        return FormData(await service.get_by_slug(tx, slug))
+
+    @put("/{form_id:str}", summary="Change a form", needs="forms:write")
+    async def update_form(
+        self, tx: Tx, principal: Principal, form_id: Id, data: JSONBody[UpdateForm]
+    ) -> FormData:
+        """Any subset of the fields. A change of `fields` makes a new version once the form was
+        published; existing submissions keep the fields that they were made with.
+        """
+        return FormData(await service.update(tx, principal, form_id, data))
+
+    @delete("/{form_id:str}", summary="Delete a form", needs="forms:delete")
+    async def delete_form(self, tx: Tx, form_id: Id) -> None:
+        """Deletes all its submissions and their files as well."""
+        await service.delete(tx, form_id)
+
+    @post("/{form_id:str}/publish", summary="Publish a form", needs="forms:write", status_code=200)
+    async def publish_form(self, tx: Tx, form_id: Id) -> PublishedFormData:
+        """From draft or archived. Visitors and users can submit it from now on."""
+        return PublishedFormData(await service.publish(tx, form_id))
+
+    @post(
+        "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
+    )
+    async def unpublish_form(self, tx: Tx, form_id: Id) -> FormData:
+        """It becomes a draft again, and takes no submissions."""
+        return FormData(await service.unpublish(tx, form_id))
+
+    @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
+    async def archive_form(self, tx: Tx, form_id: Id) -> FormData:
+        """It takes no submissions; those that it has are kept."""
+        return FormData(await service.archive(tx, form_id))
+
+    @post("/{form_id:str}/duplicate", summary="Copy a form", needs="forms:write")
+    async def duplicate_form(self, tx: Tx, principal: Principal, form_id: Id) -> DuplicatedFormData:
+        """A draft with the same fields and settings, a new slug and no submissions."""
+        return DuplicatedFormData(await service.duplicate(tx, principal, form_id))
+
+    @get("/{form_id:str}/versions", summary="List versions of a form", needs="forms:read")
+    async def list_form_versions(
+        self, tx: Tx, page_in: Page, form_id: Id
+    ) -> Paged[FormVersionSummary]:
+        """The newest first."""
+        return await service.list_versions(tx, form_id, page_in)
+
+    @get(
+        "/{form_id:str}/versions/{version:str}",
+        summary="Get a version of a form",
+        needs="forms:read",
+    )
+    async def get_form_version(self, tx: Tx, form_id: Id, version: Id) -> FormVersionData:
+        """With its fields."""
+        return FormVersionData(await service.get_version(tx, form_id, version))
+
+    @get("/{form_id:str}/analytics", summary="Get the figures of a form", needs="forms:read")
+    async def get_analytics(
+        self, services: Services, principal: Principal, form_id: Id
+    ) -> FormAnalyticsData:
+        """Views are stored every few seconds; all else is exact."""
+        return FormAnalyticsData(await analytics.compute(services, principal.scope, form_id))
+
+    @get(
+        "/{form_id:str}/fields/{field_id:str}/options",
+        summary="List the options of a field",
+        needs="forms:read",
+    )
+    async def list_field_options(
+        self, services: Services, principal: Principal, form_id: Id, field_id: Id
+    ) -> FormOptionList:
+        """Of the newest version; at most 1,000, from the field's data table if it has one."""
+        async with services.db.tx(principal.scope, autocommit=True) as tx:
+            tenant_id, definition = await service.load_definition(tx, form_id)
+        return FormOptionList(await options.list_options(services, tenant_id, definition, field_id))
+
+    @get(
+        "/{form_id:str}/files/{file_id:str}",
+        summary="Download a submitted file",
+        needs="forms:read",
+        media_type="application/octet-stream",
+        errors=(416,),
+    )
+    async def get_form_file(
+        self,
+        request: HttpRequest,
+        services: Services,
+        principal: Principal,
+        form_id: Id,
+        file_id: Id,
+    ) -> Stream:
+        """As an attachment, with `Range` and `If-None-Match`. Types that a browser might run are
+        sent as application/octet-stream.
+        """
+        headers = request.headers
+        conditions = Conditions(
+            headers.get("range"), headers.get("if-range"), headers.get("if-none-match")
+        )
+        content = await uploads.serve(services, principal.scope, form_id, file_id, conditions)
+        return Stream(content.parts, status_code=content.status, headers=content.headers)
+
+
+class FormSubmissionController(Controller):
+    path = "/api/v1/forms/{form_id:str}"
+    tags = ["Forms"]
+
+    @post(
+        "/submit",
+        summary="Submit a form",
+        needs="forms:submit",
+        idempotent="long_running",
+        errors=(400,),
+        request_max_body_size=1024 * 1024,
+    )
+    async def submit_as_user(
+        self,
+        request: HttpRequest,
+        services: Services,
+        principal: Principal,
+        form_id: Id,
+        data: JSONBody[SubmitForm],
+    ) -> AcceptedSubmissionData:
+        """The form must be published: 409 `form_not_published`. Answers that are not valid: 400,
+        with a message for each field in `details.errors`. A worker then saves the row, starts the
+        workflow and sends the mail.
+        """
+        async with services.db.tx(principal.scope, autocommit=True) as tx:
+            form = await live.find(tx, tenant_of(tx), form_id)
+        caller = caller_of(request)
+        origin = Origin(
+            source="api",
+            ip_address=caller.source,
+            user_agent=request.headers.get("user-agent", ""),
+            page_url=request.headers.get("referer", ""),
+            submitted_by=principal.user_id,
+        )
+        sent = Answers(
+            data=data.data,
+            metadata=data.metadata,
+            version=data.version,
+            started_at=data.started_at,
+        )
+
+        async def finish(tx: Transaction, accepted: AcceptedSubmission) -> None:
+            answer = AcceptedSubmissionData(accepted, form.settings.success_message)
+            await idempotency.store_answer(request, tx, answer)
+
+        accepted = await submitting.submit(services, form, sent, origin, finish)
+        return AcceptedSubmissionData(accepted, form.settings.success_message)
+
+    @get("/submissions", summary="List submissions", needs="forms:read")
+    async def list_submissions(
+        self,
+        tx: Tx,
+        page_in: Page,
+        form_id: Id,
+        status: StatusFilter = None,
+        after: After = None,
+        before: Before = None,
+        search: Search = None,
+    ) -> Paged[SubmissionSummary]:
+        """The newest first. `search` looks in the answers."""
+        filters = _read_filters(form_id, status, after, before, search)
+        return await submissions.list_page(tx, filters, page_in)
+
+    @get(
+        "/submissions.csv",
+        summary="Export submissions",
+        needs="forms:read",
+        media_type="text/csv",
+    )
+    async def export_submissions(
+        self,
+        services: Services,
+        principal: Principal,
+        form_id: Id,
+        status: StatusFilter = None,
+        after: After = None,
+        before: Before = None,
+        search: Search = None,
+    ) -> Stream:
+        """As CSV, the oldest first, with the same filters as the list. Texts that a spreadsheet
+        would take for formulas begin with an apostrophe.
+        """
+        filters = _read_filters(form_id, status, after, before, search)
+        file = await export.prepare(services, principal.scope, filters)
+        headers = {"content-disposition": filenames.as_attachment(file.filename)}
+        return Stream(export.stream(services, file, filters), headers=headers)
+
+    @get("/submissions/{submission_id:str}", summary="Get a submission", needs="forms:read")
+    async def get_submission(
+        self, tx: Tx, principal: Principal, form_id: Id, submission_id: Id
+    ) -> SubmissionData:
+        """With its files and the state of the workflow that it started."""
+        return SubmissionData(await submissions.get(tx, principal, form_id, submission_id))
+
+    @patch("/submissions/{submission_id:str}", summary="Archive a submission", needs="forms:write")
+    async def update_submission(
+        self,
+        tx: Tx,
+        principal: Principal,
+        form_id: Id,
+        submission_id: Id,
+        data: JSONBody[UpdateSubmission],
+    ) -> SubmissionData:
+        """`archived`, or `processed` to take it back. 409 `invalid_state` while a worker has not
+        processed it yet.
+        """
+        view = await submissions.set_status(tx, principal, form_id, submission_id, data.status)
+        return SubmissionData(view)
+
+    @delete("/submissions/{submission_id:str}", summary="Delete a submission", needs="forms:delete")
+    async def delete_submission(self, tx: Tx, form_id: Id, submission_id: Id) -> None:
+        """With its files. A row in a data table and a workflow execution stay."""
+        await submissions.delete(tx, form_id, submission_id)
+
+
+def _read_filters(
+    form_id: str,
+    status: SubmissionStatus | None,
+    after: str | None,
+    before: str | None,
+    search: str | None,
+) -> SubmissionFilter:
+    since, until = moment("after", after), moment("before", before)
+    return SubmissionFilter(form_id, status, since, until, search)
+
+
+class FormFieldTypeController(Controller):
+    path = "/api/v1/form-field-types"
+    tags = ["Forms"]
+
+    @get(summary="List field types", needs="forms:read")
+    async def list_field_types(self) -> FieldTypeList:
+        """The JSON Schema of the validation options of each type."""
+        return FieldTypeList(
+            [
+                FieldTypeView(
+                    kind.name,
+                    kind.description,
+                    kind.has_value,
+                    kind.has_options,
+                    msgspec.json.schema(kind.rules),
+                )
+                for kind in FIELD_TYPES.values()
+            ]
+        )

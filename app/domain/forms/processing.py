@@ -1,0 +1,165 @@
+"""What a worker does with a submission: a row in the data table, the workflow, a mail.
+
+All of it is one transaction, so that a worker that is killed has done all or nothing. What cannot
+succeed is recorded in the submission's `errors`; what may succeed later is tried again.
+"""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.forms import live, processing_queries, row_values, triggers
+from app.domain.forms.definitions import FormDefinition
+from app.domain.forms.errors import FormNotFound
+from app.domain.forms.events import SubmissionUpdated
+from app.domain.forms.live import LiveForm
+from app.domain.mail import service as mail
+from app.domain.tables import service as tables
+from app.domain.workflows.errors import TooManyPendingExecutions
+from app.kit.errors import ApiError, Unavailable
+from app.services import Services
+from db.fast import Row
+from db.session import Tx
+
+_MAX_MESSAGE_CHARS = 500
+_MAX_MAILED_CHARS = 2000
+
+
+class Submission(msgspec.Struct):
+    """A submission while it is processed."""
+
+    id: str
+    form_id: str
+    version: int
+    status: str
+    data: dict[str, Any]
+    row_id: str | None
+    workflow_execution_id: str | None
+    errors: list[dict[str, str]]
+    row: Row
+
+    def add_error(self, step: str, message: str) -> None:
+        self.errors.append({"step": step, "message": message[:_MAX_MESSAGE_CHARS]})
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What is read before the transaction."""
+
+    form: LiveForm
+    definition: FormDefinition
+
+
+async def prepare(services: Services, tenant_id: str, submission_id: str) -> Prepared | None:
+    """Returns None when the submission or its form was deleted."""
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        row = await processing_queries.find_form(tx, tenant_id, submission_id)
+        if row is None:
+            return None
+        try:
+            form = await live.find(tx, tenant_id, row["form_id"])
+        except FormNotFound:
+            return None
+    return Prepared(form, await live.load_definition(services, form, row["version"]))
+
+
+async def process(
+    tx: Tx, services: Services, prepared: Prepared, submission_id: str, event_id: str | None
+) -> None:
+    """Raises TooManyPendingExecutions and Unavailable, which pass."""
+    form = prepared.form
+    row = await processing_queries.load(tx, form.tenant_id, submission_id)
+    if row is None:
+        return
+    names = [field for field in Submission.__struct_fields__ if field != "row"]
+    submission = Submission(**{name: row[name] for name in names}, row=row)
+    submission.errors = []
+    await _save_row(tx, prepared, submission)
+    await _start_workflow(tx, services, form, submission, event_id)
+    await _send_mail(tx, services, prepared, submission)
+    await processing_queries.finish(
+        tx,
+        form.tenant_id,
+        submission.id,
+        submission.row_id,
+        submission.workflow_execution_id,
+        submission.errors,
+    )
+    status = "processed" if submission.status == "received" else submission.status
+    updated = SubmissionUpdated(submission.id, form.id, form.name, status, submission.errors)
+    await events.emit(tx, updated, tenant_id=form.tenant_id)
+
+
+async def _save_row(tx: Tx, prepared: Prepared, submission: Submission) -> None:
+    """A second attempt finds the row of the first."""
+    form, config = prepared.form, prepared.form.data_table_config
+    if config is None or not config.auto_save or submission.row_id is not None:
+        return
+    tenant_id, table_id = form.tenant_id, config.table_id
+    try:
+        table = await tables.load_table(tx, tenant_id, table_id)
+        values = row_values.build(table, prepared.definition, config.field_mapping, submission.data)
+        row = await tables.insert_row(tx, tenant_id, table_id, values, source=submission.id)
+    except Unavailable:
+        raise
+    except ApiError as error:
+        submission.add_error("data_table", error.message)
+    else:
+        submission.row_id = row.id
+
+
+async def _start_workflow(
+    tx: Tx, services: Services, form: LiveForm, submission: Submission, event_id: str | None
+) -> None:
+    if form.workflow_id is None or submission.workflow_execution_id is not None:
+        return
+    fields = {
+        "id": submission.id,
+        "version": submission.version,
+        "data": submission.data,
+        "created_at": submission.row["created_at"],
+        "event_id": event_id,
+    }
+    try:
+        execution_id = await triggers.start_workflow(tx, services, form, fields)
+    except TooManyPendingExecutions:
+        raise
+    except ApiError as error:
+        submission.add_error("workflow", error.message)
+    else:
+        submission.workflow_execution_id = execution_id
+
+
+async def _send_mail(
+    tx: Tx, services: Services, prepared: Prepared, submission: Submission
+) -> None:
+    form, recipient = prepared.form, prepared.form.settings.notifications.email
+    if recipient is None:
+        return
+    answers = [
+        (field.definition.label, field.type.format(field, value)[:_MAX_MAILED_CHARS])
+        for field in prepared.definition.inputs
+        if (value := submission.data.get(field.id)) is not None
+    ]
+    content = mail.render(
+        "form_submission",
+        form_name=form.name,
+        answers=answers,
+        submission_id=submission.id,
+        created_at=submission.row["created_at"],
+    )
+    await mail.queue(
+        tx,
+        services.keyring,
+        tenant_id=form.tenant_id,
+        recipient=recipient,
+        content=content,
+    )
+
+
+async def give_up(tx: Tx, tenant_id: str, submission_id: str, reason: str) -> None:
+    """Records why a submission could not be processed; it stays `received`."""
+    row = await processing_queries.load(tx, tenant_id, submission_id)
+    if row is not None:
+        error = {"step": "processing", "message": reason[:_MAX_MESSAGE_CHARS]}
+        await processing_queries.set_errors(tx, tenant_id, submission_id, [*row["errors"], error])

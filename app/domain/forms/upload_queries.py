@@ -1,0 +1,84 @@
+"""SQL of files that are uploaded to forms."""
+
+from datetime import datetime
+
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_INSERT = """
+INSERT INTO form_uploads
+    (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
+# Only files that nothing else has: neither another submission nor one whose time is up.
+_USABLE = """
+tenant_id = $1 AND form_id = $2 AND submission_id IS NULL AND expires_at > now()
+AND (file_id, field_id) IN (SELECT * FROM unnest($3::text[], $4::text[]))
+"""
+_BIND = f"""
+UPDATE form_uploads SET submission_id = $5, expires_at = NULL WHERE {_USABLE} RETURNING file_id
+"""
+_KEEP = f"""
+UPDATE form_uploads SET expires_at = greatest(expires_at, $5) WHERE {_USABLE} RETURNING file_id
+"""
+_FIND_OF_FORM = """
+SELECT 1 FROM form_uploads u JOIN forms f ON f.id = u.form_id AND f.tenant_id = u.tenant_id
+WHERE ($1::text IS NULL OR u.tenant_id = $1) AND u.form_id = $2 AND u.file_id = $3
+  AND u.submission_id IS NOT NULL AND u.expires_at IS NULL AND f.deleted_at IS NULL
+"""
+_COUNT_WAITING = """
+SELECT count(*) FROM (
+    SELECT 1 FROM form_uploads WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL
+    LIMIT $3
+) waiting
+"""
+_LIST_EXPIRED = """
+SELECT tenant_id, file_id FROM form_uploads WHERE expires_at < now()
+ORDER BY expires_at LIMIT $1
+"""
+# Again, since a submission may have taken it meanwhile.
+_DELETE_EXPIRED = """
+DELETE FROM form_uploads WHERE tenant_id = $1 AND file_id = $2 AND expires_at < now()
+RETURNING file_id
+"""
+
+
+async def insert(tx: Tx, tenant: str, *values: object) -> None:
+    """The values are those of the statement, from file_id to expires_at."""
+    await fast.execute(tx, tenant, _INSERT, *values)
+
+
+async def bind(
+    tx: Tx, tenant: str, form_id: str, files: dict[str, str], submission_id: str
+) -> set[str]:
+    """Gives files, by the ids of their fields, to a submission. Returns those that it got."""
+    ids, fields = list(files.values()), list(files)
+    rows = await fast.rows(tx, tenant, _BIND, form_id, ids, fields, submission_id)
+    return {row["file_id"] for row in rows}
+
+
+async def keep(
+    tx: Tx, tenant: str, form_id: str, files: dict[str, str], until: datetime
+) -> set[str]:
+    """Keeps files for a draft or a conversation. Returns those that exist."""
+    ids, fields = list(files.values()), list(files)
+    rows = await fast.rows(tx, tenant, _KEEP, form_id, ids, fields, until)
+    return {row["file_id"] for row in rows}
+
+
+async def is_submitted(tx: Tx, tenant: str | None, form_id: str, file_id: str) -> bool:
+    return await fast.value(tx, tenant, _FIND_OF_FORM, form_id, file_id) is not None
+
+
+async def count_waiting(tx: Tx, tenant: str, form_id: str, limit: int) -> int:
+    """Returns the number of files without a submission, up to a limit."""
+    return int(await fast.value(tx, tenant, _COUNT_WAITING, form_id, limit))
+
+
+async def list_expired(tx: Tx, limit: int) -> list[Row]:
+    return list(await (await tx.raw()).fetch(_LIST_EXPIRED, limit))
+
+
+async def delete_expired(tx: Tx, tenant: str, file_id: str) -> bool:
+    return await fast.value(tx, tenant, _DELETE_EXPIRED, file_id) is not None

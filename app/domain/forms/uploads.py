@@ -1,0 +1,205 @@
+"""Files of forms: uploaded for one field, then bound to a submission, or deleted."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from app.domain.files import service as files
+from app.domain.files.errors import FileNotFound
+from app.domain.files.service import Arrival, Conditions, Content, StoredUpload
+from app.domain.forms import live
+from app.domain.forms import upload_queries as queries
+from app.domain.forms.definitions import FormDefinition
+from app.domain.forms.errors import InvalidAnswers, TooManyUploads
+from app.domain.forms.fields.protocol import InputField
+from app.domain.forms.fields.uploads import FileField, FileRules
+from app.domain.forms.live import LiveForm
+from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
+from app.kit import clock, logs
+from app.kit.errors import Invalid, UnsupportedFileType
+from app.services import Services
+from db.fast import tenant_of
+from db.session import ALL_TENANTS, Scope, Tx
+
+log = logs.get("forms")
+
+FIELD_NAME: Final = "field_id"
+_MEGABYTE = 1024 * 1024
+# How long a file waits for its submission.
+_LIFETIME = timedelta(hours=24)
+# Files of one form that no submission has.
+_MAX_WAITING = 1000
+_BATCH = 100
+_NOT_THERE = "there is no such uploaded file for this field, or its time is up; upload it again"
+
+StoreAnswer = Callable[[Tx, UploadedFileData], Awaitable[None]]
+
+
+class FormUpload(files.Upload, Protocol):
+    """A file that arrives; the texts beside it are complete once it was read."""
+
+    @property
+    def texts(self) -> dict[str, str]: ...
+
+
+async def upload(
+    services: Services,
+    form: LiveForm,
+    body_bytes: int | None,
+    open_upload: Callable[[], Awaitable[FormUpload]],
+    store_answer: StoreAnswer,
+) -> UploadedFileData:
+    """Raises FileTooLarge, UnsupportedFileType, and Invalid for a field that takes no files."""
+    form.require_open()
+    definition = await live.load_definition(services, form)
+    await _check_waiting(services, form)
+    arriving: list[FormUpload] = []
+
+    async def open_first() -> FormUpload:
+        arriving.append(await open_upload())
+        name = arriving[0].texts.get(FIELD_NAME)
+        if name is not None:
+            _find_field(definition, name)
+        return arriving[0]
+
+    async def save(tx: Tx, stored: StoredUpload) -> UploadedFileData:
+        field = _find_field(definition, arriving[0].texts.get(FIELD_NAME))
+        _check(field, stored)
+        answer = UploadedFileData(await _record(tx, form, field, stored))
+        await store_answer(tx, answer)
+        return answer
+
+    arrival = Arrival(
+        form.tenant_id,
+        "form",
+        body_bytes,
+        _find_max_bytes(services, definition),
+        f"form:{form.tenant_id}",
+        form.id,
+    )
+    return await files.receive(services, arrival, open_first, save)
+
+
+def _list_fields(definition: FormDefinition) -> list[InputField[FileRules]]:
+    return [field for field in definition.inputs if isinstance(field.type, FileField)]
+
+
+def _find_max_bytes(services: Services, definition: FormDefinition) -> int:
+    """The limit of the field is checked once the field is known, which may follow the file."""
+    limits = [field.rules.max_bytes for field in _list_fields(definition)]
+    return min(max(limits, default=0), services.settings.max_file_mb * _MEGABYTE)
+
+
+def _find_field(definition: FormDefinition, field_id: str | None) -> InputField[FileRules]:
+    if field_id is None:
+        raise Invalid.field(FIELD_NAME, "is required")
+    field = definition.by_id.get(field_id)
+    if field is None or not isinstance(field.type, FileField):
+        raise Invalid.field(FIELD_NAME, "is not a field of this form that takes a file")
+    return field
+
+
+def _check(field: InputField[FileRules], stored: StoredUpload) -> None:
+    rules = field.rules
+    if stored.size_bytes > rules.max_bytes:
+        raise files.build_too_large(rules.max_bytes)
+    if not FileField().allows(rules, stored.filename, stored.mime_type):
+        allowed = ", ".join(rules.endings)
+        raise UnsupportedFileType(
+            f"This field does not take files of the type {stored.mime_type}"
+            + (f"; it takes {allowed}" if allowed else ""),
+            details={"mime_type": stored.mime_type, "allowed_types": rules.endings},
+        )
+
+
+async def _check_waiting(services: Services, form: LiveForm) -> None:
+    """Visitors could otherwise use up the tenant's storage."""
+    async with services.db.tx(form.tenant_id, autocommit=True) as tx:
+        count = await queries.count_waiting(tx, form.tenant_id, form.id, _MAX_WAITING)
+    if count >= _MAX_WAITING:
+        raise TooManyUploads(
+            "Too many files wait for their submissions; try again later",
+            headers={"Retry-After": "3600"},
+        )
+
+
+async def _record(
+    tx: Tx, form: LiveForm, field: InputField[FileRules], stored: StoredUpload
+) -> UploadedFile:
+    view = await files.record(tx, form.tenant_id, stored, created_by=None)
+    await queries.insert(
+        tx,
+        form.tenant_id,
+        view.id,
+        form.id,
+        field.id,
+        view.filename,
+        view.size_bytes,
+        view.mime_type,
+        clock.now() + _LIFETIME,
+    )
+    return UploadedFile(view.id, view.filename, view.size_bytes, view.mime_type)
+
+
+# Submissions, drafts and conversations
+
+
+def select_files(definition: FormDefinition, values: dict[str, Any]) -> dict[str, str]:
+    """Returns the ids of files among the answers, by the ids of their fields."""
+    names = [field.id for field in _list_fields(definition)]
+    return {name: values[name] for name in names if name in values}
+
+
+async def bind(tx: Tx, form: LiveForm, submission_id: str, file_ids: dict[str, str]) -> None:
+    """Gives uploaded files to a submission. Raises InvalidAnswers for a file of another form or
+    field, or of another submission.
+    """
+    if file_ids:
+        bound = await queries.bind(tx, form.tenant_id, form.id, file_ids, submission_id)
+        _require_all(file_ids, bound)
+
+
+async def keep(tx: Tx, form: LiveForm, file_ids: dict[str, str], until: datetime) -> None:
+    """Keeps uploaded files until a time. Raises InvalidAnswers as `bind` does."""
+    if file_ids:
+        _require_all(file_ids, await queries.keep(tx, form.tenant_id, form.id, file_ids, until))
+
+
+def _require_all(file_ids: dict[str, str], found: set[str]) -> None:
+    missing = [(name, _NOT_THERE) for name, file_id in file_ids.items() if file_id not in found]
+    if missing:
+        raise InvalidAnswers.of(missing)
+
+
+async def serve(
+    services: Services, scope: Scope, form_id: str, file_id: str, conditions: Conditions
+) -> Content:
+    """Returns the content of a file that was submitted to this form. Raises FileNotFound."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        if not await queries.is_submitted(tx, tenant_of(tx), form_id, file_id):
+            raise FileNotFound(f"No submission of this form has a file {file_id[:64]}")
+    return await files.serve(services, scope, file_id, conditions)
+
+
+async def delete_expired(services: Services) -> bool:
+    """Deletes files that no submission has. Returns True when there may be more of them."""
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        rows = await queries.list_expired(tx, _BATCH)
+    for row in rows:
+        try:
+            await _delete(services, row["tenant_id"], row["file_id"])
+        except (RuntimeError, OSError):
+            # One file that cannot be deleted must not keep the others.
+            log.exception("an uploaded file was not deleted", file_id=row["file_id"])
+            return False
+    return len(rows) == _BATCH
+
+
+async def _delete(services: Services, tenant_id: str, file_id: str) -> None:
+    async with services.db.tx(tenant_id) as tx:
+        if await queries.delete_expired(tx, tenant_id, file_id):
+            try:
+                await files.delete(tx, services, tenant_id, file_id)
+            except FileNotFound:
+                # A user has deleted it.
+                return

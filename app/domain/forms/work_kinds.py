@@ -1,0 +1,8 @@
+from typing import Final
+
+from app.kit.work import WorkKind
+
+# Saves a row, starts the workflow and sends the mail of one submission.
+PROCESS: Final = WorkKind(
+    "forms.process", timeout_seconds=120, retry_delays=(1, 5, 30, 120, 600, 3600, 14400)
+)

@@ -1,0 +1,101 @@
+"""Requests to forms, as tests send them."""
+
+from typing import Any
+
+import httpx
+
+from tests.world import Client
+
+PATH = "/api/v1/forms"
+PUBLIC = "/api/v1/public/forms"
+TEXT: dict[str, Any] = {"id": "name", "type": "text", "label": "Your name", "required": True}
+EMAIL: dict[str, Any] = {"id": "email", "type": "email", "label": "Your e-mail"}
+TOPIC: dict[str, Any] = {
+    "id": "topic",
+    "type": "select",
+    "label": "Topic",
+    "options": [{"value": "sales", "label": "Sales"}, {"value": "help", "label": "Help"}],
+}
+FILE: dict[str, Any] = {"id": "file", "type": "file", "label": "A file"}
+
+
+async def create_form(
+    client: Client, *fields: dict[str, Any], is_published: bool = True, **more: Any
+) -> dict[str, Any]:
+    """Returns a form, published unless said otherwise."""
+    body = {"name": "Contact", "fields": list(fields) or [TEXT, EMAIL], **more}
+    answer = await client.post(PATH, body)
+    assert answer.status_code == 201, answer.text
+    form: dict[str, Any] = answer.json()["data"]
+    if is_published:
+        await publish(client, form)
+        form["status"] = "published"
+    return form
+
+
+async def publish(client: Client, form: dict[str, Any]) -> None:
+    answer = await client.post(f"{PATH}/{form['id']}/publish")
+    assert answer.status_code == 200, answer.text
+
+
+async def get_form(client: Client, form: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = (await client.get(f"{PATH}/{form['id']}")).json()["data"]
+    return found
+
+
+async def send(
+    client: Client, form: dict[str, Any], data: dict[str, Any], **more: Any
+) -> httpx.Response:
+    """Submits answers as a visitor."""
+    headers = more.pop("headers", None)
+    body = {"data": data, **more}
+    return await client.post(f"{PUBLIC}/{form['slug']}/submit", body, headers=headers)
+
+
+async def submit(client: Client, form: dict[str, Any], data: dict[str, Any], **more: Any) -> str:
+    """Returns the id of the submission of a visitor."""
+    answer = await send(client, form, data, **more)
+    assert answer.status_code == 201, answer.text
+    submission_id: str = answer.json()["data"]["submission_id"]
+    return submission_id
+
+
+async def get_submission(
+    client: Client, form: dict[str, Any], submission_id: str
+) -> dict[str, Any]:
+    answer = await client.get(f"{PATH}/{form['id']}/submissions/{submission_id}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()["data"]
+    return found
+
+
+async def list_submissions(
+    client: Client, form: dict[str, Any], **query: Any
+) -> list[dict[str, Any]]:
+    answer = await client.get(f"{PATH}/{form['id']}/submissions", params=query)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+async def upload(
+    client: Client,
+    form: dict[str, Any],
+    content: bytes,
+    filename: str = "file.txt",
+    field_id: str | None = "file",
+) -> httpx.Response:
+    return await client(
+        "POST",
+        f"{PUBLIC}/{form['slug']}/upload",
+        files={"file": (filename, content)},
+        data={} if field_id is None else {"field_id": field_id},
+    )
+
+
+def problems(answer: httpx.Response) -> dict[str, str]:
+    """Returns the messages of a 400, by field."""
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == "validation_error"
+    return {item["field"]: item["message"] for item in error["details"]["errors"]}

@@ -1,0 +1,27 @@
+"""Job function: process a submission of a form."""
+
+from app.domain.forms import processing
+from app.domain.workflows.errors import TooManyPendingExecutions
+from app.kit.errors import Unavailable
+from app.services import Services
+from db.ledger import WorkRow
+from db.session import Tx
+from workers.job import Job, Retry
+
+
+async def process_submission(job: Job) -> None:
+    prepared = await processing.prepare(job.services, job.tenant_id, job.ref_id)
+    if prepared is None:
+        return
+    try:
+        async with job.finish() as tx:
+            # The work is locked before the submission.
+            await job.hold(tx)
+            cause = job.row.cause_event_id
+            await processing.process(tx, job.services, prepared, job.ref_id, cause)
+    except (TooManyPendingExecutions, Unavailable) as error:
+        raise Retry(error.message) from None
+
+
+async def on_dead_submission(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
+    await processing.give_up(tx, row.tenant_id or "", row.ref_id or "", error)
