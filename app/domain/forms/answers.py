@@ -9,7 +9,7 @@ import msgspec
 
 from app.domain.forms import conditions
 from app.domain.forms.definitions import FormDefinition
-from app.domain.forms.fields.protocol import WrongValue
+from app.domain.forms.fields.protocol import MissingAnswer, WrongValue
 from app.kit.errors import Problem
 
 _IS_REQUIRED = "is required"
@@ -45,6 +45,9 @@ def check_answers(
             continue
         try:
             values[field.id] = field.type.check(field, value)
+        except MissingAnswer as error:
+            if is_complete:
+                problems[field.id] = str(error)
         except WrongValue as error:
             problems[field.id] = str(error)
     unknown = [(key[:200], _UNKNOWN) for key in data if key not in form.by_id]

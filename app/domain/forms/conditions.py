@@ -7,7 +7,9 @@ from app.domain.forms.fields.definition import Conditional
 
 
 def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
-    """`answers` are stored values of fields that are shown."""
+    """`answers` are stored values of fields that are shown. The conditional was checked by
+    `check_fields`.
+    """
     answer, value = answers.get(conditional.field), conditional.value
     match conditional.operator:
         case "equals":
@@ -25,30 +27,30 @@ def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
         case "is_not_empty":
             return not _is_empty(answer)
         case "in":
-            values = value if isinstance(value, list) else [value]
             answers_ = answer if isinstance(answer, list) else [answer]
-            return any(_is_equal(item, wanted) for item in answers_ for wanted in values)
+            return any(_is_equal(item, wanted) for item in answers_ for wanted in value)
 
 
 def _is_empty(answer: Any) -> bool:
-    return answer is None or answer in ("", [])
+    """True for an unchecked box, too: pages may send it or leave it out."""
+    return answer is None or answer is False or answer in ("", [])
 
 
 def _is_equal(answer: Any, value: Any) -> bool:
-    """True and 1 differ. An unchecked box and no answer are equal."""
+    """True and 1 differ. An unchecked box and no answer are equal. The order of several options
+    does not matter.
+    """
     if isinstance(value, bool) or isinstance(answer, bool):
-        return (answer or False) is (value or False)
-    if isinstance(answer, list) and isinstance(value, list):
-        return sorted(map(str, answer)) == sorted(map(str, value))
+        return (False if answer is None else answer) is value
+    if isinstance(answer, list):
+        return set(answer) == set(value if isinstance(value, list) else [value])
     return bool(answer == value)
 
 
 def _contains(answer: Any, value: Any) -> bool:
     if isinstance(answer, list):
         return value in answer
-    if isinstance(answer, str):
-        return str(value).casefold() in answer.casefold()
-    return False
+    return isinstance(answer, str) and value.casefold() in answer.casefold()
 
 
 def _compare(answer: Any, value: Any) -> int:

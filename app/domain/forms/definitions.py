@@ -1,6 +1,7 @@
 """The fields of one version of a form: checks their definitions, and prepares them for answers."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
-from app.kit.texts import is_deeper
 
 MAX_FIELDS: Final = 200
 _MAX_BYTES: Final = 256 * 1024
@@ -20,6 +20,9 @@ _MAX_OPERAND_CHARS = 1000
 _MAX_OPERANDS = 100
 _WITHOUT_VALUE = frozenset({"is_empty", "is_not_empty"})
 _ORDERED = frozenset({"gt", "lt"})
+_EQUALITY = frozenset({"equals", "not_equals"})
+# How long the patterns of a form may take for one submission: a quarter of a second.
+_MAX_STEPS = 20_000_000
 
 
 class FormDefinition:
@@ -56,12 +59,12 @@ class FormDefinition:
     def list_visible(self, answers: dict[str, Any]) -> set[str]:
         """Returns the ids of the fields that are shown, given stored answers."""
         visible: set[str] = set()
+        shown: dict[str, Any] = {}
         for field in self.evaluation_order:
             conditional = field.definition.conditional
-            if conditional is None or conditions.is_met(
-                conditional, {key: value for key, value in answers.items() if key in visible}
-            ):
+            if conditional is None or conditions.is_met(conditional, shown):
                 visible.add(field.id)
+                shown[field.id] = answers.get(field.id)
         return visible
 
 
@@ -91,6 +94,7 @@ def _find_problems(fields: Sequence[Field]) -> Iterator[Problem]:
             yield f"{path}.id", f"there are two fields {field.id}"
         seen.add(field.id)
         yield from _find_field_problems(field, path)
+    yield from _find_cost_problems(fields)
     if not any(FIELD_TYPES[field.type].has_value for field in fields):
         yield "fields", "must have at least one field that is answered"
     yield from _find_conditional_problems(fields)
@@ -105,11 +109,22 @@ def _find_field_problems(field: Field, path: str) -> Iterator[Problem]:
     except Invalid as error:
         yield from (error.details or {}).items()
     else:
-        for name, message in kind.find_problems(rules):
+        for name, message in kind.find_problems(rules, field):
             yield f"{path}.validation.{name}", message
     if field.required and not kind.has_value:
         yield f"{path}.required", f"a {field.type} is not answered"
     yield from _find_option_problems(field, path)
+
+
+def _find_cost_problems(fields: Sequence[Field]) -> Iterator[Problem]:
+    steps = 0
+    for field in fields:
+        # Other problems of the validation options are reported elsewhere.
+        with suppress(msgspec.ValidationError, ValueError):
+            kind = FIELD_TYPES[field.type]
+            steps += kind.estimate_steps(msgspec.convert(field.validation, kind.rules))
+    if steps > _MAX_STEPS:
+        yield "fields", "has patterns that take too long for such long texts: lower max_length"
 
 
 def _find_option_problems(field: Field, path: str) -> Iterator[Problem]:
@@ -135,7 +150,8 @@ def _find_conditional_problems(fields: Sequence[Field]) -> Iterator[Problem]:
             yield f"{path}.field", "must be another field that is answered"
         elif _is_in_cycle(field, by_id):
             yield f"{path}.field", "depends on this field itself"
-        yield from _find_operand_problems(field.conditional, path)
+        else:
+            yield from _find_operand_problems(field.conditional, other, path)
 
 
 def _is_in_cycle(field: Field, by_id: dict[str, Field]) -> bool:
@@ -150,19 +166,22 @@ def _is_in_cycle(field: Field, by_id: dict[str, Field]) -> bool:
     return False
 
 
-def _find_operand_problems(conditional: Conditional, path: str) -> Iterator[Problem]:
-    operator, value = conditional.operator, conditional.value
-    path = f"{path}.value"
+def _find_operand_problems(conditional: Conditional, other: Field, path: str) -> Iterator[Problem]:
+    kind, operator, value = FIELD_TYPES[other.type], conditional.operator, conditional.value
+    may_be_list = operator == "in" or (operator in _EQUALITY and kind.has_several)
+    items = value if isinstance(value, list) and may_be_list else [value]
     if operator in _WITHOUT_VALUE:
         if value is not None:
-            yield path, f"{operator} takes no value"
-        return
-    items = value if isinstance(value, list) else [value]
-    if value is None or is_deeper(value, 2) or isinstance(value, dict):
-        yield path, f"{operator} needs a plain value"
-    elif len(items) > _MAX_OPERANDS or any(len(str(item)) > _MAX_OPERAND_CHARS for item in items):
-        yield path, f"must have at most {_MAX_OPERANDS} values of {_MAX_OPERAND_CHARS} characters"
+            yield f"{path}.value", f"{operator} takes no value"
+    elif operator in _ORDERED and not kind.is_ordered:
+        yield f"{path}.operator", f"{operator} needs a field with a number or a date"
     elif operator == "in" and not isinstance(value, list):
-        yield path, "in needs a list of values"
-    elif operator in _ORDERED and (isinstance(value, bool | list)):
-        yield path, f"{operator} needs a number or a date"
+        yield f"{path}.value", "in needs a list of values"
+    elif operator == "contains" and not isinstance(value, str):
+        yield f"{path}.value", "contains needs a text"
+    elif not 1 <= len(items) <= _MAX_OPERANDS:
+        yield f"{path}.value", f"must have 1 to {_MAX_OPERANDS} values"
+    elif any(isinstance(item, str) and len(item) > _MAX_OPERAND_CHARS for item in items):
+        yield f"{path}.value", f"must have at most {_MAX_OPERAND_CHARS:,} characters"
+    elif not all(map(kind.is_operand, items)):
+        yield f"{path}.value", f"must be a value that a {other.type} stores"

@@ -1,19 +1,26 @@
 """Types of fields that are answered by a choice."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.fields.definition import Option
+from app.domain.forms.fields.choice_parser import (
+    parse_consent,
+    parse_option,
+    parse_options,
+    split_parts,
+)
+from app.domain.forms.fields.definition import Field, Option
 from app.domain.forms.fields.protocol import (
     FieldType,
     InputField,
+    MissingAnswer,
     NoRules,
     R,
     WrongValue,
+    check_message,
     join_words,
 )
 from app.domain.forms.fields.texts import check_characters
@@ -23,9 +30,6 @@ from app.kit.errors import Problem
 _LISTED: Final = 20
 _MAX_VALUE_CHARS = 200
 _MAX_SELECTIONS = 500
-_YES: Final = frozenset({"yes", "y", "true", "ok", "okay", "sure", "agree", "accept", "1", "on"})
-_NO: Final = frozenset({"no", "n", "false", "not", "never", "decline", "0", "off"})
-_SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
 
 Count = Annotated[int, Meta(ge=0, le=_MAX_SELECTIONS)]
 
@@ -49,36 +53,17 @@ def _check_option(field: InputField[Any], value: Any) -> str:
     text = check_characters(value)
     if len(text) > _MAX_VALUE_CHARS:
         raise WrongValue(f"must have at most {_MAX_VALUE_CHARS} characters")
-    if field.definition.data_source is None and not _find_option(field, text):
-        raise WrongValue(f"must be one of the options: {_describe_options(field)}")
+    if field.definition.data_source is None and _find_option(field, text) is None:
+        raise _build_refusal(field)
     return text
+
+
+def _build_refusal(field: InputField[Any]) -> WrongValue:
+    return WrongValue(f"must be one of the options: {_describe_options(field)}")
 
 
 def _find_option(field: InputField[Any], value: str) -> Option | None:
     return next((item for item in field.definition.options if item.value == value), None)
-
-
-def _parse_option(field: InputField[Any], text: str) -> str:
-    """Finds an option by its value, its label or its number in the list, in any case; or the one
-    option whose label the text contains.
-    """
-    wanted = text.strip().strip(".!\"'").casefold()
-    options = field.definition.options
-    if not options:
-        return text.strip()
-    for option in options:
-        if wanted in {option.value.casefold(), option.label.casefold()}:
-            return option.value
-    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:4]) <= len(options):
-        return options[int(wanted) - 1].value
-    contained = [item for item in options if _contains_words(wanted, item.label.casefold())]
-    if len(contained) != 1:
-        raise WrongValue(f"must be one of the options: {_describe_options(field)}")
-    return contained[0].value
-
-
-def _contains_words(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def _label_of(field: InputField[Any], value: Any) -> str:
@@ -100,7 +85,13 @@ class _ChoiceField(FieldType[NoRules]):
         return _check_option(field, value)
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
-        return self.check(field, _parse_option(field, text))
+        text, options = check_message(text), field.definition.options
+        if not options:
+            return self.check(field, text)
+        option = parse_option(options, text)
+        if option is None:
+            raise _build_refusal(field)
+        return self.check(field, option.value)
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
         return _label_of(field, value)
@@ -126,6 +117,7 @@ class _SeveralField(FieldType[R]):
     """Any number of the options, each at most once."""
 
     has_options: ClassVar[bool] = True
+    has_several: ClassVar[bool] = True
 
     def is_empty(self, value: Any) -> bool:
         return super().is_empty(value) or value == []
@@ -141,13 +133,13 @@ class _SeveralField(FieldType[R]):
         return values
 
     def parse(self, field: InputField[R], text: str) -> list[str]:
-        parts = [part for part in map(str.strip, _SEPARATORS.split(text)) if part]
-        try:
-            values = [_parse_option(field, part) for part in parts]
-        except WrongValue:
-            # A label may contain a separator.
-            values = [_parse_option(field, text)]
-        return self.check(field, list(dict.fromkeys(values)))
+        text, options = check_message(text), field.definition.options
+        if not options:
+            return self.check(field, [part for part in split_parts(text) if part])
+        chosen = parse_options(options, text)
+        if not chosen:
+            raise _build_refusal(field)
+        return self.check(field, list(dict.fromkeys(option.value for option in chosen)))
 
     def format(self, field: InputField[R], value: Any) -> str:
         return ", ".join(_label_of(field, item) for item in value)
@@ -169,9 +161,12 @@ class MultiSelectField(_SeveralField[SelectionRules]):
     description: ClassVar[str] = "Any of several options, in a list that opens"
     rules: ClassVar[type[msgspec.Struct]] = SelectionRules
 
-    def find_problems(self, rules: SelectionRules) -> Iterator[Problem]:
-        if (rules.min_selections or 0) > (rules.max_selections or _MAX_SELECTIONS):
+    def find_problems(self, rules: SelectionRules, definition: Field) -> Iterator[Problem]:
+        fewest, most = rules.min_selections or 0, rules.max_selections or _MAX_SELECTIONS
+        if fewest > most:
             yield "min_selections", "must not be greater than max_selections"
+        elif definition.options and fewest > len(definition.options):
+            yield "min_selections", "must not be greater than the number of options"
 
     def check(self, field: InputField[SelectionRules], value: Any) -> list[str]:
         values = super().check(field, value)
@@ -182,9 +177,21 @@ class MultiSelectField(_SeveralField[SelectionRules]):
             raise WrongValue(f"must have at most {most} of the options")
         return values
 
+    def describe(self, field: InputField[SelectionRules]) -> str:
+        fewest, most = field.rules.min_selections or 1, field.rules.max_selections
+        if most is None:
+            count = "one or more" if fewest == 1 else f"at least {fewest}"
+        elif fewest == most:
+            count = "one" if most == 1 else str(most)
+        else:
+            count = f"{fewest} to {most}"
+        return f"{count} of {_describe_options(field)}"
+
     def to_json_schema(self, field: InputField[SelectionRules]) -> dict[str, Any]:
         schema = super().to_json_schema(field)
-        if field.rules.max_selections is not None:
+        if field.rules.min_selections:
+            schema["minItems"] = field.rules.min_selections
+        if field.rules.max_selections:
             schema["maxItems"] = field.rules.max_selections
         return schema
 
@@ -195,19 +202,21 @@ class CheckboxField(FieldType[NoRules]):
     name: ClassVar[str] = "checkbox"
     description: ClassVar[str] = "A box to check"
 
+    def is_operand(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
     def check(self, field: InputField[NoRules], value: Any) -> bool:
         if not isinstance(value, bool):
             raise WrongValue("must be true or false")
         if field.definition.required and not value:
-            raise WrongValue("must be checked")
+            raise MissingAnswer("must be checked")
         return value
 
     def parse(self, field: InputField[NoRules], text: str) -> bool:
-        words = set(re.findall(r"[a-z0-9]+", text.lower()))
-        is_yes, is_no = bool(words & _YES), bool(words & _NO)
-        if is_yes == is_no:
+        is_checked = parse_consent(check_message(text))
+        if is_checked is None:
             raise WrongValue("must be yes or no")
-        return self.check(field, is_yes)
+        return self.check(field, is_checked)
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
         del field

@@ -1,37 +1,21 @@
 """Types of fields whose answers are numbers."""
 
-import math
-import re
 from collections.abc import Iterator
-from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.fields.protocol import FieldType, InputField, WrongValue
+from app.domain.forms.fields.definition import Field
+from app.domain.forms.fields.number_parser import parse_number, parse_score
+from app.domain.forms.fields.protocol import FieldType, InputField, R, WrongValue
 from app.kit.errors import Problem
 
 MAX_INTEGER: Final = 2**53 - 1
 _DEFAULT_STARS = 5
 _MAX_STARS = 100
-_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,20})(?:\.[0-9]{1,20})?")
-_OUT_OF = re.compile(r"([0-9]{1,3})\s*(?:/|out of|of)\s*[0-9]{1,3}", re.IGNORECASE)
-_WORDS: Final = {
-    "zero": 0,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-    "eleven": 11,
-    "twelve": 12,
-}
+_STARS = "\N{WHITE MEDIUM STAR}\N{BLACK STAR}"
 
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Step = Annotated[float, Meta(gt=0, le=1e15)]
@@ -53,36 +37,27 @@ class RatingRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     max: Annotated[int, Meta(ge=1, le=_MAX_STARS)] = _DEFAULT_STARS
 
 
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_number(value: Any) -> int | float:
-    """Returns a whole number as an integer, so that 3 and 3.0 are stored alike."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Returns a whole number as an integer, so that 3 and 3.0 are stored alike. The limits are
+    those within which every program reads a whole number exactly.
+    """
+    if not is_number(value):
         raise WrongValue("must be a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise WrongValue("must be a finite number")
-    return int(number) if number.is_integer() and abs(number) <= MAX_INTEGER else number
+    if not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise WrongValue(f"must be from -{MAX_INTEGER} to {MAX_INTEGER}")
+    return int(value) if value == int(value) else float(value)
 
 
 def show(number: float) -> str:
     """Returns a number without a needless .0."""
-    return str(int(number)) if float(number).is_integer() else repr(number)
+    return str(int(number)) if number == int(number) else repr(number)
 
 
-def parse_number(text: str) -> float:
-    """Returns the first number in a text, in digits or as a word up to twelve."""
-    match = _NUMBER.search(text)
-    if match is not None:
-        return float(match[0].replace(",", ""))
-    for word in re.findall(r"[a-z]+", text.lower()):
-        if word in _WORDS:
-            return _WORDS[word]
-    raise WrongValue("must be a number")
-
-
-def _check_range(number: float, rules: NumberRules | SliderRules) -> None:
+def _check_range(number: float, rules: NumberRules | SliderRules) -> float:
     if rules.min is not None and number < rules.min:
         raise WrongValue(f"must be at least {show(rules.min)}")
     if rules.max is not None and number > rules.max:
@@ -90,12 +65,13 @@ def _check_range(number: float, rules: NumberRules | SliderRules) -> None:
     if rules.step is not None and not _is_step(number, rules.min or 0, rules.step):
         start = f" from {show(rules.min)}" if rules.min else ""
         raise WrongValue(f"must be in steps of {show(rules.step)}{start}")
+    return number
 
 
 def _is_step(number: float, start: float, step: float) -> bool:
     """In decimal numbers, as people write them: 0.3 is three steps of 0.1."""
-    distance = Decimal(repr(number)) - Decimal(repr(start))
-    return distance % Decimal(repr(step)) == 0
+    distance = Fraction(repr(number)) - Fraction(repr(start))
+    return distance % Fraction(repr(step)) == 0
 
 
 def _find_range_problems(rules: NumberRules | SliderRules) -> Iterator[Problem]:
@@ -123,25 +99,31 @@ def _range_schema(rules: NumberRules | SliderRules) -> dict[str, Any]:
     return schema
 
 
-class NumberField(FieldType[NumberRules]):
+class _NumericField(FieldType[R]):
+    is_ordered: ClassVar[bool] = True
+
+    def is_operand(self, value: Any) -> bool:
+        return is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        del field
+        return show(value)
+
+
+class NumberField(_NumericField[NumberRules]):
     name: ClassVar[str] = "number"
     description: ClassVar[str] = "A number"
     rules: ClassVar[type[msgspec.Struct]] = NumberRules
 
-    def find_problems(self, rules: NumberRules) -> Iterator[Problem]:
+    def find_problems(self, rules: NumberRules, definition: Field) -> Iterator[Problem]:
+        del definition
         yield from _find_range_problems(rules)
 
     def check(self, field: InputField[NumberRules], value: Any) -> int | float:
-        number = check_number(value)
-        _check_range(number, field.rules)
-        return number
+        return _check_range(check_number(value), field.rules)
 
     def parse(self, field: InputField[NumberRules], text: str) -> int | float:
         return self.check(field, parse_number(text))
-
-    def format(self, field: InputField[NumberRules], value: Any) -> str:
-        del field
-        return show(value)
 
     def describe(self, field: InputField[NumberRules]) -> str:
         return _describe_range(field.rules)
@@ -150,25 +132,20 @@ class NumberField(FieldType[NumberRules]):
         return _range_schema(field.rules)
 
 
-class SliderField(FieldType[SliderRules]):
+class SliderField(_NumericField[SliderRules]):
     name: ClassVar[str] = "slider"
     description: ClassVar[str] = "A number on a scale"
     rules: ClassVar[type[msgspec.Struct]] = SliderRules
 
-    def find_problems(self, rules: SliderRules) -> Iterator[Problem]:
+    def find_problems(self, rules: SliderRules, definition: Field) -> Iterator[Problem]:
+        del definition
         yield from _find_range_problems(rules)
 
     def check(self, field: InputField[SliderRules], value: Any) -> int | float:
-        number = check_number(value)
-        _check_range(number, field.rules)
-        return number
+        return _check_range(check_number(value), field.rules)
 
     def parse(self, field: InputField[SliderRules], text: str) -> int | float:
-        return self.check(field, parse_number(text))
-
-    def format(self, field: InputField[SliderRules], value: Any) -> str:
-        del field
-        return show(value)
+        return self.check(field, parse_score(text, field.rules.max))
 
     def describe(self, field: InputField[SliderRules]) -> str:
         return _describe_range(field.rules)
@@ -177,7 +154,7 @@ class SliderField(FieldType[SliderRules]):
         return _range_schema(field.rules)
 
 
-class RatingField(FieldType[RatingRules]):
+class RatingField(_NumericField[RatingRules]):
     name: ClassVar[str] = "rating"
     description: ClassVar[str] = "A number of stars"
     rules: ClassVar[type[msgspec.Struct]] = RatingRules
@@ -189,8 +166,8 @@ class RatingField(FieldType[RatingRules]):
         return number
 
     def parse(self, field: InputField[RatingRules], text: str) -> int:
-        match = _OUT_OF.search(text)
-        return self.check(field, int(match[1]) if match else parse_number(text))
+        stars = sum(map(text.count, _STARS))
+        return self.check(field, stars or parse_score(text, field.rules.max))
 
     def describe(self, field: InputField[RatingRules]) -> str:
         return f"a whole number from 1 to {field.rules.max}"

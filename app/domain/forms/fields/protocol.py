@@ -8,9 +8,16 @@ import msgspec
 from app.domain.forms.fields.definition import Field
 from app.kit.errors import Problem
 
+_EMPTY = "must not be empty"
+_MAX_MESSAGE_CHARS = 2000
+
 
 class WrongValue(ValueError):
     """The message says what the value must be, as the end of a sentence about the field."""
+
+
+class MissingAnswer(WrongValue):
+    """The value does not answer a field that is required."""
 
 
 class NoRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,15 +47,31 @@ class FieldType(Generic[R]):
     # False for types that show something and are not answered.
     has_value: ClassVar[bool] = True
     has_options: ClassVar[bool] = False
+    # True for types whose values are lists of options.
+    has_several: ClassVar[bool] = False
 
-    def find_problems(self, rules: R) -> Iterator[Problem]:
+    # True for types whose values have an order.
+    is_ordered: ClassVar[bool] = False
+
+    def find_problems(self, rules: R, definition: Field) -> Iterator[Problem]:
         """Yields what is wrong with the validation options, by their names."""
-        del rules
+        del rules, definition
         yield from ()
+
+    def estimate_steps(self, rules: R) -> int:
+        """Returns how many steps a check of the longest value takes, where that depends on the
+        validation options.
+        """
+        del rules
+        return 0
+
+    def is_operand(self, value: Any) -> bool:
+        """True when the conditional of another field can compare this type's values with it."""
+        return isinstance(value, str) and value != ""
 
     def is_empty(self, value: Any) -> bool:
         """True for a value that stands for no answer."""
-        return value is None or value == "" or (isinstance(value, str) and not value.strip())
+        return value is None or (isinstance(value, str) and not value.strip())
 
     def check(self, field: InputField[R], value: Any) -> Any:
         """Returns a value that is not empty in its stored form. Raises WrongValue."""
@@ -56,9 +79,12 @@ class FieldType(Generic[R]):
 
     def parse(self, field: InputField[R], text: str) -> Any:
         """Returns the value that a message of a person stands for, in its stored form. Raises
-        WrongValue.
+        WrongValue, also when the message may stand for several.
         """
-        return self.check(field, text.strip())
+        text = text.strip()
+        if not text:
+            raise WrongValue(_EMPTY)
+        return self.check(field, text)
 
     def format(self, field: InputField[R], value: Any) -> str:
         """Returns a stored value as a person reads it."""
@@ -72,6 +98,16 @@ class FieldType(Generic[R]):
     def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
         """Returns the schema of a value. It may allow more than `check` does."""
         raise NotImplementedError
+
+
+def check_message(text: str) -> str:
+    """Returns a message that is short enough to search it for a value. Raises WrongValue."""
+    text = text.strip()
+    if not text:
+        raise WrongValue(_EMPTY)
+    if len(text) > _MAX_MESSAGE_CHARS:
+        raise WrongValue(f"must be an answer of at most {_MAX_MESSAGE_CHARS:,} characters")
+    return text
 
 
 def join_words(words: Sequence[str], last: str = "or") -> str:

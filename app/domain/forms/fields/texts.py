@@ -1,7 +1,7 @@
 """Types of fields whose answers are texts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final
@@ -12,8 +12,15 @@ import re2  # type: ignore[import-untyped]
 from msgspec import Meta
 
 from app import email_addresses
-from app.domain.forms.fields.numbers import check_number
-from app.domain.forms.fields.protocol import FieldType, InputField, NoRules, WrongValue
+from app.domain.forms.fields.definition import Field
+from app.domain.forms.fields.numbers import check_number, is_number
+from app.domain.forms.fields.protocol import (
+    FieldType,
+    InputField,
+    NoRules,
+    WrongValue,
+    check_message,
+)
 from app.kit.errors import Problem
 
 MAX_TEXT_CHARS: Final = 10_000
@@ -26,19 +33,28 @@ _MAX_PHONE_CHARS = 40
 _MAX_EMAIL_CHARS = 254
 _MIN_DIGITS, _MAX_DIGITS = 5, 20
 _PHONE_CHARS: Final = frozenset("0123456789+()-./ \u00a0")
+_NO_PHONE = "must be a phone number, like +44 20 7946 0958"
+_NO_EMAIL = "must be an e-mail address, like name@example.com"
+_NO_URL = "must be a web address, like https://example.com"
 # With the separators of lines and paragraphs.
 _CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_FOUND_EMAIL = re.compile(r"[^\s<>,;:()\"']{1,64}@[^\s<>,;:()\"']{1,190}")
-_FOUND_URL = re.compile(r"(?:https?://|www\.)\S{1,2000}", re.IGNORECASE)
-_FOUND_PHONE = re.compile(r"\+?[0-9(][0-9()\-./ \u00a0]{3,38}[0-9]")
+_EMAIL = re.compile(r"[^\s<>,;:()\[\]\"']{1,64}@[^\s<>,;:()\[\]\"'/]{1,190}")
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]{1,2000}", re.IGNORECASE)
+_DOMAIN = re.compile(
+    r"(?<![\w@.:/-])(?:[a-z0-9-]{1,63}\.)+[a-z]{2,63}(?![\w@-])[^\s<>\"@]*", re.IGNORECASE
+)
+_PHONE = re.compile(r"(?:\+ ?)?[0-9(][0-9()\-./ \u00a0]{3,38}[0-9]")
+_HOST = re.compile(r"(?:(?!-)[\w-]{1,63}(?<!-)\.)+(?!-)[\w-]{1,63}(?<!-)\.?|localhost")
 # The memory of a compiled pattern.
 _RE2_BYTES = 256 * 1024
+_MAX_PATTERNS = 500
 
 MinLength = Annotated[int, Meta(ge=0, le=MAX_TEXTAREA_CHARS)]
 MaxLength = Annotated[int, Meta(ge=1, le=MAX_TEXTAREA_CHARS)]
 Pattern = Annotated[
     str,
     Meta(
+        min_length=1,
         max_length=500,
         description="A regular expression in RE2's syntax that the whole text must match",
     ),
@@ -58,7 +74,7 @@ class PhoneRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     pattern: Pattern | None = None
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=_MAX_PATTERNS)
 def compile_pattern(pattern: str) -> Any:
     """Raises ValueError with a message for the author. The engine takes linear time for any text,
     and so has neither lookaheads nor references.
@@ -71,6 +87,8 @@ def compile_pattern(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else "not understood"
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        if "too large" in text:
+            raise ValueError("is too large: let max_length limit the text, not {n,m}") from None
         raise ValueError(
             f"is no regular expression of RE2, which has no lookaheads and no references: {text}"
         ) from None
@@ -109,11 +127,16 @@ def _check_pattern(text: str, pattern: str | None) -> None:
         raise WrongValue("does not have the required form")
 
 
-def _find_length_problems(rules: LengthRules, most: int) -> Iterator[Problem]:
+def _count_steps(pattern: str | None, length: int) -> int:
+    """The engine may visit each instruction of a pattern for each character of a text."""
+    return 0 if pattern is None else int(compile_pattern(pattern).programsize) * length
+
+
+def _find_length_problems(rules: LengthRules, default: int, most: int) -> Iterator[Problem]:
     if rules.max_length is not None and rules.max_length > most:
         yield "max_length", f"must be at most {most:,}"
-    if (rules.min_length or 0) > (rules.max_length or most):
-        yield "min_length", "must not be greater than max_length"
+    if (rules.min_length or 0) > (rules.max_length or default):
+        yield "min_length", f"must not be greater than max_length, which is {default:,} by default"
 
 
 def _find_pattern_problems(pattern: str | None) -> Iterator[Problem]:
@@ -135,7 +158,7 @@ def _describe_length(rules: LengthRules) -> str:
 def _length_schema(rules: LengthRules, default: int) -> dict[str, Any]:
     return {
         "type": "string",
-        "minLength": max(1, rules.min_length or 1),
+        "minLength": rules.min_length or 1,
         "maxLength": rules.max_length or default,
     }
 
@@ -145,9 +168,13 @@ class TextField(FieldType[TextRules]):
     description: ClassVar[str] = "One line of text"
     rules: ClassVar[type[msgspec.Struct]] = TextRules
 
-    def find_problems(self, rules: TextRules) -> Iterator[Problem]:
-        yield from _find_length_problems(rules, MAX_TEXT_CHARS)
+    def find_problems(self, rules: TextRules, definition: Field) -> Iterator[Problem]:
+        del definition
+        yield from _find_length_problems(rules, _DEFAULT_TEXT_CHARS, MAX_TEXT_CHARS)
         yield from _find_pattern_problems(rules.pattern)
+
+    def estimate_steps(self, rules: TextRules) -> int:
+        return _count_steps(rules.pattern, rules.max_length or _DEFAULT_TEXT_CHARS)
 
     def check(self, field: InputField[TextRules], value: Any) -> str:
         text = _check_one_line(value)
@@ -167,8 +194,9 @@ class TextareaField(FieldType[LengthRules]):
     description: ClassVar[str] = "Text of several lines"
     rules: ClassVar[type[msgspec.Struct]] = LengthRules
 
-    def find_problems(self, rules: LengthRules) -> Iterator[Problem]:
-        yield from _find_length_problems(rules, MAX_TEXTAREA_CHARS)
+    def find_problems(self, rules: LengthRules, definition: Field) -> Iterator[Problem]:
+        del definition
+        yield from _find_length_problems(rules, _DEFAULT_TEXTAREA_CHARS, MAX_TEXTAREA_CHARS)
 
     def check(self, field: InputField[LengthRules], value: Any) -> str:
         text = check_characters(value)
@@ -192,12 +220,12 @@ class EmailField(FieldType[NoRules]):
         if len(text) <= _MAX_EMAIL_CHARS:
             with suppress(ValueError):
                 return email_addresses.normalize(text)
-        raise WrongValue("must be an e-mail address, like name@example.com")
+        raise WrongValue(_NO_EMAIL)
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
         """The address may be a part of the message."""
-        found = _FOUND_EMAIL.search(text)
-        return self.check(field, found[0].rstrip(".!?") if found else text)
+        addresses = _EMAIL.findall(check_message(text))
+        return self.check(field, _take_one((item.rstrip(".!?") for item in addresses), _NO_EMAIL))
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
@@ -205,7 +233,8 @@ class EmailField(FieldType[NoRules]):
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field
-        return {"type": "string", "format": "email", "maxLength": _MAX_EMAIL_CHARS}
+        # Without a format: that of JSON Schema has no international domains.
+        return {"type": "string", "maxLength": _MAX_EMAIL_CHARS}
 
 
 class PhoneField(FieldType[PhoneRules]):
@@ -213,8 +242,12 @@ class PhoneField(FieldType[PhoneRules]):
     description: ClassVar[str] = "A phone number"
     rules: ClassVar[type[msgspec.Struct]] = PhoneRules
 
-    def find_problems(self, rules: PhoneRules) -> Iterator[Problem]:
+    def find_problems(self, rules: PhoneRules, definition: Field) -> Iterator[Problem]:
+        del definition
         yield from _find_pattern_problems(rules.pattern)
+
+    def estimate_steps(self, rules: PhoneRules) -> int:
+        return _count_steps(rules.pattern, _MAX_PHONE_CHARS)
 
     def check(self, field: InputField[PhoneRules], value: Any) -> str:
         text = check_characters(value).strip()
@@ -225,14 +258,17 @@ class PhoneField(FieldType[PhoneRules]):
             or not _MIN_DIGITS <= digits <= _MAX_DIGITS
             or "+" in text[1:]
         ):
-            raise WrongValue("must be a phone number, like +44 20 7946 0958")
+            raise WrongValue(_NO_PHONE)
         _check_pattern(text, field.rules.pattern)
         return text
 
     def parse(self, field: InputField[PhoneRules], text: str) -> str:
-        """The number may be a part of the message."""
-        found = _FOUND_PHONE.search(text)
-        return self.check(field, found[0] if found else text)
+        """The number may be a part of the message, which must have no other digits."""
+        text = check_message(text)
+        number = _take_one(_PHONE.findall(text), _NO_PHONE)
+        if any(letter.isnumeric() for letter in text.replace(number, "")):
+            raise WrongValue(f"{_NO_PHONE}, without other numbers")
+        return self.check(field, number)
 
     def describe(self, field: InputField[PhoneRules]) -> str:
         del field
@@ -251,13 +287,14 @@ class UrlField(FieldType[NoRules]):
         del field
         text = _check_one_line(value).strip()
         if len(text) > _MAX_URL_CHARS or not _is_web_address(text):
-            raise WrongValue("must be a web address, like https://example.com")
+            raise WrongValue(_NO_URL)
         return text
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
         """The address may be a part of the message, and may lack its scheme."""
-        found = _FOUND_URL.search(text)
-        address = found[0].rstrip(".,;!?)") if found else text.strip()
+        text = check_message(text)
+        addresses = _URL.findall(text) or _DOMAIN.findall(text)
+        address = _take_one(map(_strip_punctuation, addresses), _NO_URL)
         has_scheme = address.lower().startswith(("http://", "https://"))
         return self.check(field, address if has_scheme else f"https://{address}")
 
@@ -267,24 +304,44 @@ class UrlField(FieldType[NoRules]):
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field
-        return {"type": "string", "format": "uri", "maxLength": _MAX_URL_CHARS}
+        # Without a format: that of JSON Schema has ASCII characters alone.
+        return {"type": "string", "maxLength": _MAX_URL_CHARS}
+
+
+def _take_one(values: Iterable[str], message: str) -> str:
+    """Returns the only value. Raises WrongValue when there is none, or several."""
+    distinct = set(values)
+    if len(distinct) != 1:
+        raise WrongValue(message)
+    return distinct.pop()
+
+
+def _strip_punctuation(address: str) -> str:
+    """Strips the end of a sentence, and a bracket that the address does not open."""
+    address = address.rstrip(".,;:!?'")
+    if address.endswith(")") and address.count("(") < address.count(")"):
+        return _strip_punctuation(address[:-1])
+    return address
 
 
 def _is_web_address(text: str) -> bool:
+    """False for an address with a user name: it serves to deceive, as in
+    https://bank.example@evil.example.
+    """
     try:
         parts = urlsplit(text)
-        # Reads the port, which may be none.
+        # Reading the port checks it.
         _ = parts.port
     except ValueError:
         return False
-    host = parts.hostname or ""
-    is_web = parts.scheme in {"http", "https"} and ("." in host.strip(".") or host == "localhost")
-    return is_web and not re.search(r"[\s<>\"]", text)
+    is_web = parts.scheme in {"http", "https"} and _HOST.fullmatch(parts.hostname or "")
+    return bool(is_web) and "@" not in parts.netloc and not re.search(r"[\s<>\"]", text)
 
 
 class HiddenField(FieldType[NoRules]):
     name: ClassVar[str] = "hidden"
     description: ClassVar[str] = "A value that the page sends and the person does not see"
+    is_ordered: ClassVar[bool] = True
 
     def check(self, field: InputField[NoRules], value: Any) -> Any:
         del field
@@ -296,6 +353,13 @@ class HiddenField(FieldType[NoRules]):
         if len(text) > _MAX_HIDDEN_CHARS:
             raise WrongValue(f"must have at most {_MAX_HIDDEN_CHARS:,} characters")
         return text
+
+    def is_operand(self, value: Any) -> bool:
+        return isinstance(value, bool) or is_number(value) or super().is_operand(value)
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        return msgspec.json.encode(value).decode() if isinstance(value, bool) else str(value)
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
+from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.protocol import (
     FieldType,
     InputField,
@@ -118,7 +119,8 @@ class FileField(FieldType[FileRules]):
     description: ClassVar[str] = "A file to upload"
     rules: ClassVar[type[msgspec.Struct]] = FileRules
 
-    def find_problems(self, rules: FileRules) -> Iterator[Problem]:
+    def find_problems(self, rules: FileRules, definition: Field) -> Iterator[Problem]:
+        del definition
         for ending in rules.endings:
             if ending not in CONTENT:
                 known = ", ".join(sorted(CONTENT))
@@ -136,12 +138,12 @@ class FileField(FieldType[FileRules]):
         """True when a file with this content may be uploaded."""
         if rules.allowed_types is None:
             return mime_type not in _REFUSED
+        endings = rules.endings
         if mime_type == content_types.TEXT:
             # Only the name tells which text it is.
-            return normalize_ending(filename.rpartition(".")[2]) in rules.endings and any(
-                mime_type in CONTENT[ending] for ending in rules.endings
-            )
-        return any(mime_type in CONTENT[ending] for ending in rules.endings)
+            _, _, ending = filename.rpartition(".")
+            endings = [item for item in endings if item == normalize_ending(ending)]
+        return any(mime_type in CONTENT[ending] for ending in endings)
 
     def describe(self, field: InputField[FileRules]) -> str:
         kinds = join_words(field.rules.endings)
