@@ -39,7 +39,8 @@ _EVERYTHING: Final = frozenset(
 )
 _YES = re.compile(
     r"(?:yes|y|yeah|yep|yup|true|ok|okay|sure|of course|absolutely|certainly|definitely|agreed"
-    r"|accepted|confirmed|(?:i )?(?:do )?(?:agree|accept|confirm|consent)|i do)\b|(?:1|on|x)$"
+    r"|accepted|confirmed|(?:i )?(?:do )?(?:agree|accept|confirm|consent)|i do(?! not\b))\b"
+    r"|(?:1|on|x)$"
 )
 _NO = re.compile(
     r"(?:no|n|nope|nah|false|never|not|i (?:do not|dont|will not|wont|cannot|cant|decline|disagree"
