@@ -31,6 +31,10 @@ from app.domain.forms.controllers import (
     FormFieldTypeController,
     FormSubmissionController,
 )
+from app.domain.forms.conversation_controllers import (
+    FormConversationController,
+    FormDraftController,
+)
 from app.domain.forms.public_controllers import PublicFormController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.knowledge.controllers import KnowledgeController
@@ -131,6 +135,8 @@ ROUTES: list[Any] = [
     FormSubmissionController,
     FormFieldTypeController,
     PublicFormController,
+    FormConversationController,
+    FormDraftController,
     receive_payload,
     ChannelController,
     NotificationController,

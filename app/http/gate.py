@@ -360,7 +360,7 @@ def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) 
     level(
         "request",
         method=scope["method"],
-        path=scope["path"],
+        path=logs.mask_path(scope["path"]),
         status=status,
         ms=round(seconds * 1000, 1),
         user=caller.principal.user_id if caller.principal else None,

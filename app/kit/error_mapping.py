@@ -76,6 +76,6 @@ def report(api_error: ApiError, error: BaseException, path: str) -> None:
         return
     if isinstance(api_error, Unavailable):
         reason = f"{type(error).__name__}: {error}"[:200]
-        log.warning("a dependency is unavailable", path=path, reason=reason)
+        log.warning("a dependency is unavailable", path=logs.mask_path(path), reason=reason)
     elif not isinstance(error, ApiError):
-        log.error("request failed", path=path, exc_info=error)
+        log.error("request failed", path=logs.mask_path(path), exc_info=error)

@@ -162,6 +162,15 @@ def _configure_standard_logging(threshold: int, shared: list[Any], renderer: Any
         logging.getLogger(name).propagate = True
 
 
+# Who knows such an id can use what it names.
+_SECRET_IDS = re.compile(r"\b(fcv_)[0-9a-z]+")
+
+
+def mask_path(path: str) -> str:
+    """Removes ids that are secrets from the path of a request."""
+    return _SECRET_IDS.sub(r"\1[redacted]", path)
+
+
 def get(name: str) -> Any:  # structlog's loggers are typed as Any
     logger = structlog.get_logger(part=name)
     _loggers.append(logger)

@@ -237,7 +237,6 @@ class FormConversation(TenantOwned, HasId, Base):
     current_field: Mapped[str | None]
     # How many messages of the visitor were answered. A message for an older turn is refused.
     turn: Mapped[int] = mapped_column(default=0, server_default="0")
-    source: Mapped[str]
     submission_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()

@@ -1,7 +1,7 @@
 from typing import Final
 
 from app.domain.area import Area, PeriodicTask
-from app.domain.forms import uploads
+from app.domain.forms import conversations, uploads
 from app.domain.forms.events import (
     FormCreated,
     FormDeleted,
@@ -41,7 +41,10 @@ AREA: Final = Area(
         Permission("forms:submit", "Submit forms", USERS),
     ),
     work_kinds=(PROCESS,),
-    periodic_tasks=(PeriodicTask(60.0, uploads.delete_expired),),
+    periodic_tasks=(
+        PeriodicTask(60.0, uploads.delete_expired),
+        PeriodicTask(600.0, conversations.abandon_old),
+    ),
     shared=lambda services: (FormDefinitions(), ViewCounter(services.db)),
     retention=(
         # Submissions are removed before their form, and files by a task of their own.

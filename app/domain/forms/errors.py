@@ -38,6 +38,12 @@ class InvalidFormState(Conflict):
     code = "invalid_state"
 
 
+class MessageConflict(Conflict):
+    """Two messages of one conversation at the same time."""
+
+    code = "message_conflict"
+
+
 class FormNotPublished(Conflict):
     code = "form_not_published"
 

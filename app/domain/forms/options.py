@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormFieldNotFound
-from app.domain.forms.fields.definition import DataSource
+from app.domain.forms.fields.definition import DataSource, Option
 from app.domain.forms.schemas import FormOption
 from app.domain.tables import service as tables
 from app.domain.tables.errors import DataTableNotFound
@@ -55,6 +57,24 @@ async def read_source(services: Services, tenant_id: str, source: DataSource) ->
         if value and len(value) <= _MAX_CHARS:
             options.setdefault(value, FormOption(value, label[:_MAX_CHARS]))
     return sorted(options.values(), key=lambda option: option.label.casefold())
+
+
+async def fill(services: Services, tenant_id: str, form: FormDefinition) -> FormDefinition:
+    """Returns the form with the options of its data tables, so that they can be named to a person
+    and recognized in a message.
+    """
+    fields = [field.definition for field in form.fields]
+    if all(field.data_source is None for field in fields):
+        return form
+    filled = []
+    for field in fields:
+        if field.data_source is not None:
+            found = await read_source(services, tenant_id, field.data_source)
+            known = [Option(option.value, option.label) for option in found]
+            filled.append(msgspec.structs.replace(field, options=known))
+        else:
+            filled.append(field)
+    return FormDefinition(filled)
 
 
 def _show(value: Any) -> str:

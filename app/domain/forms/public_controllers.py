@@ -6,7 +6,7 @@ from functools import partial
 from litestar import Controller, HttpMethod, Response, get, post, route
 from litestar.params import JSONBody
 
-from app.domain.forms import live, options, submitting, uploads
+from app.domain.forms import drafts, live, options, submitting, uploads
 from app.domain.forms.admission import admit, describe_origin
 from app.domain.forms.public_schemas import (
     FormEmbed,
@@ -71,6 +71,8 @@ class PublicFormController(Controller):
             return PublicSubmissionData(view, form.settings.success_message)
 
         async def finish(tx: Tx, accepted: AcceptedSubmission) -> None:
+            if data.draft_token is not None:
+                await drafts.delete(tx, form, data.draft_token)
             await idempotency.store_answer(request, tx, build_answer(accepted))
 
         sent = Answers(

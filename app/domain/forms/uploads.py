@@ -16,7 +16,7 @@ from app.domain.forms.fields.uploads import FileField, FileRules
 from app.domain.forms.live import LiveForm
 from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
 from app.kit import clock, logs
-from app.kit.errors import Invalid, UnsupportedFileType
+from app.kit.errors import Invalid, Problem, UnsupportedFileType
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Scope, Tx
@@ -156,19 +156,30 @@ async def bind(tx: Tx, form: LiveForm, submission_id: str, file_ids: dict[str, s
     """
     if file_ids:
         bound = await queries.bind(tx, form.tenant_id, form.id, file_ids, submission_id)
-        _require_all(file_ids, bound)
+        if len(bound) < len(file_ids):
+            raise InvalidAnswers.of(_find_missing(file_ids, bound))
 
 
-async def keep(tx: Tx, form: LiveForm, file_ids: dict[str, str], until: datetime) -> None:
-    """Keeps uploaded files until a time. Raises InvalidAnswers as `bind` does."""
-    if file_ids:
-        _require_all(file_ids, await queries.keep(tx, form.tenant_id, form.id, file_ids, until))
+async def keep(
+    services: Services,
+    form: LiveForm,
+    definition: FormDefinition,
+    values: dict[str, Any],
+    until: datetime,
+) -> list[Problem]:
+    """Keeps the uploaded files among answers until a time. Returns a problem for each file that
+    `bind` would refuse.
+    """
+    file_ids = select_files(definition, values)
+    if not file_ids:
+        return []
+    async with services.db.tx(form.tenant_id, autocommit=True) as tx:
+        kept = await queries.keep(tx, form.tenant_id, form.id, file_ids, until)
+    return _find_missing(file_ids, kept)
 
 
-def _require_all(file_ids: dict[str, str], found: set[str]) -> None:
-    missing = [(name, _NOT_THERE) for name, file_id in file_ids.items() if file_id not in found]
-    if missing:
-        raise InvalidAnswers.of(missing)
+def _find_missing(file_ids: dict[str, str], found: set[str]) -> list[Problem]:
+    return [(name, _NOT_THERE) for name, file_id in file_ids.items() if file_id not in found]
 
 
 async def serve(

@@ -27,6 +27,7 @@ from app.kit import logs
 
 __all__ = [
     "LOCAL",
+    "LOCAL_MODEL",
     "QUOTATION_MARK",
     "Function",
     "Message",

@@ -47,7 +47,7 @@ _BATCH_SIZE = 5000
 class ModelCall(msgspec.Struct, frozen=True):
     """A successful call to a provider's model outside of a turn."""
 
-    source: Literal["embedding", "transcription", "speech"]
+    source: Literal["embedding", "transcription", "speech", "form"]
     model: str
     prompt_tokens: int
     completion_tokens: int

@@ -20,7 +20,6 @@ def upgrade() -> None:
         sa.Column("skipped", postgresql.ARRAY(sa.String()), server_default="{}", nullable=False),
         sa.Column("current_field", sa.String(), nullable=True),
         sa.Column("turn", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("source", sa.String(), nullable=False),
         sa.Column("submission_id", sa.String(), nullable=True),
         sa.Column(
             "created_at",

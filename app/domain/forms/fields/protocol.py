@@ -1,5 +1,6 @@
 """What each type of field provides: it checks its definition and its values, and describes them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -47,6 +48,8 @@ class FieldType(Generic[R]):
     # False for types that show something and are not answered.
     has_value: ClassVar[bool] = True
     has_options: ClassVar[bool] = False
+    # By which an answer is recognized in a longer text that does not name the field.
+    pattern_in_text: ClassVar[re.Pattern[str] | None] = None
     # True for types whose values are lists of options.
     has_several: ClassVar[bool] = False
 

@@ -213,6 +213,7 @@ class TextareaField(FieldType[LengthRules]):
 class EmailField(FieldType[NoRules]):
     name: ClassVar[str] = "email"
     description: ClassVar[str] = "An e-mail address"
+    pattern_in_text: ClassVar[re.Pattern[str] | None] = _EMAIL
 
     def check(self, field: InputField[NoRules], value: Any) -> str:
         del field
@@ -240,6 +241,7 @@ class EmailField(FieldType[NoRules]):
 class PhoneField(FieldType[PhoneRules]):
     name: ClassVar[str] = "phone"
     description: ClassVar[str] = "A phone number"
+    pattern_in_text: ClassVar[re.Pattern[str] | None] = _PHONE
     rules: ClassVar[type[msgspec.Struct]] = PhoneRules
 
     def find_problems(self, rules: PhoneRules, definition: Field) -> Iterator[Problem]:
@@ -282,6 +284,7 @@ class PhoneField(FieldType[PhoneRules]):
 class UrlField(FieldType[NoRules]):
     name: ClassVar[str] = "url"
     description: ClassVar[str] = "The address of a web page"
+    pattern_in_text: ClassVar[re.Pattern[str] | None] = _URL
 
     def check(self, field: InputField[NoRules], value: Any) -> str:
         del field
