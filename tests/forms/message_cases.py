@@ -118,6 +118,8 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
             "4 of 5, thanks": 4,
             "\u2b50\u2b50\u2b50": 3,
             "\u2605\u2605\u2606\u2606\u2606": 2,
+            "\u2b50 5/5": 5,
+            "\u2606": REFUSED,
             "4.5 out of 5": REFUSED,
             "4.5": REFUSED,
             # Another scale than this one.

@@ -273,7 +273,7 @@ _OPERANDS: list[tuple[dict[str, Any], str, list[Any], list[Any]]] = [
     (_GROUP, "equals", ["sales", ["sales", "rd"]], [[], [1], None]),
     (_GROUP, "in", [["sales"]], ["sales"]),
     (_GROUP, "gt", [], ["sales", 1]),
-    (_HIDDEN, "equals", ["a", 1, True], [None, ["a"], {}]),
+    (_HIDDEN, "equals", ["a", 1, True], [None, ["a"], {}, 10**400]),
     (_HIDDEN, "gt", [1, "a"], [["a"], None]),
 ]
 

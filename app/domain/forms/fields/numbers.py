@@ -37,17 +37,21 @@ class RatingRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     max: Annotated[int, Meta(ge=1, le=_MAX_STARS)] = _DEFAULT_STARS
 
 
-def is_number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_storable(value: Any) -> bool:
+    return _is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
 
 
 def check_number(value: Any) -> int | float:
     """Returns a whole number as an integer, so that 3 and 3.0 are stored alike. The limits are
     those within which every program reads a whole number exactly.
     """
-    if not is_number(value):
+    if not _is_number(value):
         raise WrongValue("must be a number")
-    if not -MAX_INTEGER <= value <= MAX_INTEGER:
+    if not is_storable(value):
         raise WrongValue(f"must be from -{MAX_INTEGER} to {MAX_INTEGER}")
     return int(value) if value == int(value) else float(value)
 
@@ -103,7 +107,7 @@ class _NumericField(FieldType[R]):
     is_ordered: ClassVar[bool] = True
 
     def is_operand(self, value: Any) -> bool:
-        return is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
+        return is_storable(value)
 
     def format(self, field: InputField[R], value: Any) -> str:
         del field
@@ -166,8 +170,9 @@ class RatingField(_NumericField[RatingRules]):
         return number
 
     def parse(self, field: InputField[RatingRules], text: str) -> int:
-        stars = sum(map(text.count, _STARS))
-        return self.check(field, stars or parse_score(text, field.rules.max))
+        if any(map(str.isalnum, text)):
+            return self.check(field, parse_score(text, field.rules.max))
+        return self.check(field, sum(map(text.count, _STARS)))
 
     def describe(self, field: InputField[RatingRules]) -> str:
         return f"a whole number from 1 to {field.rules.max}"

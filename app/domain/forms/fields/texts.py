@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from app import email_addresses
 from app.domain.forms.fields.definition import Field
-from app.domain.forms.fields.numbers import check_number, is_number
+from app.domain.forms.fields.numbers import check_number, is_storable
 from app.domain.forms.fields.protocol import (
     FieldType,
     InputField,
@@ -358,7 +358,7 @@ class HiddenField(FieldType[NoRules]):
         return text
 
     def is_operand(self, value: Any) -> bool:
-        return isinstance(value, bool) or is_number(value) or super().is_operand(value)
+        return isinstance(value, bool) or is_storable(value) or super().is_operand(value)
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
         del field
