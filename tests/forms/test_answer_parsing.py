@@ -50,6 +50,7 @@ def test_a_required_box_is_not_confirmed_by_a_no() -> None:
         ([("x", "!!!"), ("y", "???")], "...", None),
         ([("x", "!!!"), ("y", "???")], "???", "y"),
         ([("x", "Not sure"), ("y", "Sure")], "I am not sure", "x"),
+        ([("x", "Support"), ("y", "Support Plus")], "I want support plus, please", "y"),
         ([("x", "C++"), ("y", "C")], "c++", "x"),
         ([("x", "(.*)"), ("y", "[a]")], "(.*)", "x"),
         ([("x", "Stra\u00dfe"), ("y", "Weg")], "die STRASSE bitte", "x"),

@@ -19,7 +19,7 @@ from tests.forms.field_strategies import TEXTS, VALUES, forms, forms_with_answer
 Json = dict[str, Any]
 
 _BOUNDED = settings(
-    max_examples=150,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
