@@ -18,6 +18,7 @@ import asyncpg
 import bench_chat
 import bench_clean_up
 import bench_events
+import bench_forms
 import bench_knowledge
 import bench_notifications
 import bench_reads
@@ -25,6 +26,7 @@ import bench_start
 import bench_tables
 import bench_tools
 import bench_workflows
+import msgspec
 import uvloop
 from litestar import Litestar, Request, get
 from load import CLIENTS, SECONDS, per_second, wait_for_port
@@ -33,7 +35,6 @@ from saq.queue.redis import RedisQueue
 from saq.worker import Worker
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-
 
 from app import settings as configuration
 from app.areas import AREAS
@@ -56,6 +57,8 @@ from workers.main import main as worker_main
 
 ROUNDS = 3
 JOB_COUNT = 2000
+# Those of the child processes that run the work of submissions.
+_WORKERS = (6, 9)
 NOOP = WorkKind("bench.noop", retry_delays=(1,))
 ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
@@ -278,6 +281,7 @@ def start_children(stores: Stores, ports: dict[str, int]) -> list[subprocess.Pop
         start(web("bench:bare_app", ports["bare"]), stores),
         start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
         start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
+        start(web("bench_forms:bare_app", ports["bare_forms"]), stores),
         start("import stub_model; stub_model.main()", stores),
         start("import bench; bench.ledger_worker()", stores),
         start("import bench; bench.saq_worker()", stores),
@@ -294,23 +298,20 @@ async def main() -> None:
     stores = Stores()
     # Durable, as in production, so that the disk is measured as well.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
+    # All submissions come from one address.
+    stores.settings = msgspec.structs.replace(
+        stores.settings, form_submissions_per_minute=1_000_000
+    )
     AREAS.work_kinds[NOOP.name] = NOOP
-    ports = {
-        "parley": 18461,
-        "bare": 18462,
-        "bare_chat": 18463,
-        "stub": 18464,
-        "receiver": 18465,
-        "bare_reads": 18466,
-        "knowledge": 18467,
-    }
+    names = ("parley", "bare", "bare_chat", "stub", "receiver", "bare_reads", "knowledge")
+    ports = {name: 18461 + number for number, name in enumerate((*names, "bare_forms"))}
     os.environ["STUB_PORT"] = str(ports["stub"])
     os.environ["RECEIVER_PORT"] = str(ports["receiver"])
     children: list[subprocess.Popen[bytes]] = []
     try:
         await stores.start()
         children += start_children(stores, ports)
-        await measure(stores, ports, children[0].pid, children[-1].pid)
+        await measure(stores, ports, [child.pid for child in children])
     finally:
         for child in children:
             child.terminate()
@@ -336,7 +337,8 @@ def parley_app() -> Litestar:
     return app
 
 
-async def measure(stores: Stores, ports: dict[str, int], web_pid: int, knowledge_pid: int) -> None:
+async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> None:
+    web_pid, knowledge_pid, worker_pids = pids[0], pids[-1], [pids[n] for n in _WORKERS]
     from app import bootstrap  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
@@ -364,6 +366,7 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int, knowledge
         "workflows": lambda: bench_workflows.bench(
             world, row, lambda: ledger_rate(services, user.tenant_id)
         ),
+        "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
         "tables": lambda: bench_tables.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),
         "chat": lambda: bench_chat.bench(world, ports, web_pid, row),

@@ -10,14 +10,14 @@ from workers.job import Job, Retry
 
 
 async def process_submission(job: Job) -> None:
-    prepared = await processing.prepare(job.services, job.tenant_id, job.ref_id)
+    cause = job.row.cause_event_id
+    prepared = await processing.prepare(job.services, job.tenant_id, job.ref_id, cause)
     if prepared is None:
         return
     try:
         async with job.finish() as tx:
             # The work is locked before the submission.
             await job.hold(tx)
-            cause = job.row.cause_event_id
             await processing.process(tx, job.services, prepared, job.ref_id, cause)
     except (TooManyPendingExecutions, Unavailable) as error:
         raise Retry(error.message) from None

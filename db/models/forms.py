@@ -102,8 +102,7 @@ class FormSubmission(TenantOwned, HasId, Base):
             "form_id",
             "version",
             "answered",
-            "source",
-            postgresql_include=["created_at", "completion_seconds"],
+            postgresql_include=["tenant_id", "source", "created_at", "completion_seconds"],
         ),
         Index("ix_form_submissions_fingerprint", "form_id", "fingerprint", "created_at"),
     )

@@ -74,6 +74,11 @@ RETURNING id""",
 )
 
 
+def work_id_of(event_id: str) -> str:
+    """Returns the id of the work that fans the event out, if anything waits for it."""
+    return f"wrk_{event_id[4:]}"
+
+
 def _parent_sql(event_id: str, tenant_id: str) -> str:
     """LIMIT prevents a hash join, which would read the whole log."""
     return f"""

@@ -58,6 +58,7 @@ __all__ = [
     "record",
     "save_changes",
     "wake",
+    "wake_for",
 ]
 
 MAX_SPANS: Final = 5000
@@ -208,6 +209,11 @@ def wake(tx: Tx, routed: Iterable[str | None] | None) -> None:
     for work_id in routed or ():
         if work_id is not None:
             tx.wake(FAN_OUT.name, work_id)
+
+
+def wake_for(tx: Tx, event_id: str) -> None:
+    """Wakes a worker for an event that an earlier transaction recorded."""
+    tx.wake(FAN_OUT.name, queries.work_id_of(event_id))
 
 
 async def list_page(tx: Tx, filters: queries.Filter, page: Page) -> Flat[Entry]:

@@ -1,9 +1,11 @@
 """Admits requests of visitors: finds the form, allows the site, and charges the limits."""
 
-from typing import Final, Literal
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from app.domain.forms import live
+from app.domain.forms import extraction, live
 from app.domain.forms.errors import TooManySubmissions
 from app.domain.forms.live import LiveForm
 from app.domain.forms.submitting import Origin
@@ -38,12 +40,20 @@ async def admit(
     find = live.find_published if is_published else live.find_by_slug
     form = await find(services, slug)
     trace.current().tenant_id = form.tenant_id
-    if action is not None:
-        await _charge_address(request, form, action)
-    cost = request.route_handler.opt.get("cost", "read")
-    refusal = "The forms of this site receive too many requests"
-    await tenants.charge_visitors(request, "forms", form.tenant_id, form.plan, COSTS[cost], refusal)
+    await asyncio.gather(*_list_charges(request, form, action))
     return form
+
+
+def _list_charges(
+    request: HttpRequest, form: LiveForm, action: Action | None
+) -> Iterator[Coroutine[Any, Any, None]]:
+    if action is not None:
+        yield _charge_address(request, form, action)
+    cost = request.route_handler.opt.get("cost", "read")
+    if action == "message" and extraction.is_charged(form):
+        cost = "chat"
+    refusal = "The forms of this site receive too many requests"
+    yield tenants.charge_visitors(request, "forms", form.tenant_id, form.plan, COSTS[cost], refusal)
 
 
 async def _charge_address(request: HttpRequest, form: LiveForm, action: Action) -> None:

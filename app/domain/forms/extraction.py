@@ -52,6 +52,11 @@ async def find_model(services: Services, form: LiveForm) -> Target | None:
         return await load_target(tx, services.keyring, form.tenant_id, name)
 
 
+def is_charged(form: LiveForm) -> bool:
+    """True when messages may be read by a model of a provider."""
+    return form.settings.conversation.model not in {None, NO_MODEL, LOCAL_MODEL}
+
+
 def is_trusted(target: Target) -> bool:
     """The local model is so small that it invents answers."""
     return target.provider != LOCAL

@@ -50,9 +50,15 @@ class Prepared(msgspec.Struct, frozen=True):
     definition: FormDefinition
 
 
-async def prepare(services: Services, tenant_id: str, submission_id: str) -> Prepared | None:
-    """Returns None when the submission or its form was deleted."""
+async def prepare(
+    services: Services, tenant_id: str, submission_id: str, event_id: str | None
+) -> Prepared | None:
+    """Returns None when the submission or its form was deleted. Wakes a worker for the event of the
+    submission, so that the visitor did not have to wait for that.
+    """
     async with services.db.tx(tenant_id, autocommit=True) as tx:
+        if event_id is not None:
+            events.wake_for(tx, event_id)
         row = await processing_queries.find_form(tx, tenant_id, submission_id)
         if row is None:
             return None

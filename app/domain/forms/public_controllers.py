@@ -82,8 +82,11 @@ class PublicFormController(Controller):
             started_at=data.started_at,
             is_suspicious=bool(data.honeypot),
         )
-        origin = describe_origin(request)
-        return build_answer(await submitting.submit(services, form, sent, origin, finish))
+        has_more = data.draft_token is not None or idempotency.HEADER in request.headers
+        accepted = await submitting.submit(
+            services, form, sent, describe_origin(request), finish if has_more else None
+        )
+        return build_answer(accepted)
 
     @post(
         "/upload",

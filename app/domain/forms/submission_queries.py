@@ -62,8 +62,7 @@ WITH form AS (
         "(SELECT jsonb_set($18::jsonb, '{0,data,flags}', to_jsonb(flags)) FROM inserted)"
     )
 }, accepted AS ({_PROCESS_WORK})
-SELECT s.created_at, (SELECT id FROM emitted) AS event_id, {events.ROUTED},
-       (SELECT id FROM accepted) AS work_id
+SELECT s.created_at, (SELECT id FROM emitted) AS event_id, (SELECT id FROM accepted) AS work_id
 FROM inserted s
 """
 # Held until the end of the transaction, so that the next submission sees this one.

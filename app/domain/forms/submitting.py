@@ -123,7 +123,9 @@ async def _store(
     after_insert: AfterInsert | None,
 ) -> AcceptedSubmission:
     tenant_id = form.tenant_id
-    async with services.db.tx(tenant_id) as tx:
+    # One statement needs no BEGIN and COMMIT.
+    is_single = not (row.max_submissions or form.workflow_id or file_ids or after_insert)
+    async with services.db.tx(tenant_id, autocommit=is_single) as tx:
         if row.max_submissions is not None:
             await queries.lock_count(tx, tenant_id, form.id)
         stored = await queries.insert(tx, tenant_id, row)
@@ -131,7 +133,7 @@ async def _store(
             await _refuse(tx, form)
             raise FormClosed(f"The form {form.name} has all the submissions that it takes")
         await uploads.bind(tx, form, row.id, file_ids)
-        events.wake(tx, stored["routed"])
+        # The worker that processes it wakes another one for the event.
         tx.wake(PROCESS.name, stored["work_id"])
         execution_id = None
         if form.workflow_id is not None:

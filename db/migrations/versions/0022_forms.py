@@ -126,9 +126,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_form_submissions_figures",
         "form_submissions",
-        ["form_id", "version", "answered", "source"],
+        ["form_id", "version", "answered"],
         unique=False,
-        postgresql_include=["created_at", "completion_seconds"],
+        postgresql_include=["tenant_id", "source", "created_at", "completion_seconds"],
     )
     op.create_index(
         "ix_form_submissions_fingerprint",
@@ -272,7 +272,7 @@ def downgrade() -> None:
     op.drop_index(
         "ix_form_submissions_figures",
         table_name="form_submissions",
-        postgresql_include=["created_at", "completion_seconds"],
+        postgresql_include=["tenant_id", "source", "created_at", "completion_seconds"],
     )
     op.drop_table("form_submissions")
     op.drop_index("ix_form_counts_tenant_id", table_name="form_counts")
