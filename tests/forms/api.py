@@ -99,3 +99,46 @@ def problems(answer: httpx.Response) -> dict[str, str]:
     error = answer.json()["error"]
     assert error["code"] == "validation_error"
     return {item["field"]: item["message"] for item in error["details"]["errors"]}
+
+
+async def send_as_user(
+    client: Client, form: dict[str, Any], data: object, **more: Any
+) -> httpx.Response:
+    """Submits answers as a user who signed in."""
+    headers = more.pop("headers", None)
+    return await client.post(f"{PATH}/{form['id']}/submit", {"data": data, **more}, headers=headers)
+
+
+async def count_submissions(client: Client, form: dict[str, Any]) -> int:
+    """Returns the number that the form shows, once the list has as many."""
+    count: int = (await get_form(client, form))["stats"]["submissions"]
+    assert len(await list_submissions(client, form, per_page=100)) == count
+    return count
+
+
+async def update_form(client: Client, form: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    answer = await client.put(f"{PATH}/{form['id']}", changes)
+    assert answer.status_code == 200, answer.text
+    updated: dict[str, Any] = answer.json()["data"]
+    return updated
+
+
+async def upload_file(
+    client: Client,
+    form: dict[str, Any],
+    content: bytes = b"hello",
+    filename: str = "file.txt",
+    field_id: str = "file",
+) -> str:
+    """Returns the id of an uploaded file."""
+    answer = await upload(client, form, content, filename, field_id)
+    assert answer.status_code == 201, answer.text
+    file_id: str = answer.json()["data"]["file_id"]
+    return file_id
+
+
+async def list_events(client: Client, event_type: str) -> list[dict[str, Any]]:
+    """Returns the data of the tenant's events of one type, the newest first."""
+    answer = await client.get("/api/v1/event-log", params={"event_type": event_type})
+    assert answer.status_code == 200, answer.text
+    return [event["data"] for event in answer.json()["data"]]

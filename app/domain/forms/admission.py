@@ -88,4 +88,5 @@ def describe_origin(request: HttpRequest) -> Origin:
 def _is_foreign(request: HttpRequest, origin: str) -> bool:
     """True for a request of another site's page."""
     own = urlsplit(services_of(request).settings.public_url)
-    return bool(origin) and origin not in {f"{own.scheme}://{own.netloc}", str(request.base_url)}
+    called = str(request.base_url).rstrip("/")
+    return bool(origin) and origin not in {f"{own.scheme}://{own.netloc}", called}
