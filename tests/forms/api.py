@@ -142,3 +142,15 @@ async def list_events(client: Client, event_type: str) -> list[dict[str, Any]]:
     answer = await client.get("/api/v1/event-log", params={"event_type": event_type})
     assert answer.status_code == 200, answer.text
     return [event["data"] for event in answer.json()["data"]]
+
+
+def save_to(table: dict[str, Any], **mapping: str) -> dict[str, Any]:
+    """Returns the `data_table_config` that saves answers as rows."""
+    return {"table_id": table["id"], "auto_save": True, "field_mapping": mapping}
+
+
+async def set_status(
+    client: Client, form: dict[str, Any], submission_id: str, status: str
+) -> httpx.Response:
+    path = f"{PATH}/{form['id']}/submissions/{submission_id}"
+    return await client("PATCH", path, json={"status": status})

@@ -99,18 +99,13 @@ EXISTS (SELECT 1 FROM json_each_text(s.data) a
         WHERE strpos(lower(a.value), lower($n)) > 0
           AND NOT starts_with(a.value, 'data:image/png;base64,'))"""
 _LOCK = """
-SELECT s.id, s.tenant_id, s.status, f.name AS form_name, s.errors
+SELECT s.id, s.tenant_id, s.status, s.processed_at, f.name AS form_name, s.errors
 FROM form_submissions s JOIN forms f ON f.id = s.form_id AND f.tenant_id = s.tenant_id
 WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.form_id = $2 AND s.id = $3
   AND f.deleted_at IS NULL
 FOR UPDATE OF s
 """
-_SET_STATUS = """
-UPDATE form_submissions
-SET status = $3, processed_at = CASE WHEN $3 = 'processed' THEN coalesce(processed_at, now())
-                                     ELSE processed_at END
-WHERE tenant_id = $1 AND id = $2
-"""
+_SET_STATUS = "UPDATE form_submissions SET status = $3 WHERE tenant_id = $1 AND id = $2"
 _DELETE = """
 WITH deleted AS (
     DELETE FROM form_submissions WHERE tenant_id = $1 AND form_id = $2 AND id = $3

@@ -50,7 +50,7 @@ async def set_status(
 ) -> SubmissionView:
     """Archives a submission, or takes it back from the archive."""
     row = await _lock(tx, form_id, submission_id)
-    if row["status"] == "received" and status == "processed":
+    if status == "processed" and row["processed_at"] is None:
         raise InvalidFormState("This submission is still to be processed by a worker")
     if row["status"] != status:
         await queries.set_status(tx, row["tenant_id"], submission_id, status)
