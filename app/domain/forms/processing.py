@@ -72,10 +72,10 @@ async def prepare(
 async def process(
     tx: Tx, services: Services, prepared: Prepared, submission_id: str, event_id: str | None
 ) -> None:
-    """Raises TooManyPendingExecutions and Unavailable, which pass."""
+    """Does nothing once it is done. Raises TooManyPendingExecutions and Unavailable, which pass."""
     form = prepared.form
     row = await processing_queries.load(tx, form.tenant_id, submission_id)
-    if row is None:
+    if row is None or row["processed_at"] is not None:
         return
     names = [field for field in Submission.__struct_fields__ if field != "row"]
     submission = Submission(**{name: row[name] for name in names}, row=row)

@@ -7,7 +7,7 @@ from db.session import Tx
 
 _LOAD = """
 SELECT s.id, s.form_id, s.version, s.status, s.data, s.source, s.created_at, s.row_id,
-       s.workflow_execution_id, s.errors
+       s.workflow_execution_id, s.errors, s.processed_at
 FROM form_submissions s WHERE s.tenant_id = $1 AND s.id = $2 FOR UPDATE
 """
 _FIND_FORM = "SELECT form_id, version FROM form_submissions WHERE tenant_id = $1 AND id = $2"
