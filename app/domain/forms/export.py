@@ -35,7 +35,7 @@ class Export:
             for field in versions[number].inputs:
                 labels.setdefault(field.id, field.definition.label)
         self._field_ids = list(labels)
-        counts = Counter(labels.values())
+        counts = Counter((*_OWN_COLUMNS, *labels.values()))
         self._header = [
             label if counts[label] == 1 else f"{label} ({field_id})"
             for field_id, label in labels.items()
