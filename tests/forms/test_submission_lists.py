@@ -28,10 +28,10 @@ from tests.forms.api import (
     upload_file,
 )
 from tests.forms.by_hand import process
+from tests.forms.contents import PNG
 from tests.world import Client, World
 
-_PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-_SIGNATURE = "data:image/png;base64," + base64.b64encode(_PNG).decode()
+_SIGNATURE = "data:image/png;base64," + base64.b64encode(PNG).decode()
 _SET_TIME = "UPDATE form_submissions SET created_at = $2::text::timestamptz WHERE id = $1"
 
 

@@ -17,10 +17,10 @@ tenant_id = $1 AND form_id = $2 AND submission_id IS NULL AND expires_at > now()
 AND (file_id, field_id) IN (SELECT * FROM unnest($3::text[], $4::text[]))
 """
 _BIND = f"""
-UPDATE form_uploads SET submission_id = $5, expires_at = NULL WHERE {_USABLE} RETURNING file_id
+UPDATE form_uploads SET submission_id = $5, expires_at = NULL WHERE {_USABLE} RETURNING field_id
 """
 _KEEP = f"""
-UPDATE form_uploads SET expires_at = greatest(expires_at, $5) WHERE {_USABLE} RETURNING file_id
+UPDATE form_uploads SET expires_at = greatest(expires_at, $5) WHERE {_USABLE} RETURNING field_id
 """
 _FIND_OF_FORM = """
 SELECT 1 FROM form_uploads u JOIN forms f ON f.id = u.form_id AND f.tenant_id = u.tenant_id
@@ -52,19 +52,21 @@ async def insert(tx: Tx, tenant: str, *values: object) -> None:
 async def bind(
     tx: Tx, tenant: str, form_id: str, files: dict[str, str], submission_id: str
 ) -> set[str]:
-    """Gives files, by the ids of their fields, to a submission. Returns those that it got."""
+    """Gives files, by the ids of their fields, to a submission. Returns the fields whose files
+    it got.
+    """
     ids, fields = list(files.values()), list(files)
     rows = await fast.rows(tx, tenant, _BIND, form_id, ids, fields, submission_id)
-    return {row["file_id"] for row in rows}
+    return {row["field_id"] for row in rows}
 
 
 async def keep(
     tx: Tx, tenant: str, form_id: str, files: dict[str, str], until: datetime
 ) -> set[str]:
-    """Keeps files for a draft or a conversation. Returns those that exist."""
+    """Keeps files for a draft or a conversation. Returns the fields whose files exist."""
     ids, fields = list(files.values()), list(files)
     rows = await fast.rows(tx, tenant, _KEEP, form_id, ids, fields, until)
-    return {row["file_id"] for row in rows}
+    return {row["field_id"] for row in rows}
 
 
 async def is_submitted(tx: Tx, tenant: str | None, form_id: str, file_id: str) -> bool:

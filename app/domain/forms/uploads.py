@@ -52,6 +52,8 @@ async def upload(
     """Raises FileTooLarge, UnsupportedFileType, and Invalid for a field that takes no files."""
     form.require_open()
     definition = await live.load_definition(services, form)
+    if not _list_fields(definition):
+        raise _no_file_field()
     await _check_waiting(services, form)
     arriving: list[FormUpload] = []
 
@@ -95,8 +97,12 @@ def _find_field(definition: FormDefinition, field_id: str | None) -> InputField[
         raise Invalid.field(FIELD_NAME, "is required")
     field = definition.by_id.get(field_id)
     if field is None or not isinstance(field.type, FileField):
-        raise Invalid.field(FIELD_NAME, "is not a field of this form that takes a file")
+        raise _no_file_field()
     return field
+
+
+def _no_file_field() -> Invalid:
+    return Invalid.field(FIELD_NAME, "is not a field of this form that takes a file")
 
 
 def _check(field: InputField[FileRules], stored: StoredUpload) -> None:
@@ -179,7 +185,8 @@ async def keep(
 
 
 def _find_missing(file_ids: dict[str, str], found: set[str]) -> list[Problem]:
-    return [(name, _NOT_THERE) for name, file_id in file_ids.items() if file_id not in found]
+    """`found` has the ids of fields."""
+    return [(name, _NOT_THERE) for name in file_ids if name not in found]
 
 
 async def serve(
@@ -196,14 +203,15 @@ async def delete_expired(services: Services) -> bool:
     """Deletes files that no submission has. Returns True when there may be more of them."""
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await queries.list_expired(tx, _BATCH)
+    failures = 0
     for row in rows:
         try:
             await _delete(services, row["tenant_id"], row["file_id"])
         except (RuntimeError, OSError):
             # One file that cannot be deleted must not keep the others.
             log.exception("an uploaded file was not deleted", file_id=row["file_id"])
-            return False
-    return len(rows) == _BATCH
+            failures += 1
+    return len(rows) == _BATCH and failures < _BATCH
 
 
 async def _delete(services: Services, tenant_id: str, file_id: str) -> None:
