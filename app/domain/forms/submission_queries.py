@@ -93,11 +93,15 @@ SELECT {_COLUMNS} FROM {_SOURCE}
 WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.form_id = $2 AND s.id = $3
   AND f.deleted_at IS NULL
 """
-# An image that was drawn has no words.
+# A list is searched item by item, not as JSON. An image that was drawn has no words.
 _SEARCH = """
-EXISTS (SELECT 1 FROM json_each_text(s.data) a
-        WHERE strpos(lower(a.value), lower($n)) > 0
-          AND NOT starts_with(a.value, 'data:image/png;base64,'))"""
+EXISTS (SELECT 1 FROM json_each(s.data) a
+        WHERE CASE json_typeof(a.value)
+              WHEN 'array' THEN EXISTS (
+                  SELECT 1 FROM json_array_elements_text(a.value) item(text)
+                  WHERE strpos(lower(item.text), lower($n)) > 0)
+              ELSE strpos(lower(a.value #>> '{}'), lower($n)) > 0
+                   AND NOT starts_with(a.value #>> '{}', 'data:image/png;base64,') END)"""
 _LOCK = """
 SELECT s.id, s.tenant_id, s.status, s.processed_at, f.name AS form_name, s.errors
 FROM form_submissions s JOIN forms f ON f.id = s.form_id AND f.tenant_id = s.tenant_id
