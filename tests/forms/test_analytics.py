@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.forms.analytics import AnswerGroup, compute_completion, compute_drop_off
+from app.domain.forms.analytics import FieldCount, compute_completion, compute_drop_off
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.view_counter import ViewCounter
@@ -26,7 +26,7 @@ from tests.forms.api import (
 )
 from tests.world import Client
 
-_EMPTY = {
+_EMPTY: dict[str, Any] = {
     "total_submissions": 0,
     "total_views": 0,
     "conversion_rate": 0.0,
@@ -153,6 +153,18 @@ async def test_a_deleted_submission_is_in_no_figure(developer: Client) -> None:
     assert await _read(developer, form) == _EMPTY
 
 
+async def test_fields_without_answers_are_listed_in_the_order_of_the_form(
+    developer: Client,
+) -> None:
+    note = {"id": "note", "type": "textarea", "label": "Note"}
+    line = {"id": "line", "type": "section", "label": "Line"}
+    form = await create_form(developer, TEXT, line, note, EMAIL)
+    await _submit(developer, form, {"name": "Ada", "email": "a@example.com"})
+    await _submit(developer, form, {"name": "Bob"})
+    rates = (await _read(developer, form))["field_completion_rates"]
+    assert list(rates.items()) == [("name", 100.0), ("note", 0.0), ("email", 50.0)]
+
+
 async def test_only_the_most_frequent_sources_are_listed(developer: Client) -> None:
     form = await create_form(developer)
     for number in range(12):
@@ -238,18 +250,18 @@ def test_completion_rates_are_among_versions_with_the_field(subtests: pytest.Sub
     line = Field(id="line", type="section", label="Line")
     note = Field(id="note", type="text", label="Note")
     versions = {1: FormDefinition([line, name]), 2: FormDefinition([name, line, note])}
-    cases: list[tuple[list[AnswerGroup], dict[str, float]]] = [
+    cases: list[tuple[list[FieldCount], dict[str, float]]] = [
         ([], {}),
-        ([AnswerGroup(1, "1", 3)], {"name": 100.0}),
-        ([AnswerGroup(1, "0", 1), AnswerGroup(1, "1", 2)], {"name": 66.67}),
+        ([FieldCount(1, 1, 3, 3)], {"name": 100.0}),
+        ([FieldCount(1, 1, 3, 2)], {"name": 66.67}),
         (
-            [AnswerGroup(1, "1", 1), AnswerGroup(2, "01", 1), AnswerGroup(2, "10", 2)],
+            [FieldCount(1, 1, 1, 1), FieldCount(2, 2, 3, 1), FieldCount(2, 1, 3, 2)],
             {"name": 75.0, "note": 33.33},
         ),
     ]
-    for groups, rates in cases:
-        with subtests.test(groups=groups):
-            assert compute_completion(versions, groups) == rates
+    for counts, rates in cases:
+        with subtests.test(counts=counts):
+            assert compute_completion(versions, counts) == rates
 
 
 def test_drop_off_rates_are_the_highest_first(subtests: pytest.Subtests) -> None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date
 
 import msgspec
 
@@ -24,12 +23,13 @@ _MAX_SOURCES = 10
 _MAX_DROP_OFFS = 20
 
 
-class AnswerGroup(msgspec.Struct, frozen=True):
-    """Submissions of one version that answer the same fields."""
+class FieldCount(msgspec.Struct, frozen=True):
+    """How many submissions of a version answer one of its fields. The position is from 1."""
 
     version: int
-    answered: str
-    count: int
+    position: int
+    submitted: int
+    answered: int
 
 
 async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalytics:
@@ -38,12 +38,16 @@ async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalyti
         tenant_id = form.tenant_id
         views = await queries.count_views(tx, tenant_id, form_id)
         days = await queries.group_by_day(tx, tenant_id, form_id)
-        rows = await queries.group_by_answers(tx, tenant_id, form_id)
+        sources = await queries.group_by_source(tx, tenant_id, form_id, _MAX_SOURCES)
+        rows = await queries.group_by_field(tx, tenant_id, form_id)
         stops = await queries.group_by_stop(tx, tenant_id, form_id)
-    groups = [AnswerGroup(row["version"], row["answered"], row["count"]) for row in rows]
+    counts = [
+        FieldCount(row["version"], row["position"], row["submitted"], row["answered"])
+        for row in rows
+    ]
     versions = {
         version: await live.load_definition(services, form, version)
-        for version in {group.version for group in groups}
+        for version in sorted({count.version for count in counts}, reverse=True)
     }
     total = sum(row["count"] for row in days)
     return FormAnalytics(
@@ -51,9 +55,9 @@ async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalyti
         total_views=views,
         conversion_rate=rate(total, views),
         avg_completion_time_seconds=_average_time(days),
-        submissions_by_day=_count_days(days),
-        top_sources=_count_sources(days),
-        field_completion_rates=compute_completion(versions, groups),
+        submissions_by_day=[SubmissionsOfDay(row["day"], row["count"]) for row in days],
+        top_sources=[SubmissionSource(row["source"], row["count"]) for row in sources],
+        field_completion_rates=compute_completion(versions, counts),
         drop_off_fields=compute_drop_off(
             {row["field_id"]: row["count"] for row in stops}, submissions=total
         ),
@@ -65,33 +69,16 @@ def _average_time(days: Sequence[Row]) -> float | None:
     return round(sum(row["seconds"] or 0 for row in days) / timed, 2) if timed else None
 
 
-def _count_days(days: Sequence[Row]) -> list[SubmissionsOfDay]:
-    counts: Counter[date] = Counter()
-    for row in days:
-        counts[row["day"]] += row["count"]
-    return [SubmissionsOfDay(day, counts[day]) for day in sorted(counts)]
-
-
-def _count_sources(days: Sequence[Row]) -> list[SubmissionSource]:
-    """The most frequent first; those with the same number in the order of their names."""
-    counts: Counter[str] = Counter()
-    for row in days:
-        counts[row["source"]] += row["count"]
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [SubmissionSource(source, count) for source, count in ordered[:_MAX_SOURCES]]
-
-
 def compute_completion(
-    versions: Mapping[int, FormDefinition], groups: Sequence[AnswerGroup]
+    versions: Mapping[int, FormDefinition], counts: Sequence[FieldCount]
 ) -> dict[str, float]:
+    """Returns rates in the order of fields, those of the newest version first."""
     answered: Counter[str] = Counter()
     submitted: Counter[str] = Counter()
-    for group in groups:
-        fields = versions[group.version].inputs
-        for field, mark in zip(fields, group.answered, strict=False):
-            submitted[field.id] += group.count
-            if mark == "1":
-                answered[field.id] += group.count
+    for count in sorted(counts, key=lambda item: (-item.version, item.position)):
+        field = versions[count.version].inputs[count.position - 1]
+        submitted[field.id] += count.submitted
+        answered[field.id] += count.answered
     return {field_id: rate(answered[field_id], submitted[field_id]) for field_id in submitted}
 
 

@@ -18,15 +18,25 @@ ON CONFLICT (form_id, day) DO UPDATE SET views = v.views + excluded.views
 _COUNT_VIEWS = """
 SELECT coalesce(sum(views), 0)::bigint FROM form_views WHERE tenant_id = $1 AND form_id = $2
 """
-# Both read the index alone, once the rows are old enough.
 _GROUP_BY_DAY = """
-SELECT (created_at AT TIME ZONE 'UTC')::date AS day, source, count(*) AS count,
+SELECT (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS count,
        count(completion_seconds) AS timed, sum(completion_seconds)::bigint AS seconds
-FROM form_submissions WHERE tenant_id = $1 AND form_id = $2 GROUP BY 1, 2
+FROM form_submissions WHERE tenant_id = $1 AND form_id = $2 GROUP BY 1 ORDER BY 1
 """
-_GROUP_BY_ANSWERS = """
-SELECT version, answered, count(*) AS count FROM form_submissions
-WHERE tenant_id = $1 AND form_id = $2 GROUP BY version, answered
+# Visitors choose the sources and the fields that they answer, so that there may be as many groups
+# as submissions. They stay in the database.
+_GROUP_BY_SOURCE = """
+SELECT source, count(*) AS count FROM form_submissions WHERE tenant_id = $1 AND form_id = $2
+GROUP BY source ORDER BY count(*) DESC, source COLLATE "C" LIMIT $3
+"""
+_GROUP_BY_FIELD = """
+SELECT version, position, sum(count)::bigint AS submitted,
+       coalesce(sum(count) FILTER (WHERE substr(answered, position, 1) = '1'), 0)::bigint
+           AS answered
+FROM (SELECT version, answered, count(*) AS count FROM form_submissions
+      WHERE tenant_id = $1 AND form_id = $2 GROUP BY version, answered) g
+CROSS JOIN LATERAL generate_series(1, length(answered)) position
+GROUP BY version, position
 """
 # Drafts and conversations that did not become submissions.
 _GROUP_BY_STOP = """
@@ -54,8 +64,14 @@ async def group_by_day(tx: Tx, tenant: str, form_id: str) -> list[Row]:
     return await fast.rows(tx, tenant, _GROUP_BY_DAY, form_id)
 
 
-async def group_by_answers(tx: Tx, tenant: str, form_id: str) -> list[Row]:
-    return await fast.rows(tx, tenant, _GROUP_BY_ANSWERS, form_id)
+async def group_by_source(tx: Tx, tenant: str, form_id: str, limit: int) -> list[Row]:
+    """Returns the most frequent ones; those with the same number in the order of their names."""
+    return await fast.rows(tx, tenant, _GROUP_BY_SOURCE, form_id, limit)
+
+
+async def group_by_field(tx: Tx, tenant: str, form_id: str) -> list[Row]:
+    """Returns how many submissions of a version answer the field at a position, from 1."""
+    return await fast.rows(tx, tenant, _GROUP_BY_FIELD, form_id)
 
 
 async def group_by_stop(tx: Tx, tenant: str, form_id: str) -> list[Row]:
