@@ -34,7 +34,7 @@ from tests.world import Client
 
 _TEAM = {"notifications": {"email": "team@example.com"}}
 _COLUMNS: list[dict[str, Any]] = [{"name": "Name", "type": "text"}]
-_ALL_DONE = ("processed", [])
+_ALL_DONE: tuple[str, list[Any]] = ("processed", [])
 
 
 async def _create_workflow(client: Client) -> str:

@@ -5,9 +5,10 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
-from app.domain.forms import uploads
+from app.domain.forms import submitting, uploads
 from app.kit import clock
 from app.services import Services
 from tests.asking import refused
@@ -293,3 +294,26 @@ async def test_nothing_is_stored_when_the_transaction_fails(
     sql = "SELECT id FROM workflow_executions WHERE tenant_id = $1"
     assert await fetch_rows(services, sql, developer.tenant_id) == []
     assert (await send(anonymous, form, data, headers=headers)).status_code == 201
+
+
+async def test_a_form_that_is_withdrawn_meanwhile_stores_nothing(
+    developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the moment when the form is read and the one when the answers are stored."""
+    form, check = await create_form(developer), submitting.check
+
+    async def send_meanwhile(method: str, path: str) -> httpx.Response:
+        async def check_after(*args: Any) -> dict[str, Any]:
+            assert (await developer(method, path)).status_code in {200, 204}
+            return await check(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(submitting, "check", check_after)
+            return await send(anonymous, form, {"name": "Ada"})
+
+    path = f"{PATH}/{form['id']}"
+    refused(await send_meanwhile("POST", f"{path}/unpublish"), 409, "form_not_published")
+    await developer.post(f"{path}/publish")
+    refused(await send_meanwhile("DELETE", path), 404, "form_not_found")
+    sql = "SELECT id FROM form_submissions WHERE form_id = $1"
+    assert await fetch_rows(services, sql, form["id"]) == []
