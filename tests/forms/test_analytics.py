@@ -84,6 +84,15 @@ async def _add_history(services: Services, client: Client, form: dict[str, Any])
         await run_sql(services, _SET_HISTORY, submission_id, at, seconds)
 
 
+async def _add_stops(services: Services, tenant_id: str, form: dict[str, Any]) -> None:
+    """Four drafts, one of them with all answers, and two unfinished conversations."""
+    for field_id in ("name", "email", "email", None):
+        await run_sql(services, _ADD_DRAFT, tenant_id, new_id("frd"), form["id"], field_id)
+    for field_id, status in (("name", "active"), ("email", "abandoned"), ("name", "completed")):
+        values = (tenant_id, new_id("frc"), form["id"], field_id, status)
+        await run_sql(services, _ADD_CONVERSATION, *values)
+
+
 async def test_a_new_form_has_empty_figures(developer: Client) -> None:
     assert await _read(developer, await create_form(developer)) == _EMPTY
     assert await _read(developer, await create_form(developer, is_published=False)) == _EMPTY
@@ -100,13 +109,7 @@ async def test_the_figures_are_exact_for_a_known_history(
     for day, views in ((1, 11), (2, 4)):
         moment = datetime(2026, 1, day, tzinfo=UTC).date()
         await run_sql(services, sql, developer.tenant_id, form["id"], moment, views)
-    for field_id in ("name", "email", "email", None):
-        await run_sql(
-            services, _ADD_DRAFT, developer.tenant_id, new_id("frd"), form["id"], field_id
-        )
-    for field_id, status in (("name", "active"), ("email", "abandoned"), ("name", "completed")):
-        values = (developer.tenant_id, new_id("frc"), form["id"], field_id, status)
-        await run_sql(services, _ADD_CONVERSATION, *values)
+    await _add_stops(services, developer.tenant_id, form)
     assert await _read(developer, form) == {
         "total_submissions": 6,
         "total_views": 15,
