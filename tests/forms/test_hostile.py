@@ -177,12 +177,14 @@ async def test_no_value_of_any_field_makes_the_server_fail(
     ]
     for kind in _TYPES:
         form = await create_form(developer, _build_field(kind))
+        unexpected = []
         for value in values:
             answer = await send_as_user(developer, form, {f"f_{kind}": value})
-            with subtests.test(kind=kind, value=str(value)[:40]):
-                assert answer.status_code in {201, 400}, answer.text
-                if answer.status_code == 400:
-                    assert set(problems(answer)) == {f"f_{kind}"}
+            is_named = answer.status_code == 400 and set(problems(answer)) == {f"f_{kind}"}
+            if answer.status_code != 201 and not is_named:
+                unexpected.append((str(value)[:40], answer.text))
+        with subtests.test(kind=kind):
+            assert unexpected == []
 
 
 async def test_deep_json_is_refused(
