@@ -45,8 +45,8 @@ VALUES ($1, $2, $3, 1, '{}', $4, now())
 """
 _ADD_CONVERSATION = """
 INSERT INTO form_conversations
-    (tenant_id, id, form_id, version, data, source, current_field, status)
-VALUES ($1, $2, $3, 1, '{}', 'conversation', $4, $5)
+    (tenant_id, id, form_id, version, data, current_field, status)
+VALUES ($1, $2, $3, 1, '{}', $4, $5)
 """
 _COUNT_VIEWS = "SELECT day, views FROM form_views WHERE form_id = $1 ORDER BY day"
 
