@@ -45,6 +45,11 @@ _SHARED_VALUES = {
     "to_version": ("1",),
 }
 _DEFINITION = '{"nodes": [{"id": "a", "type": "transform"}], "edges": []}'
+# Routes of one field find the field of the uploaded file.
+_FIELDS = """
+(SELECT json_build_array(json_build_object('id', field_id, 'type', 'select', 'label', 'A',
+                                           'options', '[{"value": "a", "label": "A"}]'::json))
+ FROM form_uploads WHERE tenant_id = $1)"""
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
     "UPDATE approvals SET status = 'pending' WHERE tenant_id = $1",
@@ -66,6 +71,11 @@ VALID_VALUES = (
     "UPDATE workflow_executions SET trigger_type = 'manual' WHERE tenant_id = $1",
     "UPDATE workflow_nodes SET status = 'completed', error = NULL WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
+    "UPDATE forms SET status = 'published', deleted_at = NULL WHERE tenant_id = $1",
+    "UPDATE forms SET settings = '{}', branding = '{}' WHERE tenant_id = $1",
+    "UPDATE forms SET data_table_config = NULL WHERE tenant_id = $1",
+    f"UPDATE form_versions SET fields = {_FIELDS} WHERE tenant_id = $1",
+    "UPDATE form_submissions SET status = 'received', errors = '[]' WHERE tenant_id = $1",
 )
 
 

@@ -18,8 +18,8 @@ from tests.matrix.seeds import VALID_VALUES, Rows, list_values
 from tests.world import Client, World
 
 # How many statements a read needs that is not one statement. Statistics and traces gather from
-# several areas; the deliveries of a subscription first find its endpoint, and rows the columns of
-# their table.
+# several areas; the deliveries of a subscription first find its endpoint, rows the columns of
+# their table, and a submission the workflow that it started.
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,
@@ -27,6 +27,8 @@ _STATEMENTS = {
     "/api/v1/event-log/trace/{correlation_id}": 9,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
+    "/api/v1/forms/{form_id}/analytics": 5,
+    "/api/v1/forms/{form_id}/submissions/{submission_id}": 2,
     "/api/v1/usage": 3,
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
@@ -39,6 +41,8 @@ _NOT_READS = {
     "/api/v1/avatars/{key}",
     "/api/v1/files/{file_id}/content",
     "/api/v1/data-tables/{table_id}/export",
+    "/api/v1/forms/{form_id}/files/{file_id}",
+    "/api/v1/forms/{form_id}/submissions.csv",
     "/metrics",
     "/v1/credentials/{credential_id}/reveal",
 }
