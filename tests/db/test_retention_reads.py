@@ -32,12 +32,17 @@ _VALUES: dict[str, dict[str, str]] = {
         "test": "false",
         "data": f"jsonb_build_object('agent_id', 'agent-' || n % {_AGENTS})",
     },
+    # Young ones expire later.
+    "form_conversations": {"expires_at": "now() + interval '1 hour' - interval '{age}'"},
     "work": {"state": "'done'"},
     "workflow_executions": {"status": "'completed'"},
 }
-# Tables whose rows are deleted after the row of another table, which a column names.
+# Tables whose rows are deleted once the row of another table, which a column names, is deleted or
+# has expired.
 _DELETED_OWNERS = {
     "data_rows": ("data_tables", "table_id"),
+    "form_messages": ("form_conversations", "conversation_id"),
+    "form_submissions": ("forms", "form_id"),
     "workflow_executions": ("workflows", "workflow_id"),
 }
 _EVERYWHERE = {"tenant_id": "'tenant'", "agent_id": f"'agent-' || n % {_AGENTS}"}
@@ -78,7 +83,8 @@ async def _add_rows(
         for name, data_type in await connection.fetch(_COLUMNS, table)
     }
     values |= {name: value for name, value in _EVERYWHERE.items() if name in values}
-    values |= _VALUES.get(table, {}) | columns
+    values |= {name: sql.replace("{age}", age) for name, sql in _VALUES.get(table, {}).items()}
+    values |= columns
     await connection.execute(
         f"INSERT INTO {table} ({', '.join(values)}) SELECT {', '.join(values.values())}"
         f" FROM generate_series(0, {count - 1}) AS n"
