@@ -9,6 +9,7 @@ from tests.database import run_sql
 from tests.events import (
     approval_emitters,
     file_emitters,
+    form_emitters,
     table_emitters,
     user_emitters,
     workflow_emitters,
@@ -353,6 +354,7 @@ EMITTERS: dict[str, Emitter] = {
     **user_emitters.EMITTERS,
     **approval_emitters.EMITTERS,
     **file_emitters.EMITTERS,
+    **form_emitters.EMITTERS,
     **table_emitters.EMITTERS,
     **workflow_emitters.EMITTERS,
     "agent.created": emit_agent_created,

@@ -22,17 +22,21 @@ SPECIFIED_TYPES = {
     *("workflow.created", "workflow.updated", "workflow.deleted", "workflow.published"),
     *("workflow.execution.started", "workflow.execution.completed"),
     *("workflow.execution.failed", "workflow.execution.node_completed"),
+    *("form.created", "form.updated", "form.deleted", "form.published"),
+    *("form.submission.created", "form.submission.updated"),
     *("system.test", "system.webhook.disabled", "system.credential.invalid"),
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
-# Of workflows one more than those: the end by a cancellation. Forms do not exist yet.
-TYPES_PER_CATEGORY = {"agent": 7, "workflow": 9, "form": 0, "approval": 4, "data_table": 7}
+# Of workflows one more than those: the end by a cancellation.
+TYPES_PER_CATEGORY = {"agent": 7, "workflow": 9, "form": 6, "approval": 4, "data_table": 7}
 
 ID_PREFIXES = {
     "approval_id": "apr_",
     "workflow_id": "wfl_",
     "table_id": "tbl_",
     "row_id": "row_",
+    "form_id": "frm_",
+    "submission_id": "sub_",
     "agent_id": "agt_",
     "user_id": "usr_",
     "tool_id": "tool_",
