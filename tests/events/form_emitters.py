@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from app.domain.events.service import emit_dead
-from tests.events.database import load_events, load_work
+from tests.asking import wait_until
+from tests.events.database import load_events
 from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
 from tests.events.user_emitters import Emitter
 from tests.forms.api import EMAIL, PATH, TEXT, create_form, submit
-from workers.main import JOBS, ON_DEAD
-from workers.runner import Runner
 
 
 async def _create(context: EmitterContext, *, is_published: bool = False) -> str:
@@ -61,10 +59,12 @@ async def emit_submission_updated(context: EmitterContext) -> None:
     """Processed by a worker, then archived."""
     form = await create_form(context.admin)
     submission_id = await submit(context.world.anonymous(), form, {"name": "Ada"})
-    runner = Runner(context.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    for work in await load_work(context.services, context.tenant_id, "forms.process"):
-        await runner.run(work["id"])
     path = f"{PATH}/{form['id']}/submissions/{submission_id}"
+
+    async def is_processed() -> bool:
+        return bool(read_json(await context.admin.get(path))["data"]["status"] == "processed")
+
+    await wait_until(is_processed)
     read_json(await context.admin("PATCH", path, json={"status": "archived"}))
     events = await load_events(context.services, context.tenant_id, "form.submission.updated")
     assert [row["data"]["status"] for row in events] == ["processed", "archived"]

@@ -154,3 +154,46 @@ async def set_status(
 ) -> httpx.Response:
     path = f"{PATH}/{form['id']}/submissions/{submission_id}"
     return await client("PATCH", path, json={"status": status})
+
+
+# Definitions
+
+
+async def update_form(client: Client, form: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Returns the form after a PUT of these fields."""
+    answer = await client.put(f"{PATH}/{form['id']}", changes)
+    assert answer.status_code == 200, answer.text
+    changed: dict[str, Any] = answer.json()["data"]
+    return changed
+
+
+async def act(client: Client, form: dict[str, Any], action: str) -> httpx.Response:
+    """Publishes, unpublishes, archives or duplicates a form."""
+    return await client.post(f"{PATH}/{form['id']}/{action}")
+
+
+async def list_forms(client: Client, **query: Any) -> dict[str, Any]:
+    answer = await client.get(PATH, params=query)
+    assert answer.status_code == 200, answer.text
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def list_names(client: Client, **query: Any) -> list[str]:
+    """Returns the names of the listed forms."""
+    return [form["name"] for form in (await list_forms(client, **query))["data"]]
+
+
+async def list_versions(client: Client, form: dict[str, Any], **query: Any) -> list[dict[str, Any]]:
+    answer = await client.get(f"{PATH}/{form['id']}/versions", params=query)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+async def list_options(client: Client, form: dict[str, Any], field_id: str) -> list[dict[str, str]]:
+    """Returns the options of a field for a user who signed in."""
+    answer = await client.get(f"{PATH}/{form['id']}/fields/{field_id}/options")
+    assert answer.status_code == 200, answer.text
+    options: list[dict[str, str]] = answer.json()["data"]
+    return options
