@@ -12,7 +12,7 @@ from app.kit.validation import ONE_LINE
 
 Status = Literal["draft", "published", "archived"]
 COLOR = r"^#[0-9A-Fa-f]{6}\Z"
-WEB_ADDRESS = r"^https?://[^\s<>\"'\\/]+[^\s<>\"'\\]*\Z"
+WEB_ADDRESS = r"^https?://[^\s<>\"'\\/?#]+[^\s<>\"'\\]*\Z"
 validation.describe_pattern(COLOR, "must be a color like #1a73e8")
 validation.describe_pattern(WEB_ADDRESS, "must be a web address, like https://example.com")
 
