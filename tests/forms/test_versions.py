@@ -148,6 +148,19 @@ async def test_the_order_of_fields_is_part_of_a_version(developer: Client) -> No
     assert (await update_form(developer, form, fields=[EMAIL, TEXT]))["version"] == 2
 
 
+async def test_a_condition_on_true_replaces_one_on_1(developer: Client, anonymous: Client) -> None:
+    """The two are equal in Python, and differ in conditions."""
+    box = {"id": "box", "type": "checkbox", "label": "Box"}
+    shown_if = {"field": "box", "operator": "equals", "value": 1}
+    form = await create_form(developer, box, {**AGE, "conditional": shown_if})
+    await submit(anonymous, form, {"box": True})
+    fields = [box, {**AGE, "conditional": {**shown_if, "value": True}}]
+    changed = await update_form(developer, form, fields=fields)
+    assert changed["version"] == 2
+    assert changed["fields"][1]["conditional"]["value"] is True
+    assert problems(await send(anonymous, form, {"box": True})) == {"age": "is required"}
+
+
 async def test_versions_are_listed_the_newest_first(developer: Client, world: World) -> None:
     form = await create_form(developer, TEXT)
     colleague = await world.user("tenant_admin", developer.tenant_id)

@@ -167,7 +167,7 @@ async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -
     for name in set(_JSON_COLUMNS) & set(values):
         values[name] = msgspec.to_builtins(values[name])
     changed = apply_changes(form, values)
-    if new_fields != before:
+    if _encode(new_fields) != _encode(before):
         changed.append("fields")
         form.version += is_published
         form.field_count = len(new_fields)
@@ -176,6 +176,11 @@ async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -
         if "fields" in changed:
             await _store_version(tx, principal, form, new_fields)
     return await get(tx, form.id)
+
+
+def _encode(fields: Sequence[Field]) -> bytes:
+    """Returns text to compare: in Python, 1 and True are equal."""
+    return msgspec.json.encode(fields, order="sorted")
 
 
 def _choose_config(form: Form, data: UpdateForm) -> DataTableConfig | None:
