@@ -116,13 +116,6 @@ async def count_submissions(client: Client, form: dict[str, Any]) -> int:
     return count
 
 
-async def update_form(client: Client, form: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    answer = await client.put(f"{PATH}/{form['id']}", changes)
-    assert answer.status_code == 200, answer.text
-    updated: dict[str, Any] = answer.json()["data"]
-    return updated
-
-
 async def upload_file(
     client: Client,
     form: dict[str, Any],

@@ -175,11 +175,6 @@ def test_a_body_without_an_id_a_type_or_a_label_is_refused(subtests: pytest.Subt
             assert refusal.value.details == {f"0.{key}": "is required"}
 
 
-def test_a_definition_is_stored_without_its_defaults() -> None:
-    (field,) = decode_fields({"type": "text", "required": False, "conditional": None})
-    assert msgspec.to_builtins(field) == {"id": "f0", "type": "text", "label": "L"}
-
-
 # Conditionals
 
 

@@ -150,7 +150,7 @@ async def test_the_order_of_fields_is_part_of_a_version(developer: Client) -> No
 
 async def test_a_condition_on_true_replaces_one_on_1(developer: Client, anonymous: Client) -> None:
     """The two are equal in Python, and differ in conditions."""
-    box = {"id": "box", "type": "checkbox", "label": "Box"}
+    box = {"id": "box", "type": "hidden", "label": "Box"}
     shown_if = {"field": "box", "operator": "equals", "value": 1}
     form = await create_form(developer, box, {**AGE, "conditional": shown_if})
     await submit(anonymous, form, {"box": True})
