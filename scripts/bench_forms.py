@@ -42,7 +42,7 @@ _ADD_HISTORY = """
 INSERT INTO form_submissions
     (tenant_id, id, form_id, version, data, custom_metadata, source, ip_address, user_agent,
      page_url, referrer, answered, completion_seconds, fingerprint, errors, created_at)
-SELECT $1::text, 'sub_' || right($2::text, 12) || lpad(n::text, 14, '0'), $2::text, 1,
+SELECT $1::text, 'sbm_' || right($2::text, 12) || lpad(n::text, 14, '0'), $2::text, 1,
        json_build_object('name', 'Person ' || n, 'email', n || '@example.com'), '{}',
        (ARRAY['public', 'embed', 'api', 'conversation', 'campaign'])[1 + n % 5], '192.0.2.1', '',
        '', '', CASE WHEN n % 2 = 0 THEN '11000' ELSE '111' || n % 4 / 2 || n % 8 / 4 END,
@@ -70,7 +70,7 @@ async def bare_insert(
     form_id: str,
     data: dict[str, Any],
 ) -> dict[str, Any]:
-    submission_id = new_id("sub")
+    submission_id = new_id("sbm")
     answers = msgspec.json.encode(data["data"]).decode()
     async with request.app.state.pool.acquire() as connection:
         await connection.execute(

@@ -104,7 +104,7 @@ class FormSubmission(TenantOwned, HasId, Base):
             "answered",
             postgresql_include=["tenant_id", "source", "created_at", "completion_seconds"],
         ),
-        Index("ix_form_submissions_fingerprint", "form_id", "fingerprint", "created_at"),
+        Index("ix_form_submissions_fingerprint", "fingerprint", "created_at"),
     )
 
     # No foreign key: the row is deleted with its form.
@@ -125,7 +125,7 @@ class FormSubmission(TenantOwned, HasId, Base):
     # Which fields of the version are answered: a 0 or 1 for each that takes answers, in order.
     answered: Mapped[str]
     completion_seconds: Mapped[int | None]
-    # A hash of address and answers, to find repeated submissions.
+    # A hash of form, address and answers, to find repeated submissions.
     fingerprint: Mapped[int] = mapped_column(BigInteger)
     # No foreign keys: the submission outlives all of these.
     submitted_by: Mapped[str | None]

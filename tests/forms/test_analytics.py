@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.forms.analytics import FieldCount, compute_completion, compute_drop_off
+from app.domain.forms.analytics import compute_completion, compute_drop_off
+from app.domain.forms.analytics_queries import FieldCount
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.view_counter import ViewCounter

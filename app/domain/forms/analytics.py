@@ -3,33 +3,22 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from app.domain.forms import analytics_queries as queries
 from app.domain.forms import live
+from app.domain.forms.analytics_queries import DayCount, FieldCount
 from app.domain.forms.analytics_schemas import (
     FieldDropOff,
     FormAnalytics,
     SubmissionsOfDay,
-    SubmissionSource,
 )
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.service import rate
 from app.services import Services
-from db.fast import Row, tenant_of
+from db.fast import tenant_of
 from db.session import Scope
 
 _MAX_SOURCES = 10
 _MAX_DROP_OFFS = 20
-
-
-class FieldCount(msgspec.Struct, frozen=True):
-    """How many submissions of a version answer one of its fields. The position is from 1."""
-
-    version: int
-    position: int
-    submitted: int
-    answered: int
 
 
 async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalytics:
@@ -37,36 +26,30 @@ async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalyti
         form = await live.find(tx, tenant_of(tx), form_id)
         tenant_id = form.tenant_id
         views = await queries.count_views(tx, tenant_id, form_id)
-        days = await queries.group_by_day(tx, tenant_id, form_id)
-        sources = await queries.group_by_source(tx, tenant_id, form_id, _MAX_SOURCES)
-        rows = await queries.group_by_field(tx, tenant_id, form_id)
+        counts = await queries.count_submissions(tx, tenant_id, form_id, _MAX_SOURCES)
         stops = await queries.group_by_stop(tx, tenant_id, form_id)
-    counts = [
-        FieldCount(row["version"], row["position"], row["submitted"], row["answered"])
-        for row in rows
-    ]
     versions = {
         version: await live.load_definition(services, form, version)
-        for version in sorted({count.version for count in counts}, reverse=True)
+        for version in sorted({count.version for count in counts.fields}, reverse=True)
     }
-    total = sum(row["count"] for row in days)
+    total = sum(day.count for day in counts.days)
     return FormAnalytics(
         total_submissions=total,
         total_views=views,
         conversion_rate=rate(total, views),
-        avg_completion_time_seconds=_average_time(days),
-        submissions_by_day=[SubmissionsOfDay(row["day"], row["count"]) for row in days],
-        top_sources=[SubmissionSource(row["source"], row["count"]) for row in sources],
-        field_completion_rates=compute_completion(versions, counts),
+        avg_completion_time_seconds=_average_time(counts.days),
+        submissions_by_day=[SubmissionsOfDay(day.day, day.count) for day in counts.days],
+        top_sources=counts.sources,
+        field_completion_rates=compute_completion(versions, counts.fields),
         drop_off_fields=compute_drop_off(
             {row["field_id"]: row["count"] for row in stops}, submissions=total
         ),
     )
 
 
-def _average_time(days: Sequence[Row]) -> float | None:
-    timed = sum(row["timed"] for row in days)
-    return round(sum(row["seconds"] or 0 for row in days) / timed, 2) if timed else None
+def _average_time(days: Sequence[DayCount]) -> float | None:
+    timed = sum(day.timed for day in days)
+    return round(sum(day.seconds for day in days) / timed, 2) if timed else None
 
 
 def compute_completion(

@@ -50,7 +50,7 @@ class FormPublished(Event):
 
 
 _SUBMISSION: dict[str, Any] = {
-    "submission_id": f"sub_{_TAIL}",
+    "submission_id": f"sbm_{_TAIL}",
     "form_id": f"frm_{_TAIL}",
     "form_name": "Contact",
     "status": "received",

@@ -33,7 +33,8 @@ _PROCESS_WORK = ledger.insert_sql(
     dispatched_at="now()",
 )
 # The form is locked as by a foreign key, so that it is not deleted meanwhile.
-# Answers that the same address has sent on this day are marked; so is the event.
+# Answers that the same address has sent on this day are marked; so is the event. The fingerprint is
+# of one form. Without a condition on the form, no other index than that of fingerprints serves.
 _INSERT = f"""
 WITH form AS (
     SELECT f.id FROM forms f
@@ -48,7 +49,7 @@ WITH form AS (
     SELECT $1, $2, form.id, $4, $5::json, $6::json, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
            '[]'::json, $17::text[] || CASE WHEN EXISTS (
                SELECT 1 FROM form_submissions e
-               WHERE e.form_id = $3 AND e.tenant_id = $1 AND e.fingerprint = $14
+               WHERE e.tenant_id = $1 AND e.fingerprint = $14
                  AND e.created_at > now() - interval '1 day'
            ) THEN ARRAY['repeat'] ELSE '{{}}' END
     FROM form

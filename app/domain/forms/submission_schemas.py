@@ -9,7 +9,7 @@ from msgspec import Meta
 SubmissionStatus = Literal["received", "processed", "archived"]
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
-_ID = f"sub_{_TAIL}"
+_ID = f"sbm_{_TAIL}"
 _FORM_ID = f"frm_{_TAIL}"
 _TIME = "2026-01-01T12:00:00Z"
 _ANSWERS: dict[str, Any] = {"name": "Ada", "email": "ada@example.com", "topic": "support"}

@@ -75,7 +75,7 @@ async def submit(
     definition = await live.load_definition(services, form, version)
     source, metadata = _split_metadata(sent.metadata, origin)
     values = await check(services, form, definition, sent.data)
-    submission_id = new_id("sub")
+    submission_id = new_id("sbm")
     row = NewRow(
         id=submission_id,
         form_id=form.id,
@@ -89,7 +89,7 @@ async def submit(
         referrer=storable(origin.referrer)[:_MAX_TEXT_CHARS],
         answered="".join("1" if field.id in values else "0" for field in definition.inputs),
         completion_seconds=_measure(sent.started_at),
-        fingerprint=_compute_fingerprint(origin.ip_address, values),
+        fingerprint=_compute_fingerprint(form.id, origin.ip_address, values),
         submitted_by=origin.submitted_by,
         conversation_id=origin.conversation_id,
         flags=["honeypot"] if sent.is_suspicious else [],
@@ -195,8 +195,8 @@ def _measure(started_at: datetime | None) -> int | None:
     return seconds if 0 <= seconds <= _MAX_COMPLETION_SECONDS else None
 
 
-def _compute_fingerprint(address: str, values: dict[str, Any]) -> int:
-    content = msgspec.json.encode([address, values], order="sorted")
+def _compute_fingerprint(form_id: str, address: str, values: dict[str, Any]) -> int:
+    content = msgspec.json.encode([form_id, address, values], order="sorted")
     return int.from_bytes(hashlib.sha256(content).digest()[:8], signed=True)
 
 

@@ -133,7 +133,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_form_submissions_fingerprint",
         "form_submissions",
-        ["form_id", "fingerprint", "created_at"],
+        ["fingerprint", "created_at"],
         unique=False,
     )
     op.create_index(
