@@ -12,24 +12,44 @@ import msgspec
 
 from app.domain.forms import mentions
 from app.domain.forms.fields.protocol import InputField, WrongValue
+from app.domain.forms.mentions import Mention
 
 _SKIP: Final = frozenset(
-    {"skip", "skip it", "skip this", "skip that", "pass", "none", "n/a", "na", "nothing"}
-    | {"no thanks", "no thank you", "not applicable", "next", "leave it empty", "rather not"}
+    {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}
+    | {"no thanks", "no thank you", "i'd rather not", "i'd rather not say", "prefer not to say"}
+)
+# Where a text is required, it may be the answer.
+_NOTHING: Final = frozenset(
+    {"none", "n/a", "na", "nothing", "not applicable", "none of them", "none of these"}
 )
 _CORRECTION = re.compile(
     r"\b(?:actually|correction|sorry|change|correct|instead|wrong|mistake|i meant|rather)\b",
     re.IGNORECASE,
 )
+_GREETING = r"(?:hi|hello|hey)(?: there)?"
+_INTERJECTION = rf"(?:{_GREETING}|oh|well|okay|ok|sure|yes|so|actually|sorry)"
+_LEADING_PHRASE = (
+    r"(?:my name is|i am called|i am|i['\u2019]m|this is|call me|it is|it['\u2019]s|that is|"
+    r"that['\u2019]s|the answer is|please use)"
+)
+# A word like "so" may also be the beginning of the answer.
 _LEAD_IN = re.compile(
-    r"^(?:(?:hi|hello|hey|well|ok|okay|sure|yes|so|actually|sorry)\b[\s,.!:;-]*)*"
-    r"(?:(?:my name is|i am called|i am|i'm|this is|call me|it is|it's|that is|that's|"
-    r"the answer is|please use|use)\s+)?",
+    rf"(?:{_INTERJECTION}\b(?:\s*[,.!:;]+\s*|\s+(?=(?:{_INTERJECTION}|{_LEADING_PHRASE})\b)|\s*$))*"
+    rf"(?:{_LEADING_PHRASE}\s+)?",
     re.IGNORECASE,
 )
+_ONLY_GREETING = re.compile(rf"(?:{_GREETING}|sorry|actually)", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"(?:what|why|who|whose|how|where|when|which|is|are|do|does|did|can|could|may|must|should|will"
+    r"|would)\b.*\?",
+    re.IGNORECASE | re.DOTALL,
+)
+_ABOUT_QUESTIONS = re.compile(r"\b(?:question|ask)", re.IGNORECASE)
 _EDGES = " \t\r\n,;.!\"'“”"
 _TEXT_TYPES: Final = frozenset({"text", "textarea"})
 _MAX_ANSWER_WORDS = 4
+# Longer than any message; a drawn signature is.
+_MAX_CHARS = 4000
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +72,10 @@ class Extract(msgspec.Struct, frozen=True):
     values: Mapping[str, Any] = {}
     is_trusted: bool = False
 
+    def denies(self, field_id: str) -> bool:
+        """True when the model says that the message does not answer a field."""
+        return self.is_trusted and field_id in self.values and self.values[field_id] is None
+
 
 class Reading(msgspec.Struct):
     """Stored values by the ids of fields, and what is wrong with others."""
@@ -66,26 +90,72 @@ class Reading(msgspec.Struct):
 
 def read(question: Question, text: str, extract: Extract | None = None) -> Reading:
     reading, current = Reading(), question.current
-    if text.strip(_EDGES).casefold() in _SKIP:
-        reading.is_skip = True
+    if len(text) > _MAX_CHARS:
+        _parse(reading, current, text)
+        return reading
+    reading.is_skip = _is_skip(current, text)
+    reading.is_question = _is_question(current, text)
+    if reading.is_skip or reading.is_question:
         return reading
     split = mentions.split(question.fields, text)
-    for field, answer in split.mentions:
-        _parse(reading, field, answer)
     rest = _find_unnamed(reading, question, split.rest)
+    if current.type.name == "textarea" and _strip_lead_in(rest):
+        _read_long_text(reading, question, text, split.mentions)
+        return reading
+    for field, answer in split.mentions:
+        _parse(reading, field, answer.strip(_EDGES) if field.type.name == "text" else answer)
     if extract is not None:
         _add_extract(reading, question, text, extract)
-    if current.id in reading.values or current.id in reading.problems:
-        return reading
-    answer = rest if current.type.name == "textarea" else _strip_lead_in(rest)
-    if not answer:
-        return reading
-    if answer.endswith("?") and current.type.name in _TEXT_TYPES:
-        reading.is_question = not reading.values
-        return reading
-    _parse(reading, current, answer)
-    reading.is_whole = len(answer.split()) > _MAX_ANSWER_WORDS
+    if current.id not in reading.values and current.id not in reading.problems:
+        _read_rest(reading, question, rest, extract)
     return reading
+
+
+def _is_skip(field: InputField[Any], text: str) -> bool:
+    words = text.strip(_EDGES).casefold().replace("\u2019", "'")
+    if words in _NOTHING and field.definition.required and field.type.name in _TEXT_TYPES:
+        return False
+    if words not in _SKIP and words not in _NOTHING:
+        return False
+    # An option may be called like that.
+    reading = Reading()
+    if field.type.has_options:
+        _parse(reading, field, text)
+    return not reading.values
+
+
+def _is_question(field: InputField[Any], text: str) -> bool:
+    """True for a question of the visitor, unless it is a text that answers."""
+    if field.type.name != "text" or _ABOUT_QUESTIONS.search(field.definition.label):
+        return False
+    return _QUESTION.fullmatch(_strip_lead_in(text)) is not None
+
+
+def _read_long_text(
+    reading: Reading, question: Question, text: str, found: Sequence[Mention]
+) -> None:
+    """The text is stored as it is. What it says of other fields is used only where those have no
+    answer yet, and where it cannot be anything else.
+    """
+    _parse(reading, question.current, text)
+    _find_unnamed(reading, question, text)
+    for field, answer in found:
+        if field.id not in question.answers and field.type.name not in _TEXT_TYPES:
+            _parse(reading, field, answer)
+            if field.id != question.current.id:
+                reading.problems.pop(field.id, None)
+
+
+def _read_rest(reading: Reading, question: Question, rest: str, extract: Extract | None) -> None:
+    """Reads the answer to the question in what names no field."""
+    current, is_text = question.current, question.current.type.name == "text"
+    answer = _strip_lead_in(rest)
+    if not answer and not reading.values and not _ONLY_GREETING.fullmatch(rest.strip(_EDGES)):
+        answer = rest.strip(_EDGES)
+    is_denied = extract is not None and extract.denies(current.id)
+    if answer and not (is_text and is_denied):
+        _parse(reading, current, answer)
+        reading.is_whole = len(answer.split()) > _MAX_ANSWER_WORDS
 
 
 def needs_model(question: Question, text: str, reading: Reading, *, is_trusted: bool) -> bool:
@@ -111,28 +181,33 @@ def _parse(reading: Reading, field: InputField[Any], text: str) -> None:
 
 def _strip_lead_in(text: str) -> str:
     answer = _LEAD_IN.sub("", text.strip(), count=1)
-    return answer.strip(_EDGES) if answer[-1:] != "?" else answer.strip()
+    return answer.strip(_EDGES)
 
 
 def _find_unnamed(reading: Reading, question: Question, rest: str) -> str:
     """Finds addresses and phone numbers. Returns the text without those of other fields. An answer
-    is replaced only by a message that says so.
+    is replaced only by a short message that says so.
     """
     is_correction = _CORRECTION.search(rest) is not None
+    absent: set[str] = set()
     for field in question.fields:
-        if field.type.pattern_in_text is None or field.id in reading.values:
+        kind, is_answered = field.type, field.id in question.answers
+        if kind.pattern_in_text is None or kind.name in absent or field.id == question.current.id:
             continue
-        if field.id in question.answers and not is_correction:
+        if is_answered and not is_correction:
             continue
         found = _search(field, rest)
-        if found is None or field.id == question.current.id:
+        if found is None:
+            absent.add(kind.name)
+            continue
+        others = _CORRECTION.sub("", rest.replace(found, " ")).strip(_EDGES)
+        if is_answered and len(others.split()) > _MAX_ANSWER_WORDS:
             continue
         try:
-            reading.values[field.id] = field.type.parse(field, found)
+            reading.values[field.id] = kind.parse(field, found)
         except WrongValue:
             continue
-        rest = _CORRECTION.sub("", rest.replace(found, " ")).strip(_EDGES)
-        rest = mentions.trim_end(rest)
+        rest = mentions.trim_end(others)
     return rest
 
 
@@ -170,8 +245,10 @@ def _may_be_used(field: InputField[Any], value: Any, text: str, extract: Extract
     """A model that is not trusted is used for texts alone, all else is found without it."""
     if extract.is_trusted:
         return True
-    is_text = field.type.name in _TEXT_TYPES and isinstance(value, str)
-    return is_text and _fold(value) in _fold(text)
+    if field.type.name not in _TEXT_TYPES or not isinstance(value, str):
+        return False
+    words = rf"(?<!\w){re.escape(_fold(value))}(?!\w)"
+    return len(value) <= len(text) and re.search(words, _fold(text)) is not None
 
 
 def _fold(text: str) -> str:
