@@ -100,9 +100,10 @@ class FormConversationController(Controller):
     ) -> FormTurnData:
         """A message may answer several questions, correct earlier answers ("actually my e-mail is
         …"), or skip an optional one ("skip"). The last answer submits the form. Of two messages at
-        the same time, one gets 409 `message_conflict`.
+        the same time, one gets 409 `message_conflict`. A form that was withdrawn meanwhile: 409
+        `form_not_published`.
         """
-        form = await admit(request, slug, action="message")
+        form = await admit(request, slug, action="message", is_published=False)
 
         async def store(tx: Tx, turn: FormTurn) -> None:
             await idempotency.store_answer(request, tx, FormTurnData(turn))
@@ -133,7 +134,7 @@ class FormConversationController(Controller):
         """Server-sent events: `message_start`, `content_delta`, `form_progress`, `message_stop`, or
         `error` with what went wrong.
         """
-        form = await admit(request, slug, action="message")
+        form = await admit(request, slug, action="message", is_published=False)
 
         async def store(_tx: Tx, _turn: FormTurn) -> None:
             return

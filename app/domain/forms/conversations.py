@@ -185,8 +185,8 @@ async def open_turn(
         raise InvalidFormState(f"A conversation has at most {_MAX_TURNS} messages")
     definition = await _load_definition(services, form, conversation.version)
     field = definition.by_id.get(conversation.current_field or "")
-    is_image = field is not None and field.type.name == "signature"
-    if len(content) > _MAX_CHARS and not is_image:
+    is_signature = field is not None and field.type.name == "signature"
+    if len(content) > _MAX_CHARS and not is_signature:
         raise Invalid.field("content", f"must have at most {_MAX_CHARS:,} characters")
     return Turn(
         services=services,
@@ -248,7 +248,8 @@ async def _apply(turn: Turn, state: Progress, reading: Reading) -> tuple[Progres
     ]
     for field_id, message in found:
         problems[field_id] = message
-        data.pop(field_id)
+        # An earlier answer is kept, if there is one.
+        data[field_id] = state.values.get(field_id)
     new_state = progress.compute(turn.definition, data, state.skipped)
     return new_state, {**problems, **new_state.problems}
 
