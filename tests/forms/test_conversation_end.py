@@ -17,6 +17,7 @@ from db.retention import delete_expired
 from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.database import run_sql
+from tests.events.database import load_events
 from tests.forms.api import (
     EMAIL,
     FILE,
@@ -64,9 +65,9 @@ async def test_the_last_answer_submits_the_form(
     view = await chat.get()
     assert (view["status"], view["submission_id"]) == ("completed", turn["submission_id"])
     assert (view["fields_completed"], view["fields_total"]) == (2, 2)
-    sql = "SELECT payload::text AS payload FROM events WHERE tenant_id = $1 AND type = $2"
-    rows = await run_sql(services, sql, developer.tenant_id, "form.submission.created")
-    assert [turn["submission_id"] in row["payload"] for row in rows] == [True]
+    (event,) = await load_events(services, developer.tenant_id, "form.submission.created")
+    assert event["data"]["submission_id"] == turn["submission_id"]
+    assert event["data"]["source"] == "conversation"
 
 
 async def test_a_completed_conversation_takes_no_messages(

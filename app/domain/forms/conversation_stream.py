@@ -12,7 +12,7 @@ from app.domain.forms.conversation_schemas import FormTurn
 from app.domain.forms.conversations import Turn
 from app.kit import background, sse
 
-_PARTS = re.compile(r"\S+\s*")
+_PARTS = re.compile(r"\s*\S+|\s+")
 _encode = msgspec.json.Encoder().encode
 
 
