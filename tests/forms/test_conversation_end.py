@@ -11,6 +11,7 @@ import pytest
 from app.domain.forms import conversations, extraction, uploads
 from app.domain.forms.area import AREA
 from app.domain.forms.interpreting import Extract
+from app.domain.models.service import Target
 from app.kit import logs
 from app.services import Services
 from db.retention import delete_expired
@@ -127,8 +128,8 @@ async def test_of_two_messages_at_the_same_time_one_is_refused(
         return await take(turn)
 
     monkeypatch.setattr(conversations, "take", wait_and_take)
-    answers = await asyncio.gather(chat.send("Ada"), chat.send("Bob"))
-    answers.sort(key=lambda answer: answer.status_code)
+    sent = await asyncio.gather(chat.send("Ada"), chat.send("Bob"))
+    answers = sorted(sent, key=lambda answer: answer.status_code)
     assert answers[0].status_code == 200
     refused(answers[1], 409, "message_conflict")
     (submission,) = await list_submissions(developer, chat.form)
@@ -336,7 +337,7 @@ async def test_a_model_is_not_asked_within_a_transaction(
 ) -> None:
     """While a model answers, the conversation can be read and answered."""
     chat = await start(anonymous, await create_form(developer, TEXT, EMAIL))
-    target = extraction.Target("openai/x", "openai")
+    target = Target("openai/x", "openai")
     ask_again: list[Callable[[], Awaitable[Any]]] = [lambda: chat.say("Bob")]
 
     async def find(*_: Any) -> Any:

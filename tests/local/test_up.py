@@ -180,6 +180,38 @@ def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str])
     assert isinstance(content["hour"], int)
 
 
+def test_a_form_is_filled_in_by_sentences_that_the_local_model_reads(
+    agent: tuple[httpx.Client, str],
+) -> None:
+    client, _ = agent
+    topics = [{"value": "sales", "label": "Sales"}, {"value": "help", "label": "Help"}]
+    fields = [
+        {"id": "name", "type": "text", "label": "What is your name?", "required": True},
+        {"id": "email", "type": "email", "label": "Your e-mail", "required": True},
+        {"id": "topic", "type": "select", "label": "Topic", "options": topics},
+        {"id": "guests", "type": "number", "label": "How many guests?"},
+    ]
+    form = client.post("/api/v1/forms", json={"name": "Party", "fields": fields}).json()["data"]
+    assert client.post(f"/api/v1/forms/{form['id']}/publish").status_code == 200
+    path = f"/api/v1/public/forms/{form['slug']}/conversations"
+    path += f"/{client.post(path).json()['data']['id']}/messages"
+    sentence = "Well hello there, I was told to sign up here and people call me Ada Lovelace"
+    for content in (
+        sentence,
+        "You can always write to me at ada@example.com, I read it every day",
+        "I think that it is about sales, more or less",
+        "There will be three of us, if that is fine with you",
+    ):
+        turn = client.post(path, json={"content": content}).json()["data"]
+    submission = f"/api/v1/forms/{form['id']}/submissions/{turn['submission_id']}"
+    data = client.get(submission).json()["data"]["data"]
+    # The small model may repeat more of the sentence than the name.
+    name = data.pop("name")
+    assert name in sentence
+    assert "Ada Lovelace" in name
+    assert data == {"email": "ada@example.com", "topic": "sales", "guests": 3}
+
+
 def test_mail_is_stored_in_the_mailbox(instance: Up) -> None:
     token = instance.login(instance.password).json()["access_token"]
     invited = httpx.post(
