@@ -195,9 +195,8 @@ def test_a_form_is_filled_in_by_sentences_that_the_local_model_reads(
     assert client.post(f"/api/v1/forms/{form['id']}/publish").status_code == 200
     path = f"/api/v1/public/forms/{form['slug']}/conversations"
     path += f"/{client.post(path).json()['data']['id']}/messages"
-    sentence = "Well hello there, I was told to sign up here and people call me Ada Lovelace"
     for content in (
-        sentence,
+        "Well hello there, I was told to sign up here and people call me Ada Lovelace",
         "You can always write to me at ada@example.com, I read it every day",
         "I think that it is about sales, more or less",
         "There will be three of us, if that is fine with you",
@@ -205,11 +204,13 @@ def test_a_form_is_filled_in_by_sentences_that_the_local_model_reads(
         turn = client.post(path, json={"content": content}).json()["data"]
     submission = f"/api/v1/forms/{form['id']}/submissions/{turn['submission_id']}"
     data = client.get(submission).json()["data"]["data"]
-    # The small model may repeat more of the sentence than the name.
-    name = data.pop("name")
-    assert name in sentence
-    assert "Ada Lovelace" in name
-    assert data == {"email": "ada@example.com", "topic": "sales", "guests": 3}
+    # Without the model, the name would be the whole sentence.
+    assert data == {
+        "name": "Ada Lovelace",
+        "email": "ada@example.com",
+        "topic": "sales",
+        "guests": 3,
+    }
 
 
 def test_mail_is_stored_in_the_mailbox(instance: Up) -> None:
