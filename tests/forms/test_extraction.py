@@ -220,3 +220,16 @@ async def test_a_form_that_a_model_fills_in_is_submitted(reader: Reader, world: 
     turn = await one.chat.say(SENTENCE)
     stored = await get_submission(reader.author, one.chat.form, turn["submission_id"])
     assert stored["data"] == {"name": "Ada", "topic": "help", "guests": 3}
+
+
+async def test_half_a_character_in_the_text_of_a_model_is_no_failure(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some libraries of providers return texts that cannot be encoded."""
+
+    async def ask(*_: Any) -> str:
+        return '{"name": "\ud800"}'
+
+    monkeypatch.setattr(extraction, "_ask", ask)
+    await reader.chat.say("my full name is Ada Lovelace")
+    assert await reader.collect() == {"name": "Ada Lovelace"}

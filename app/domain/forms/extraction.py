@@ -75,7 +75,7 @@ async def extract(
     except (ModelFailed, ModelNotConfigured, Unavailable, TimeoutError) as error:
         log.warning("a model read no answers", model=target.model, reason=str(error)[:200])
         return Extract()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return Extract()
     known = {field.id for field in fields}
     values = found if isinstance(found, dict) else {}
