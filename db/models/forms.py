@@ -170,6 +170,8 @@ class FormUpload(TenantOwned, Base):
     filename: Mapped[str]
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     mime_type: Mapped[str]
+    # From where it was sent: only some may wait for one.
+    network: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
     )

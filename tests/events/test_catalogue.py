@@ -36,7 +36,7 @@ ID_PREFIXES = {
     "table_id": "tbl_",
     "row_id": "row_",
     "form_id": "frm_",
-    "submission_id": "sub_",
+    "submission_id": "sbm_",
     "agent_id": "agt_",
     "user_id": "usr_",
     "tool_id": "tool_",

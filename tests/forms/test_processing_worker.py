@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from litestar import Litestar
 
+from app.domain.forms.wake_pace import WakePace
+from app.services import Services
 from tests.asking import wait_until
 from tests.forms.api import create_form, get_submission, save_to, submit
 from tests.notifications.center.api import list_notifications
@@ -58,3 +60,22 @@ async def test_a_worker_processes_a_submission_and_tells_the_creator_of_the_form
     viewer = await world.user("viewer", developer.tenant_id)
     hidden = (await get_submission(viewer, form, submission_id))["workflow_execution"]
     assert hidden == stored["workflow_execution"] | {"output": None}
+
+
+async def test_a_submission_that_woke_no_worker_is_found_by_polling(
+    developer: Client,
+    anonymous: Client,
+    worker: WorkerProcess,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del worker
+    monkeypatch.setattr(services.get(WakePace), "may_wake", lambda: False)
+    form = await create_form(developer)
+    submission_id = await submit(anonymous, form, {"name": "Ada"})
+
+    async def is_processed() -> bool:
+        stored = await get_submission(developer, form, submission_id)
+        return bool(stored["status"] == "processed")
+
+    assert await wait_until(is_processed, 20)

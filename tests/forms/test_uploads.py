@@ -251,15 +251,39 @@ async def test_a_form_has_so_many_files_that_wait(
     form, other = [await create_form(developer, TEXT, FILE) for _ in range(2)]
     sql = """
     INSERT INTO form_uploads
-        (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at)
-    SELECT $1, 'fil_' || $2 || n, $2, 'file', 'a', 1, 'text/plain', now() + interval '1 hour'
-    FROM generate_series(1, 1000) n
+        (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at,
+         network)
+    SELECT $1, 'fil_' || $2 || n, $2, 'file', 'a', 1, 'text/plain', now() + interval '1 hour',
+           'x' || n
+    FROM generate_series(1, 5000) n
     """
     await run_sql(services, sql, developer.tenant_id, form["id"])
     answer = await upload(anonymous, form, b"x")
     refused(answer, 429, "too_many_uploads")
     assert int(answer.headers["retry-after"]) > 0
     assert (await upload(anonymous, other, b"x")).status_code == 201
+
+
+async def test_one_address_does_not_use_up_the_share_of_others(
+    developer: Client, world: World, services: Services
+) -> None:
+    form, sender, other = await create_form(developer, TEXT, FILE), *_visitors(world)
+    file_id = await upload_file(sender, form)
+    sql = """
+    INSERT INTO form_uploads
+        (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at,
+         network)
+    SELECT tenant_id, file_id || n, form_id, field_id, filename, size_bytes, mime_type, expires_at,
+           network
+    FROM form_uploads CROSS JOIN generate_series(1, 49) n WHERE file_id = $1
+    """
+    await run_sql(services, sql, file_id)
+    refused(await upload(sender, form, b"x"), 429, "too_many_uploads")
+    assert (await upload(other, form, b"x")).status_code == 201
+
+
+def _visitors(world: World) -> tuple[Client, Client]:
+    return world.anonymous(), world.anonymous()
 
 
 async def test_uploads_count_in_the_storage_of_the_tenant(

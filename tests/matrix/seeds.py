@@ -76,6 +76,9 @@ VALID_VALUES = (
     "UPDATE forms SET data_table_config = NULL WHERE tenant_id = $1",
     f"UPDATE form_versions SET fields = {_FIELDS} WHERE tenant_id = $1",
     "UPDATE form_submissions SET status = 'received', errors = '[]' WHERE tenant_id = $1",
+    "UPDATE form_submissions SET answered = '1' WHERE tenant_id = $1",
+    "UPDATE form_conversations SET status = 'active', data = '{}' WHERE tenant_id = $1",
+    "UPDATE form_messages SET role = 'user' WHERE tenant_id = $1",
 )
 
 

@@ -19,7 +19,7 @@ from tests.world import Client, World
 
 # How many statements a read needs that is not one statement. Statistics and traces gather from
 # several areas; the deliveries of a subscription first find its endpoint, rows the columns of
-# their table, and a submission the workflow that it started.
+# their table, a submission the workflow that it started, and what belongs to a form the form.
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,
@@ -27,13 +27,15 @@ _STATEMENTS = {
     "/api/v1/event-log/trace/{correlation_id}": 9,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
-    "/api/v1/forms/{form_id}/analytics": 5,
+    "/api/v1/forms/{form_id}/analytics": 4,
     "/api/v1/forms/{form_id}/submissions/{submission_id}": 2,
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}": 2,
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": 3,
     "/api/v1/usage": 3,
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
-# Not rows as JSON; and a read that is recorded in the audit log.
+# Not rows as JSON; a read that is recorded in the audit log; and one whose id is a header.
 _NOT_READS = {
     "/api/v1/notification-channels/{channel_id}/reveal",
     "/api/v1/notifications/stream",
@@ -43,6 +45,7 @@ _NOT_READS = {
     "/api/v1/data-tables/{table_id}/export",
     "/api/v1/forms/{form_id}/files/{file_id}",
     "/api/v1/forms/{form_id}/submissions.csv",
+    "/api/v1/public/forms/{slug}/drafts",
     "/metrics",
     "/v1/credentials/{credential_id}/reveal",
 }

@@ -12,6 +12,7 @@ from app.domain.forms.events import (
 )
 from app.domain.forms.live import FormDefinitions
 from app.domain.forms.view_counter import ViewCounter
+from app.domain.forms.wake_pace import WakePace
 from app.domain.forms.work_kinds import PROCESS
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
@@ -45,7 +46,7 @@ AREA: Final = Area(
         PeriodicTask(60.0, uploads.delete_expired),
         PeriodicTask(600.0, conversations.abandon_old),
     ),
-    shared=lambda services: (FormDefinitions(), ViewCounter(services.db)),
+    shared=lambda services: (FormDefinitions(), ViewCounter(services.db), WakePace()),
     retention=(
         # Submissions are removed before their form, and files by a task of their own.
         RetentionRule(

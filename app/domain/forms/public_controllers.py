@@ -23,8 +23,10 @@ from app.domain.forms.submission_schemas import (
 )
 from app.domain.forms.submitting import Answers
 from app.domain.forms.upload_schemas import UploadedFileData
+from app.domain.forms.uploads import Sender
 from app.domain.forms.view_counter import ViewCounter
 from app.http import cors, idempotency, multipart
+from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Services
 from db.session import Tx
 
@@ -108,9 +110,8 @@ class PublicFormController(Controller):
         form = await admit(request, slug, action="upload", is_published=False)
         open_upload = partial(multipart.open_file, request, _FILE, (uploads.FIELD_NAME,))
         store_answer = partial(idempotency.store_answer, request)
-        return await uploads.upload(
-            services, form, request.content_length, open_upload, store_answer
-        )
+        sender = Sender(caller_of(request).address, request.content_length)
+        return await uploads.upload(services, form, sender, open_upload, store_answer)
 
     @get("/embed", summary="Get the embed code of a form", cost="read")
     async def get_embed_code(

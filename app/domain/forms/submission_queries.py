@@ -30,7 +30,8 @@ _PROCESS_WORK = ledger.insert_sql(
     max_attempts=str(PROCESS.max_attempts),
     correlation_id="e.correlation_id",
     cause_event_id="e.id",
-    dispatched_at="now()",
+    # What is not dispatched, workers find within a second.
+    dispatched_at="CASE WHEN $20::boolean THEN now() END",
 )
 # The form is locked as by a foreign key, so that it is not deleted meanwhile.
 # Answers that the same address has sent on this day are marked; so is the event. The fingerprint is
@@ -146,6 +147,7 @@ class NewRow(msgspec.Struct, frozen=True, kw_only=True):
     flags: list[str]
     events: str
     max_submissions: int | None
+    is_dispatched: bool
 
 
 class SubmissionFilter(msgspec.Struct, frozen=True):

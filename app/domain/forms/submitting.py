@@ -19,6 +19,7 @@ from app.domain.forms.live import LiveForm
 from app.domain.forms.submission_queries import LISTED_BYTES, NewRow
 from app.domain.forms.submission_schemas import AcceptedSubmission
 from app.domain.forms.triggers import try_workflow
+from app.domain.forms.wake_pace import WakePace
 from app.domain.forms.work_kinds import PROCESS
 from app.kit import clock
 from app.kit.errors import Invalid
@@ -95,6 +96,7 @@ async def submit(
         flags=["honeypot"] if sent.is_suspicious else [],
         events=_encode_event(form, version, submission_id, values, source, origin),
         max_submissions=form.settings.max_submissions,
+        is_dispatched=services.get(WakePace).may_wake(),
     )
     file_ids = uploads.select_files(definition, values)
     return await _store(services, form, row, values, file_ids, after_insert)
@@ -133,8 +135,9 @@ async def _store(
             await _refuse(tx, form)
             raise FormClosed(f"The form {form.name} has all the submissions that it takes")
         await uploads.bind(tx, form, row.id, file_ids)
-        # The worker that processes it wakes another one for the event.
-        tx.wake(PROCESS.name, stored["work_id"])
+        if row.is_dispatched:
+            # The worker that processes it wakes another one for the event.
+            tx.wake(PROCESS.name, stored["work_id"])
         execution_id = None
         if form.workflow_id is not None:
             execution_id = await _start_workflow(tx, services, form, row, values, stored)

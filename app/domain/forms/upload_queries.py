@@ -8,8 +8,8 @@ from db.session import Tx
 
 _INSERT = """
 INSERT INTO form_uploads
-    (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at, network)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 """
 # Only files that nothing else has: neither another submission nor one whose time is up.
 _USABLE = """
@@ -28,9 +28,9 @@ WHERE ($1::text IS NULL OR u.tenant_id = $1) AND u.form_id = $2 AND u.file_id = 
   AND u.submission_id IS NOT NULL AND u.expires_at IS NULL AND f.deleted_at IS NULL
 """
 _COUNT_WAITING = """
-SELECT count(*) FROM (
-    SELECT 1 FROM form_uploads WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL
-    LIMIT $3
+SELECT count(*) AS count, count(*) FILTER (WHERE network = $3) AS count_of_address FROM (
+    SELECT network FROM form_uploads
+    WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL LIMIT $4
 ) waiting
 """
 _LIST_EXPIRED = """
@@ -45,7 +45,7 @@ RETURNING file_id
 
 
 async def insert(tx: Tx, tenant: str, *values: object) -> None:
-    """The values are those of the statement, from file_id to expires_at."""
+    """The values are those of the statement, from file_id to network."""
     await fast.execute(tx, tenant, _INSERT, *values)
 
 
@@ -73,9 +73,14 @@ async def is_submitted(tx: Tx, tenant: str | None, form_id: str, file_id: str) -
     return await fast.value(tx, tenant, _FIND_OF_FORM, form_id, file_id) is not None
 
 
-async def count_waiting(tx: Tx, tenant: str, form_id: str, limit: int) -> int:
-    """Returns the number of files without a submission, up to a limit."""
-    return int(await fast.value(tx, tenant, _COUNT_WAITING, form_id, limit))
+async def count_waiting(
+    tx: Tx, tenant: str, form_id: str, network: str, limit: int
+) -> tuple[int, int]:
+    """Returns the number of files without a submission, up to a limit, and how many of them came
+    from this address.
+    """
+    row = await fast.row(tx, tenant, _COUNT_WAITING, form_id, network, limit)
+    return (row["count"], row["count_of_address"]) if row is not None else (0, 0)
 
 
 async def list_expired(tx: Tx, limit: int) -> list[Row]:

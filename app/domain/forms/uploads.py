@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from app.domain.files import service as files
 from app.domain.files.errors import FileNotFound
 from app.domain.files.service import Arrival, Conditions, Content, StoredUpload
@@ -27,12 +29,22 @@ FIELD_NAME: Final = "field_id"
 _MEGABYTE = 1024 * 1024
 # How long a file waits for its submission.
 _LIFETIME = timedelta(hours=24)
-# Files of one form that no submission has.
-_MAX_WAITING = 1000
+# Files of one form that no submission has, and those of them from one address.
+_MAX_WAITING = 5000
+_MAX_WAITING_OF_ADDRESS = 50
 _BATCH = 100
 _NOT_THERE = "there is no such uploaded file for this field, or its time is up; upload it again"
 
 StoreAnswer = Callable[[Tx, UploadedFileData], Awaitable[None]]
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """Who uploads a file. `network` is what is limited: an address, or the network of an IPv6
+    customer; `body_bytes` is the length of the body, if the client names one.
+    """
+
+    network: str
+    body_bytes: int | None
 
 
 class FormUpload(files.Upload, Protocol):
@@ -45,7 +57,7 @@ class FormUpload(files.Upload, Protocol):
 async def upload(
     services: Services,
     form: LiveForm,
-    body_bytes: int | None,
+    sender: Sender,
     open_upload: Callable[[], Awaitable[FormUpload]],
     store_answer: StoreAnswer,
 ) -> UploadedFileData:
@@ -54,7 +66,7 @@ async def upload(
     definition = await live.load_definition(services, form)
     if not _list_fields(definition):
         raise _no_file_field()
-    await _check_waiting(services, form)
+    await _check_waiting(services, form, sender)
     arriving: list[FormUpload] = []
 
     async def open_first() -> FormUpload:
@@ -67,14 +79,14 @@ async def upload(
     async def save(tx: Tx, stored: StoredUpload) -> UploadedFileData:
         field = _find_field(definition, arriving[0].texts.get(FIELD_NAME))
         _check(field, stored)
-        answer = UploadedFileData(await _record(tx, form, field, stored))
+        answer = UploadedFileData(await _record(tx, form, field, stored, sender))
         await store_answer(tx, answer)
         return answer
 
     arrival = Arrival(
         form.tenant_id,
         "form",
-        body_bytes,
+        sender.body_bytes,
         _find_max_bytes(services, definition),
         f"form:{form.tenant_id}",
         form.id,
@@ -118,11 +130,13 @@ def _check(field: InputField[FileRules], stored: StoredUpload) -> None:
         )
 
 
-async def _check_waiting(services: Services, form: LiveForm) -> None:
-    """Visitors could otherwise use up the tenant's storage."""
+async def _check_waiting(services: Services, form: LiveForm, sender: Sender) -> None:
+    """Visitors could otherwise use up the tenant's storage, and one of them the others' share."""
     async with services.db.tx(form.tenant_id, autocommit=True) as tx:
-        count = await queries.count_waiting(tx, form.tenant_id, form.id, _MAX_WAITING)
-    if count >= _MAX_WAITING:
+        count, count_of_address = await queries.count_waiting(
+            tx, form.tenant_id, form.id, sender.network, _MAX_WAITING
+        )
+    if count >= _MAX_WAITING or count_of_address >= _MAX_WAITING_OF_ADDRESS:
         raise TooManyUploads(
             "Too many files wait for their submissions; try again later",
             headers={"Retry-After": "3600"},
@@ -130,7 +144,11 @@ async def _check_waiting(services: Services, form: LiveForm) -> None:
 
 
 async def _record(
-    tx: Tx, form: LiveForm, field: InputField[FileRules], stored: StoredUpload
+    tx: Tx,
+    form: LiveForm,
+    field: InputField[FileRules],
+    stored: StoredUpload,
+    sender: Sender,
 ) -> UploadedFile:
     view = await files.record(tx, form.tenant_id, stored, created_by=None)
     await queries.insert(
@@ -143,6 +161,7 @@ async def _record(
         view.size_bytes,
         view.mime_type,
         clock.now() + _LIFETIME,
+        sender.network,
     )
     return UploadedFile(view.id, view.filename, view.size_bytes, view.mime_type)
 

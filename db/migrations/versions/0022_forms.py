@@ -157,6 +157,7 @@ def upgrade() -> None:
         sa.Column("filename", sa.String(), nullable=False),
         sa.Column("size_bytes", sa.BigInteger(), nullable=False),
         sa.Column("mime_type", sa.String(), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
         sa.Column(
             "created_at",
             sa.DateTime(timezone=True),
