@@ -98,16 +98,16 @@ async def bench(world: World, ports: dict[str, int], worker_pids: Sequence[int],
     bare_path = f"/insert/{user.tenant_id}/{form['id']}"
     pairs = []
     with _suspended(worker_pids):
+        p95 = await _time_analytics(world, user)
         for _ in range(_ROUNDS):
             ours = await _rate(ports["parley"], ours_path)
             pairs.append((ours, await _rate(ports["bare_forms"], bare_path)))
+    row("analytics, 100,000 submissions", f"{p95:.0f} ms", "", "p95", "≤ 200 ms",
+        holds=p95 <= 200)  # fmt: skip
     ours, bare = (statistics.median(rates) for rates in zip(*pairs, strict=True))
     share = ours / bare
     row("public submission of a form", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
         holds=share >= 0.4)  # fmt: skip
-    p95 = await _time_analytics(world, user)
-    row("analytics, 100,000 submissions", f"{p95:.0f} ms", "", "p95", "≤ 200 ms",
-        holds=p95 <= 200)  # fmt: skip
 
 
 @contextmanager
