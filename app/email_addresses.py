@@ -1,12 +1,9 @@
 """E-mail addresses: their stored form, and the form for comparisons."""
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import ModuleType
 
-import email_validator
-
-# A self-hosted instance may send mail to `localhost` or `.local`.
-email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 _MAX_CHARS = 254
 # The part before the @ as almost everybody has it, which is stored as it is.
 _PLAIN_LOCAL_PART = re.compile(r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*", re.ASCII)
@@ -32,14 +29,29 @@ def _normalize_domain(domain: str) -> str:
     return _validate(f"name@{domain}").partition("@")[2]
 
 
+@cache
+def _load_library() -> ModuleType:
+    # The import would make every process start later.
+    import email_validator  # noqa: PLC0415
+
+    # A self-hosted instance may send mail to `localhost` or `.local`.
+    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+    return email_validator
+
+
 def _validate(text: str) -> str:
-    return email_validator.validate_email(
-        text,
-        check_deliverability=False,
-        allow_smtputf8=False,
-        globally_deliverable=False,
-        strict=True,
-    ).normalized
+    normalized: str = (
+        _load_library()
+        .validate_email(
+            text,
+            check_deliverability=False,
+            allow_smtputf8=False,
+            globally_deliverable=False,
+            strict=True,
+        )
+        .normalized
+    )
+    return normalized
 
 
 def comparable(text: str) -> str:
