@@ -18,7 +18,14 @@ async def process_submission(job: Job) -> None:
         async with job.finish() as tx:
             # The work is locked before the submission.
             await job.hold(tx)
-            await processing.process(tx, job.services, prepared, job.ref_id, cause)
+            await processing.process(
+                tx,
+                job.services,
+                prepared,
+                job.ref_id,
+                cause,
+                is_last_attempt=job.row.attempt >= job.row.max_attempts,
+            )
     except (TooManyPendingExecutions, Unavailable) as error:
         raise Retry(error.message) from None
 

@@ -281,6 +281,23 @@ async def test_too_many_pending_executions_are_tried_again(
     assert stored["workflow_execution_id"] is not None
 
 
+async def test_the_last_attempt_does_the_rest_without_the_workflow(
+    developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, table = await _create_busy_form(developer)
+
+    async def refuse(*_: object) -> str:
+        raise TooManyPendingExecutions("too many executions wait")
+
+    monkeypatch.setattr(triggers, "start_workflow", refuse)
+    submission_id = await submit(anonymous, form, {"name": "Ada"})
+    assert (await process_last_time(services, submission_id))["state"] == "done"
+    stored = await get_submission(developer, form, submission_id)
+    problem = {"step": "workflow", "message": "too many executions wait"}
+    assert (stored["status"], stored["errors"]) == ("processed", [problem])
+    assert len((await list_rows(developer, table))["data"]) == 1
+
+
 # Mails
 
 

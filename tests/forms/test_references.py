@@ -194,6 +194,8 @@ async def test_rows_need_the_permission_to_write_them(
     ):
         assert refused(answer, 403, "forbidden")["details"]["required"] == "data_tables:write"
     assert (await update_form(caller, with_table, name="Renamed"))["name"] == "Renamed"
+    fields = [{**TEXT, "label": "Name"}, EMAIL]
+    assert (await update_form(caller, with_table, fields=fields))["version"] == 2
     await grant("forms:read", "forms:write", "data_tables:write")
     assert (await act(caller, with_table, "duplicate")).status_code == 201
 

@@ -12,6 +12,8 @@ from app.kit.errors import Invalid, Problem
 from app.security.principal import Principal
 from db.session import Tx
 
+_MAPPING = "data_table_config.field_mapping"
+
 
 async def check_workflow(
     tx: Tx, principal: Principal, tenant_id: str, workflow_id: str | None
@@ -45,7 +47,8 @@ async def check_tables(
         columns = await tables.list_column_names(tx, tenant_id, sorted(table_ids))
         Invalid.check(_find_source_problems(fields, columns))
         if config is not None:
-            Invalid.check(_find_mapping_problems(fields, config, columns))
+            check_mapped_fields(fields, config)
+            Invalid.check(_find_mapping_problems(config, columns))
 
 
 def _find_source_problems(
@@ -63,26 +66,32 @@ def _find_source_problems(
                 yield f"{path}.{name}", "there is no such column"
 
 
-def _find_mapping_problems(
-    fields: Sequence[Field], config: DataTableConfig, columns: dict[str, list[str]]
-) -> Iterator[Problem]:
-    path = "data_table_config"
-    if config.table_id not in columns:
-        yield f"{path}.table_id", "there is no such data table"
-        return
+def check_mapped_fields(fields: Sequence[Field], config: DataTableConfig) -> None:
+    """Raises Invalid for fields that the form does not have."""
     answered = {field.id for field in fields if FIELD_TYPES[field.type].has_value}
+    Invalid.check(
+        (f"{_MAPPING}.{field_id}", "is not a field of this form that is answered")
+        for field_id in config.field_mapping
+        if field_id not in answered
+    )
+
+
+def _find_mapping_problems(
+    config: DataTableConfig, columns: dict[str, list[str]]
+) -> Iterator[Problem]:
+    if config.table_id not in columns:
+        yield "data_table_config.table_id", "there is no such data table"
+        return
     seen: set[str] = set()
     for field_id, column in config.field_mapping.items():
-        item = f"{path}.field_mapping.{field_id}"
-        if field_id not in answered:
-            yield item, "is not a field of this form that is answered"
+        item = f"{_MAPPING}.{field_id}"
         if column not in columns[config.table_id]:
             yield item, f"the data table has no column {column[:100]}"
         if column in seen:
             yield item, f"another field is mapped to the column {column[:100]}"
         seen.add(column)
     if config.auto_save and not config.field_mapping:
-        yield f"{path}.field_mapping", "is required with auto_save"
+        yield _MAPPING, "is required with auto_save"
 
 
 def check_settings(settings: FormSettings) -> None:

@@ -70,9 +70,17 @@ async def prepare(
 
 
 async def process(
-    tx: Tx, services: Services, prepared: Prepared, submission_id: str, event_id: str | None
+    tx: Tx,
+    services: Services,
+    prepared: Prepared,
+    submission_id: str,
+    event_id: str | None,
+    *,
+    is_last_attempt: bool = False,
 ) -> None:
-    """Does nothing once it is done. Raises TooManyPendingExecutions and Unavailable, which pass."""
+    """Does nothing once it is done. Raises TooManyPendingExecutions and Unavailable, which pass;
+    the last attempt records that the workflow did not start, and does the rest.
+    """
     form = prepared.form
     row = await processing_queries.load(tx, form.tenant_id, submission_id)
     if row is None or row["processed_at"] is not None:
@@ -81,7 +89,12 @@ async def process(
     submission = Submission(**{name: row[name] for name in names}, row=row)
     submission.errors = []
     await _save_row(tx, prepared, submission)
-    await _start_workflow(tx, services, form, submission, event_id)
+    try:
+        await _start_workflow(tx, services, form, submission, event_id)
+    except TooManyPendingExecutions as error:
+        if not is_last_attempt:
+            raise
+        submission.add_error("workflow", error.message)
     await _send_mail(tx, services, prepared, submission)
     await processing_queries.finish(
         tx,

@@ -161,9 +161,7 @@ async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -
     if values.get("workflow_id") not in {None, form.workflow_id}:
         await checks.check_workflow(tx, principal, form.tenant_id, values["workflow_id"])
     new_fields = before if fields is UNSET else fields
-    if fields is not UNSET or "data_table_config" in values:
-        config = _choose_config(form, data)
-        await checks.check_tables(tx, principal, form.tenant_id, new_fields, config)
+    await _check_tables(tx, principal, form, new_fields, data)
     for name in set(_JSON_COLUMNS) & set(values):
         values[name] = msgspec.to_builtins(values[name])
     changed = apply_changes(form, values)
@@ -183,10 +181,17 @@ def _encode(fields: Sequence[Field]) -> bytes:
     return msgspec.json.encode(fields, order="sorted")
 
 
-def _choose_config(form: Form, data: UpdateForm) -> DataTableConfig | None:
-    if data.data_table_config is not UNSET:
-        return data.data_table_config
-    return msgspec.convert(form.data_table_config, DataTableConfig | None)
+async def _check_tables(
+    tx: Tx, principal: Principal, form: Form, fields: Sequence[Field], data: UpdateForm
+) -> None:
+    """A configuration that stays as it is needs no permission, and its table may be gone."""
+    stored = msgspec.convert(form.data_table_config, DataTableConfig | None)
+    config = stored if data.data_table_config is UNSET else data.data_table_config
+    if data.fields is not UNSET and config is not None:
+        checks.check_mapped_fields(fields, config)
+    changed = config if config != stored else None
+    if data.fields is not UNSET or changed is not None:
+        await checks.check_tables(tx, principal, form.tenant_id, fields, changed)
 
 
 async def _save(tx: Tx, form: Form, changed: list[str]) -> None:
