@@ -1,5 +1,7 @@
 """Documents: uploading, reading their state, replacing, indexing again, deleting."""
 
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,6 +10,7 @@ import pytest
 
 from app.domain.knowledge import documents
 from app.domain.knowledge.chunk_store import ChunkStore
+from app.kit import clock, work
 from app.kit.files import FileNotStored, StoredFile
 from app.main import create_app
 from app.services import Services
@@ -62,9 +65,9 @@ async def test_the_agent_and_its_status_count_documents(librarian: Librarian) ->
 
 
 async def test_the_status_of_training_follows_its_documents(
-    talk: Talker, services: Services
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No worker runs here, so that nothing is read."""
+    """The documents are due tomorrow: the worker of other tests would read them now."""
     path = f"{talk.path}/status"
 
     async def training() -> Any:
@@ -72,7 +75,10 @@ async def test_the_status_of_training_follows_its_documents(
 
     assert await training() == {"status": "idle", "documents_total": 0, "documents_done": 0}
     librarian = Librarian(talk.client, talk.agent_id)
-    accepted = await librarian.upload(one_txt=b"one", two_txt=b"two")
+    accept_later = partial(work.accept, run_at=clock.now() + timedelta(days=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "accept", accept_later)
+        accepted = await librarian.upload(one_txt=b"one", two_txt=b"two")
     assert await training() == {"status": "training", "documents_total": 2, "documents_done": 0}
     ids = [document["id"] for document in accepted["documents"]]
     set_status = "UPDATE documents SET status = $2 WHERE id = $1"
