@@ -1,6 +1,7 @@
 """Counts things in memory, and stores the counts every few seconds."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Generic, TypeVar
 
@@ -11,7 +12,7 @@ log = logs.get("counters")
 K = TypeVar("K")
 
 
-class BufferedCounter(Generic[K]):
+class BufferedCounter(ABC, Generic[K]):
     """The counts of one process, by key. A process that is killed loses the counts of its last
     seconds; one that stops stores them first. Counts that could not be stored are stored with the
     next ones. Where the connection breaks during the commit, those of that one statement may count
@@ -24,9 +25,9 @@ class BufferedCounter(Generic[K]):
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    @abstractmethod
     async def save(self, counts: Counter[K]) -> None:
         """Stores counts with one statement."""
-        raise NotImplementedError
 
     def add(self, key: K) -> None:
         """Does not wait for the database."""

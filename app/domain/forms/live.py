@@ -42,7 +42,8 @@ class LiveForm(msgspec.Struct, frozen=True, kw_only=True):
     def require_published(self) -> None:
         """Raises FormNotPublished."""
         if self.status != "published":
-            raise FormNotPublished(f"The form {self.name} is not published, but {self.status}")
+            # Without its name, which visitors do not know then.
+            raise FormNotPublished(f"This form is not published, but {self.status}")
 
     def require_open(self) -> None:
         """Raises FormNotPublished, or FormClosed. The number of submissions is checked when one is

@@ -1,6 +1,7 @@
 """Types of fields whose answers are dates or times. Stored as ISO 8601 texts, times in UTC."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
@@ -70,9 +71,9 @@ class _MomentField(FieldType[DateRules]):
     rules: ClassVar[type[msgspec.Struct]] = DateRules
     is_ordered: ClassVar[bool] = True
 
+    @abstractmethod
     def read(self, value: Any) -> Any:
         """Returns a moment that has an order. Raises WrongValue."""
-        raise NotImplementedError
 
     def read_limit(self, text: str, *, is_last: bool) -> Any:
         """Raises WrongValue."""

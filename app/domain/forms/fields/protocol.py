@@ -1,6 +1,7 @@
 """What each type of field provides: it checks its definition and its values, and describes them."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -40,7 +41,7 @@ class InputField(msgspec.Struct, Generic[R], frozen=True):
         return self.definition.id
 
 
-class FieldType(Generic[R]):
+class FieldType(ABC, Generic[R]):
     name: ClassVar[str]
     description: ClassVar[str]
     # The keys of `validation`.
@@ -76,9 +77,9 @@ class FieldType(Generic[R]):
         """True for a value that stands for no answer."""
         return value is None or (isinstance(value, str) and not value.strip())
 
+    @abstractmethod
     def check(self, field: InputField[R], value: Any) -> Any:
         """Returns a value that is not empty in its stored form. Raises WrongValue."""
-        raise NotImplementedError
 
     def parse(self, field: InputField[R], text: str) -> Any:
         """Returns the value that a message of a person stands for, in its stored form. Raises
@@ -94,13 +95,13 @@ class FieldType(Generic[R]):
         del field
         return str(value)
 
+    @abstractmethod
     def describe(self, field: InputField[R]) -> str:
         """Says what is expected, as the end of "Please enter …"."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
         """Returns the schema of a value. It may allow more than `check` does."""
-        raise NotImplementedError
 
 
 def check_message(text: str) -> str:
