@@ -201,6 +201,8 @@ class Machine(RuleBasedStateMachine):
         else:
             assert answer.status_code == 204
             del form.submissions[submission_id]
+            # The event has its answers, and is deleted with it.
+            self.events["form.submission.created"] -= 1
 
     @precondition(lambda self: len(self.forms) > 1)
     @rule(number=numbers)

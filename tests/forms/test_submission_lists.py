@@ -311,3 +311,15 @@ async def test_the_submissions_of_another_tenant_are_not_found(
         refused(await admin.delete(path), 404, code)
         refused(await admin("PATCH", path, json={"status": "archived"}), 404, code)
     assert (await get_submission(developer, form, submission_id))["status"] == "received"
+
+
+async def test_a_deleted_submission_leaves_no_event_with_its_answers(
+    developer: Client, anonymous: Client
+) -> None:
+    form = await create_form(developer)
+    kept, deleted = [await submit(anonymous, form, {"name": name}) for name in ("Ada", "Bob")]
+    answer = await developer.delete(f"{PATH}/{form['id']}/submissions/{deleted}")
+    assert answer.status_code == 204
+    query = {"event_type": "form.submission.created"}
+    log = (await developer.get("/api/v1/event-log", params=query)).json()
+    assert [entry["data"]["submission_id"] for entry in log["data"]] == [kept]

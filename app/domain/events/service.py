@@ -183,14 +183,16 @@ class _Record(msgspec.Struct):
     depth: int
 
 
-def encode_events(events: list[Event], *, tenant_id: str) -> str:
-    """Returns the JSON parameter for a statement with an `emission_sql`."""
+def encode_events(events: list[Event], *, tenant_id: str, event_id: str | None = None) -> str:
+    """Returns the JSON parameter for a statement with an `emission_sql`. `event_id` is for a single
+    event, which gets a new id without it.
+    """
     current = trace.current()
     current.event_tenants.add(tenant_id)
     records = [
         _Record(
             tenant_id,
-            new_id("evt"),
+            event_id or new_id("evt"),
             event.type,
             current.correlation_id,
             current.cause_event_id,

@@ -307,7 +307,9 @@ class FormSubmissionController(Controller):
 
     @delete("/submissions/{submission_id:str}", summary="Delete a submission", needs="forms:delete")
     async def delete_submission(self, tx: Tx, form_id: Id, submission_id: Id) -> None:
-        """With its files. A row in a data table and a workflow execution stay."""
+        """With its files and the event that has its answers. A row in a data table, a workflow
+        execution and notifications stay.
+        """
         await submissions.delete(tx, form_id, submission_id)
 
 

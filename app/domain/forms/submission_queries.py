@@ -23,7 +23,7 @@ _OWN_METADATA: Final = ("ip_address", "user_agent", "source", "page_url", "refer
 _PROCESS_WORK = ledger.insert_sql(
     "inserted s, emitted e RETURNING id",
     tenant_id="$1::text",
-    id="'wrk_' || substr(s.id, 5)",
+    id="$21::text",
     kind=f"'{PROCESS.name}'",
     ref_id="s.id",
     dedupe_key="s.id",
@@ -64,11 +64,13 @@ WITH form AS (
         "(SELECT jsonb_set($18::jsonb, '{0,data,flags}', to_jsonb(flags)) FROM inserted)"
     )
 }, accepted AS ({_PROCESS_WORK})
-SELECT s.created_at, (SELECT id FROM emitted) AS event_id, (SELECT id FROM accepted) AS work_id
+SELECT s.created_at, (SELECT id FROM emitted) AS event_id
 FROM inserted s
 """
 # Held until the end of the transaction, so that the next submission sees this one.
 _LOCK_COUNT = "SELECT pg_advisory_xact_lock(hashtextextended('form:' || $1 || $2, 0))"
+# For the deletion of one event by its id.
+ONE_EVENT: Final = "SELECT $2::text"
 _SET_EXECUTION = """
 UPDATE form_submissions SET workflow_execution_id = $3 WHERE tenant_id = $1 AND id = $2
 """
@@ -148,6 +150,7 @@ class NewRow(msgspec.Struct, frozen=True, kw_only=True):
     events: str
     max_submissions: int | None
     is_dispatched: bool
+    work_id: str
 
 
 class SubmissionFilter(msgspec.Struct, frozen=True):

@@ -97,6 +97,7 @@ async def submit(
         events=_encode_event(form, version, submission_id, values, source, origin),
         max_submissions=form.settings.max_submissions,
         is_dispatched=services.get(WakePace).may_wake(),
+        work_id=new_id("wrk"),
     )
     file_ids = uploads.select_files(definition, values)
     return await _store(services, form, row, values, file_ids, after_insert)
@@ -137,7 +138,7 @@ async def _store(
         await uploads.bind(tx, form, row.id, file_ids)
         if row.is_dispatched:
             # The worker that processes it wakes another one for the event.
-            tx.wake(PROCESS.name, stored["work_id"])
+            tx.wake(PROCESS.name, row.work_id)
         execution_id = None
         if form.workflow_id is not None:
             execution_id = await _start_workflow(tx, services, form, row, values, stored)
@@ -203,6 +204,11 @@ def _compute_fingerprint(form_id: str, address: str, values: dict[str, Any]) -> 
     return int.from_bytes(hashlib.sha256(content).digest()[:8], signed=True)
 
 
+def event_id_of(submission_id: str) -> str:
+    """Returns the id of the event that has the answers, so that it is deleted with them."""
+    return f"evt_{submission_id[4:]}"
+
+
 def _encode_event(
     form: LiveForm,
     version: int,
@@ -225,4 +231,6 @@ def _encode_event(
         form.created_by,
         origin.submitted_by,
     )
-    return events.encode_events([created], tenant_id=form.tenant_id)
+    return events.encode_events(
+        [created], tenant_id=form.tenant_id, event_id=event_id_of(submission_id)
+    )
