@@ -84,8 +84,8 @@ from app.security.principal import ClientInfo, Principal
 from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
+from app.web.assets import asset, embed_script
 from app.web.home import home_page
-from app.web.pages import page_asset
 from app.web.trace import trace_page
 
 VERSION = "0.1.0"
@@ -145,7 +145,8 @@ ROUTES: list[Any] = [
     home_page,
     account_page,
     trace_page,
-    page_asset,
+    asset,
+    embed_script,
     health.live,
     health.ready,
     health.metrics,

@@ -4,9 +4,9 @@ from html import escape
 from typing import Any, Final
 
 import msgspec
-from litestar import MediaType, Request, Response, get
+from litestar import Request, Response, get
 
-from app.web.pages import CSP
+from app.web import pages
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -74,19 +74,14 @@ def _render(page: Page) -> str:
         f'<p class="problem" id="{field.name}-problem"></p>'
         for field in page.fields
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(page.title)}</title>"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        '<link rel="stylesheet" href="/pages/accounts.css">'
-        '<script type="module" src="/pages/accounts.js"></script></head>'
-        f"<body><main><h1>{escape(page.title)}</h1><p>{escape(page.about)}</p>"
+    body = (
+        f'<main class="card"><h1>{escape(page.title)}</h1><p>{escape(page.about)}</p>'
         f'<form data-action="{page.action}" data-token="{page.token}">{fields}'
         f'<button type="submit">{escape(page.button)}</button></form>'
         '<p role="status" aria-live="polite"></p>'
-        "<noscript><p>This page needs JavaScript.</p></noscript></main></body></html>"
+        "<noscript><p>This page needs JavaScript.</p></noscript></main>"
     )
+    return pages.render(page.title, body, script="pages/accounts.js", style="pages/accounts.css")
 
 
 @get(
@@ -96,8 +91,4 @@ def _render(page: Page) -> str:
     sync_to_thread=False,
 )
 def account_page(request: Request[Any, Any, Any]) -> Response[str]:
-    return Response(
-        _render(PAGES[request.url.path.strip("/")]),
-        media_type=MediaType.HTML,
-        headers={"content-security-policy": CSP},
-    )
+    return pages.respond(_render(PAGES[request.url.path.strip("/")]))

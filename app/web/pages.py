@@ -1,31 +1,39 @@
-"""The content security policy and the static files of the pages."""
+"""The frame of the HTML pages, and their content security policy."""
 
-from pathlib import Path
+from html import escape
 from typing import Final
 
-from litestar import Response, get
-from litestar.exceptions import NotFoundException
-from litestar.params import FromPath
+from litestar import MediaType, Response
+
+from app.web import assets
 
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
     " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-_STATIC = Path(__file__).parent / "static"
-_SERVED = {
-    "accounts.js": "text/javascript",
-    "accounts.css": "text/css",
-    "trace.js": "text/javascript",
-    "trace.css": "text/css",
-}
 
 
-@get("/pages/{name:str}", include_in_schema=False, public=True, sync_to_thread=True)
-def page_asset(name: FromPath[str]) -> Response[bytes]:
-    if name not in _SERVED:
-        raise NotFoundException
+_COMMON_STYLES = ("shared/theme.css", "pages/base.css")
+
+
+def render(title: str, body: str, *, script: str, style: str) -> str:
+    """Returns a page with a script and a style of `static`. `body` is HTML."""
+    links = "".join(
+        f'<link rel="stylesheet" href="{assets.url_of(path)}">' for path in (*_COMMON_STYLES, style)
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark">{links}'
+        f'<script type="module" src="{assets.url_of(script)}"></script></head>'
+        f"<body>{body}</body></html>"
+    )
+
+
+def respond(page: str, headers: dict[str, str] | None = None) -> Response[str]:
     return Response(
-        (_STATIC / name).read_bytes(),
-        media_type=_SERVED[name],
-        headers={"cache-control": "public, max-age=3600"},
+        page,
+        media_type=MediaType.HTML,
+        headers={"content-security-policy": CSP, **(headers or {})},
     )

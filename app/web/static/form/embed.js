@@ -1,0 +1,1 @@
+// Shows a form on a page of another site.
