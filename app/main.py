@@ -46,6 +46,7 @@ from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
 from app.domain.search.controllers import WebSearchController
 from app.domain.speech.controllers import SpeechController
+from app.domain.speech.public_controllers import PublicSpeechController
 from app.domain.subscriptions.controllers import (
     SubscriptionController,
     TestEventController,
@@ -108,6 +109,7 @@ ROUTES: list[Any] = [
     SpeechController,
     EmbedKeyController,
     PublicAgentController,
+    PublicSpeechController,
     OpenAiController,
     ModelController,
     ProviderKeyController,

@@ -6,7 +6,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from app.kit.errors import Unauthorized
-from app.security.principal import EMBED_PREFIX, Caller, Principal
+from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 
@@ -30,9 +30,9 @@ _SEND_KEY = (
 
 
 def embed_key_of(connection: Connection) -> str | None:
-    """Returns the embed key that a request carries, not yet verified."""
+    """Returns the embed key or visitor token that a request carries, not yet verified."""
     scheme, _, token = connection.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token.strip().startswith(EMBED_PREFIX):
+    if scheme.lower() == "bearer" and token.strip().startswith((EMBED_PREFIX, VISITOR_PREFIX)):
         return token.strip()
     return connection.headers.get("x-api-key") or connection.query_params.get("api_key") or None
 

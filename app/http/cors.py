@@ -7,6 +7,7 @@ read such a response if an earlier request to the same path was allowed.
 import re
 from collections import OrderedDict
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 _MAX_ORIGINS = 10_000
 _DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
@@ -22,11 +23,33 @@ class _Request(Protocol):
     @property
     def scope(self) -> Any: ...
 
+    @property
+    def base_url(self) -> Any: ...
+
+    @property
+    def app(self) -> Any: ...
+
 
 def origin_of(request: _Request) -> str | None:
     """Returns the Origin header. Several headers are joined, which matches no origin."""
     values = request.headers.getall("origin", [])
     return ", ".join(values) if values else None
+
+
+def own_origins(request: _Request) -> set[str]:
+    """Returns the origins of this instance: the public one, and the one that was called."""
+    own = urlsplit(request.app.state.services.settings.public_url)
+    return {f"{own.scheme}://{own.netloc}", str(request.base_url).rstrip("/")}
+
+
+def page_origin(request: _Request) -> str | None:
+    """Returns the origin of the page that sends the request. A browser leaves out the Origin header
+    when it reads from the page's own server.
+    """
+    origin = origin_of(request)
+    if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
+        return str(request.base_url).rstrip("/")
+    return origin
 
 
 def preflight_headers(request: _Request) -> dict[str, str]:

@@ -30,7 +30,7 @@ from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.errors import TokenInvalid
-from app.security.principal import Caller, Principal
+from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
 from app.security.tokens import Claims
 from app.services import Services
 
@@ -52,6 +52,7 @@ SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 # After a failure, Redis is not used for this time.
 _REDIS_RETRY_SECONDS = 1.0
 _FIRST_ERROR_STATUS = 400
+_VISITOR_PREFIXES = (EMBED_PREFIX, VISITOR_PREFIX)
 _WARN_EVERY_SECONDS = 10.0
 _REMAINING_PATTERN = re.compile(rb";r=\d+")
 _COMMON_HEADERS = [
@@ -211,7 +212,7 @@ class Gate:
         scheme, _, token = (
             request_headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         )
-        if scheme.lower() != "bearer" or not token or token.startswith("emb_"):
+        if scheme.lower() != "bearer" or not token or token.startswith(_VISITOR_PREFIXES):
             return None
         try:
             return self._tokens.verify(token.strip(), "access")

@@ -5,7 +5,9 @@ import msgspec
 from app.kit.errors import Forbidden
 from db.session import ALL_TENANTS, Scope
 
+# Embed keys, and the short-lived tokens that visitors get for them.
 EMBED_PREFIX = "emb_"
+VISITOR_PREFIX = "vst_"
 
 
 class Principal(msgspec.Struct, frozen=True):

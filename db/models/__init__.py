@@ -5,7 +5,7 @@ from db.models.agents import Agent, AgentVersion, SubAgent
 from db.models.approvals import Approval, ApprovalAssignee
 from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
-from db.models.embed import EmbedKey
+from db.models.embed import EmbedKey, EmbedKeyUsage
 from db.models.events import EventLog, RequestSpan
 from db.models.files import File, StorageUsage
 from db.models.forms import (
@@ -82,6 +82,7 @@ __all__ = [
     "DeliveryAttempt",
     "Document",
     "EmbedKey",
+    "EmbedKeyUsage",
     "EventLog",
     "EventSubscription",
     "File",

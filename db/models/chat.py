@@ -42,6 +42,8 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
         ForeignKey("embed_keys.id", ondelete="SET NULL")
     )
     session_id: Mapped[str | None]
+    # Who a visitor is, by the token that the customer's server signed: id, name, email.
+    visitor: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     source: Mapped[str]
     title: Mapped[str] = mapped_column(default="", server_default="")
     message_count: Mapped[int] = mapped_column(default=0, server_default="0")

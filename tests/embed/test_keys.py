@@ -13,17 +13,26 @@ from db.session import ALL_TENANTS
 from tests.embed.factories import KEYS_PATH, create_agent, create_embed_key, list_embed_keys
 from tests.world import Client
 
-LISTED_FIELDS = {
+STATE = {
+    "has_identity_secret": True,
+    "messages_today": 0,
+    "tokens_today": 0,
+    "last_used_at": None,
+}
+SHOWN_ONCE = {"api_key", "identity_secret"}
+COMMON_FIELDS = {
     "id",
     "agent_id",
     "name",
     "key_prefix",
     "allowed_domains",
+    "require_session_token",
+    "require_user_token",
+    "allow_voice",
+    "max_messages_per_day",
+    "max_tokens_per_day",
     "created_at",
-    "last_used_at",
 }
-
-CREATED_FIELDS = (LISTED_FIELDS - {"last_used_at"}) | {"api_key"}
 
 
 # Create
@@ -31,7 +40,7 @@ CREATED_FIELDS = (LISTED_FIELDS - {"last_used_at"}) | {"api_key"}
 
 async def test_a_key_is_created_with_an_agent_and_a_name(developer: Client, agent_id: str) -> None:
     key = await create_embed_key(developer, agent_id)
-    assert set(key) == CREATED_FIELDS
+    assert set(key) == COMMON_FIELDS | SHOWN_ONCE
     assert key["id"].startswith("emk_")
     assert (key["agent_id"], key["name"]) == (agent_id, "Our shop")
     assert key["allowed_domains"] == []
@@ -187,10 +196,10 @@ async def test_a_repeated_request_creates_one_key(developer: Client, agent_id: s
 async def test_a_listed_key_has_every_field_but_the_key(developer: Client, agent_id: str) -> None:
     key = await create_embed_key(developer, agent_id, allowed_domains=["a.com"])
     [listed_key] = await list_embed_keys(developer)
-    assert set(listed_key) == LISTED_FIELDS
+    assert set(listed_key) == COMMON_FIELDS | STATE.keys()
     assert listed_key == {
-        **{name: value for name, value in key.items() if name != "api_key"},
-        "last_used_at": None,
+        **{name: value for name, value in key.items() if name not in SHOWN_ONCE},
+        **STATE,
     }
 
 
@@ -198,6 +207,7 @@ async def test_the_list_never_shows_a_key(developer: Client, agent_id: str) -> N
     key = await create_embed_key(developer, agent_id)
     answer = await developer.get(KEYS_PATH)
     assert key["api_key"] not in answer.text
+    assert key["identity_secret"] not in answer.text
     assert "key_hash" not in answer.text
 
 

@@ -139,14 +139,17 @@ _RUNTIME_BY_ID = f"""
 {_SELECT_RUNTIME} FROM agents a {_JOIN_PROVIDER_KEY}
 WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
 """
-_RUNTIME_BY_EMBED_KEY = f"""
+_SELECT_EMBEDDED = f"""
 {_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
+       e.require_session_token, e.require_user_token, e.allow_voice, e.max_messages_per_day,
+       e.max_tokens_per_day, e.identity_secret,
        e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_outdated
 FROM embed_keys e JOIN tenants t ON t.id = e.tenant_id
 JOIN agents a ON a.id = e.agent_id AND a.tenant_id = e.tenant_id
 {_JOIN_PROVIDER_KEY}
-WHERE e.key_hash = $1
 """
+_EMBEDDED_BY_HASH = f"{_SELECT_EMBEDDED} WHERE e.key_hash = $1"
+_EMBEDDED_BY_ID = f"{_SELECT_EMBEDDED} WHERE e.id = $1"
 
 _CAN_REACH = """
 WITH RECURSIVE below(id) AS (
@@ -177,9 +180,15 @@ async def find_runtime(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
     return await fast.row(tx, tenant, _RUNTIME_BY_ID, agent_id)
 
 
-async def find_runtime_by_embed_key(tx: Tx, key_hash: str) -> Row | None:
+async def find_embedded_by_hash(tx: Tx, key_hash: str) -> Row | None:
     """Needs no tenant: the key identifies the agent and its tenant."""
-    row: Row | None = await (await tx.raw()).fetchrow(_RUNTIME_BY_EMBED_KEY, key_hash)
+    row: Row | None = await (await tx.raw()).fetchrow(_EMBEDDED_BY_HASH, key_hash)
+    return row
+
+
+async def find_embedded_by_id(tx: Tx, key_id: str) -> Row | None:
+    """For a key that a signed token names."""
+    row: Row | None = await (await tx.raw()).fetchrow(_EMBEDDED_BY_ID, key_id)
     return row
 
 

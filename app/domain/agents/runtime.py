@@ -76,12 +76,28 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     web_search: WebSearchInfo | None = None
 
 
+class EmbedKeyRules(msgspec.Struct, frozen=True):
+    """What an embed key demands of visitors and allows them. `identity_secret` is sealed."""
+
+    require_session_token: bool
+    require_user_token: bool
+    allow_voice: bool
+    max_messages_per_day: int | None
+    max_tokens_per_day: int | None
+    identity_secret: bytes | None
+
+    @property
+    def has_budget(self) -> bool:
+        return self.max_messages_per_day is not None or self.max_tokens_per_day is not None
+
+
 class EmbeddedAgent(msgspec.Struct, frozen=True):
-    """The agent of an embed key, the origins that may use it, and the tenant's plan."""
+    """The agent of an embed key, the origins that may use it, its rules, and the tenant's plan."""
 
     runtime: AgentRuntime
     embed_key_id: str
     allowed_domains: list[str]
+    rules: EmbedKeyRules
     plan: Plan
     # True when the stored time of last use is missing or more than a minute old.
     is_use_outdated: bool
@@ -109,15 +125,24 @@ async def load_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
 
 
 async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> EmbeddedAgent | None:
-    row = await queries.find_runtime_by_embed_key(tx, key_hash)
-    if row is None:
-        return None
+    row = await queries.find_embedded_by_hash(tx, key_hash)
+    return None if row is None else _build_embedded(row, keyring)
+
+
+async def find_by_embed_key_id(tx: Tx, keyring: Keyring, key_id: str) -> EmbeddedAgent | None:
+    """For a key that a signed token names."""
+    row = await queries.find_embedded_by_id(tx, key_id)
+    return None if row is None else _build_embedded(row, keyring)
+
+
+def _build_embedded(row: Row, keyring: Keyring) -> EmbeddedAgent:
     plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     domains = list(row["allowed_domains"])
     return EmbeddedAgent(
         _build_runtime(row, keyring),
         row["embed_key_id"],
         domains,
+        EmbedKeyRules(**{name: row[name] for name in EmbedKeyRules.__struct_fields__}),
         plan,
         row["is_use_outdated"],
     )

@@ -17,6 +17,7 @@ from app.domain.agents.runtime import (
     SubAgentInfo,
     WebSearchInfo,
     find_by_embed_key,
+    find_by_embed_key_id,
     find_runtime,
     load_runtime,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "emit_updated",
     "find",
     "find_by_embed_key",
+    "find_by_embed_key_id",
     "find_runtime",
     "get_name",
     "list_usable",

@@ -19,12 +19,14 @@ from app.domain.chat.turn_queries import FinishedConversation
 from app.domain.events import service as events
 from app.domain.models.service import cost_usd
 from app.domain.usage import service as usage_service
-from app.kit import clock, trace
+from app.kit import clock, logs, trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
 from db import fast
 from db.session import Tx
+
+log = logs.get("chat")
 
 _TITLE_CHARS = 80
 
@@ -40,12 +42,15 @@ class TurnWriter:
         self._live = live
 
     async def save_complete(self, transcript: Transcript) -> ChatReply:
-        return await self._store(transcript, "complete")
+        reply = await self._store(transcript, "complete")
+        await self._report_tokens(transcript)
+        return reply
 
     async def save_partial(self, transcript: Transcript) -> None:
         """Half a reply stays in the history. A question without any answer does not: its sender
         got an error and will ask again.
         """
+        await self._report_tokens(transcript)
         if transcript.is_empty:
             await self._release()
             if transcript.budget.by_model:
@@ -70,6 +75,15 @@ class TurnWriter:
             async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
                 await _store_alone(tx, runtime.tenant_id, finished)
         return finished.reply
+
+    async def _report_tokens(self, transcript: Transcript) -> None:
+        budget, on_tokens = transcript.budget, self._turn.on_tokens
+        tokens = budget.prompt_tokens + budget.completion_tokens
+        if on_tokens is not None and tokens:
+            try:
+                await on_tokens(tokens)
+            except Exception as error:  # noqa: BLE001  # the reply is stored already
+                log.warning("tokens were not counted", tokens=tokens, reason=str(error)[:200])
 
     async def _add_usage(self, transcript: Transcript) -> None:
         async with self._services.db.tx(self._turn.runtime.tenant_id, autocommit=True) as tx:

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from sqlalchemy import Select, select
 
-from app.domain.chat.schemas import ConversationView, LogEntry, MessageView
+from app.domain.chat.schemas import ConversationView, LogEntry, MessageView, VisitorMessage
 from app.domain.events import service as events
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
@@ -34,6 +34,12 @@ _MESSAGE = View(
     content="coalesce(m.content, '')",
     tool_calls="coalesce(c.calls, '[]')",
     sources="coalesce(m.data->'sources', '[]')",
+)
+
+_VISITOR_MESSAGE = View(
+    VisitorMessage,
+    content="coalesce(content, '')",
+    sources="coalesce(data->'sources', '[]')",
 )
 
 # Asynchronous chat
@@ -158,6 +164,13 @@ _MESSAGE_PAGE = f"""
     GROUP BY data->>'message_id'
 ) c ON c.message_id = m.id
 ORDER BY m.seq
+"""
+
+_VISITOR_MESSAGES = f"""
+SELECT {_VISITOR_MESSAGE.columns} FROM (
+    SELECT * FROM conversation_entries
+    WHERE conversation_id = $2 AND type = 'message' ORDER BY seq DESC LIMIT $3
+) newest WHERE tenant_id = $1 ORDER BY seq
 """
 
 _ACTIVITY = """
@@ -332,3 +345,10 @@ async def list_messages(
         estimated=f"FROM conversation_entries WHERE {where.sql_without_tenant}",
     )
     return [_MESSAGE.build(row) for row in rows], total
+
+
+async def list_visitor_messages(
+    tx: Tx, tenant: str, conversation_id: str, limit: int
+) -> list[VisitorMessage]:
+    """Returns the newest messages of a visitor's conversation, the oldest of them first."""
+    return await _VISITOR_MESSAGE.list(tx, tenant, _VISITOR_MESSAGES, conversation_id, limit)

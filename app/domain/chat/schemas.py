@@ -171,11 +171,22 @@ class LogEntry(msgspec.Struct):
     created_at: datetime
 
 
+class Visitor(msgspec.Struct, frozen=True):
+    """A customer of the site that an agent is embedded in, as the site's own server names them."""
+
+    id: str
+    name: str | None = None
+    email: str | None = None
+
+
 class ConversationView(msgspec.Struct):
+    """`visitor` is null for visitors who are not signed in at their site."""
+
     example: ClassVar[dict[str, Any]] = {
         "id": _CONVERSATION_ID,
         "agent_id": _AGENT_ID,
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "visitor": None,
         "source": "console",
         "title": "When does the shop open?",
         "status": "active",
@@ -188,6 +199,7 @@ class ConversationView(msgspec.Struct):
     id: str
     agent_id: str
     user_id: str | None
+    visitor: Visitor | None
     source: Source
     title: str
     status: Literal["active", "ended"]
@@ -213,5 +225,20 @@ class MessageView(msgspec.Struct):
     content: str
     status: MessageStatus
     tool_calls: list[ToolCallView]
+    sources: list[SourceView]
+    created_at: datetime
+
+
+class VisitorMessage(msgspec.Struct):
+    """A message as a visitor sees it, without the calls of tools."""
+
+    example: ClassVar[dict[str, Any]] = {
+        name: value for name, value in MessageView.example.items() if name != "tool_calls"
+    }
+
+    id: str
+    role: Literal["user", "assistant"]
+    content: str
+    status: MessageStatus
     sources: list[SourceView]
     created_at: datetime

@@ -12,7 +12,8 @@ from app.domain.agents.service import AgentRuntime
 from app.domain.chat import turn as turns
 from app.domain.chat.jobs import accept, accept_for_caller, cancel_for_caller
 from app.domain.chat.persistence import TurnWriter
-from app.domain.chat.schemas import ChatReply
+from app.domain.chat.queries import list_visitor_messages
+from app.domain.chat.schemas import ChatReply, Visitor
 from app.domain.chat.sse_encoding import encode_stream, error_body
 from app.domain.chat.start_turn import (
     Question,
@@ -22,7 +23,7 @@ from app.domain.chat.start_turn import (
     start_turn,
 )
 from app.domain.chat.stream_events import StreamEvent, TextDelta, TurnFinished, TurnStarted
-from app.domain.chat.turn import Speaker, Turn
+from app.domain.chat.turn import OnTokens, Speaker, Turn
 from app.domain.models.errors import ModelNotConfigured
 from app.domain.models.service import Message, Models
 from app.kit import logs
@@ -33,18 +34,21 @@ from db.session import Scope
 __all__ = [
     "AgentReference",
     "Message",
+    "OnTokens",
     "Question",
     "Speaker",
     "StreamEvent",
     "TextDelta",
     "TurnFinished",
     "TurnStarted",
+    "Visitor",
     "accept",
     "accept_for_caller",
     "answer",
     "cancel_for_caller",
     "encode_stream",
     "error_body",
+    "list_visitor_messages",
     "require_conversation",
     "stream",
 ]

@@ -16,11 +16,12 @@ from app.domain.chat.errors import ConversationBusy, ConversationNotFound
 from app.domain.chat.events import ChatStarted
 from app.domain.chat.history import PastMessage
 from app.domain.chat.schemas import Source
-from app.domain.chat.turn import LEASE_SECONDS, Speaker, Turn
+from app.domain.chat.turn import LEASE_SECONDS, OnTokens, Speaker, Turn
 from app.domain.events import service as events
 from app.domain.models.service import Message, Models
 from app.kit import background, logs
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.services import Services
 from db import fast
 from db.fast import Row
@@ -33,7 +34,9 @@ _JOB_LEASE_SECONDS = 100 * 365 * 86400.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to an agent. The fields from `messages` on are the OpenAI endpoint's alone."""
+    """A question to an agent. The fields from `messages` to `response_format` are the OpenAI
+    endpoint's alone. `on_tokens` is called with the tokens that the turn used.
+    """
 
     speaker: Speaker
     source: Source
@@ -44,6 +47,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     max_tokens: int | None = None
     response_format: dict[str, Any] | None = None
+    on_tokens: OnTokens | None = None
 
 
 async def start_turn(
@@ -121,6 +125,7 @@ def _new_turn(runtime: AgentRuntime, question: Question, job_id: str | None) -> 
         max_tokens=question.max_tokens,
         response_format=question.response_format,
         messages=question.messages,
+        on_tokens=question.on_tokens,
     )
 
 
@@ -144,7 +149,8 @@ async def _open(tx: Tx, turn: Turn, seconds: float) -> list[Row]:
     started = ChatStarted(runtime.agent_id, turn.conversation_id, speaker.user_id, turn.source)
     encoded = events.encode_events([started], tenant_id=runtime.tenant_id)
     lease = (turn.conversation_id, runtime.agent_id, turn.holder, seconds, speaker.user_id)
-    columns = (speaker.embed_key_id, speaker.session_id, turn.source, encoded)
+    visitor = as_json(speaker.visitor) if speaker.visitor is not None else None
+    columns = (speaker.embed_key_id, speaker.session_id, turn.source, encoded, visitor)
     try:
         return await turn_queries.create_or_take(tx, runtime.tenant_id, *lease, *columns)
     except asyncpg.ForeignKeyViolationError:

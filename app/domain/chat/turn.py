@@ -5,7 +5,7 @@ Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -18,7 +18,7 @@ from app.domain.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loo
 from app.domain.chat.context import build_query, find_passages
 from app.domain.chat.delegation import toolboxes_for
 from app.domain.chat.history import PastMessage
-from app.domain.chat.schemas import ChatReply, Source, ToolCallView
+from app.domain.chat.schemas import ChatReply, Source, ToolCallView, Visitor
 from app.domain.chat.stream_events import (
     LoopEvent,
     StreamEvent,
@@ -42,12 +42,18 @@ _TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
 _RENEW_SECONDS = 20.0
 
 
+OnTokens = Callable[[int], Awaitable[None]]
+
+
 class Speaker(msgspec.Struct, frozen=True):
-    """Whose conversation it is: a user's, or a visitor's under an embed key."""
+    """Whose conversation it is: a user's, or a visitor's under an embed key. `visitor` is known
+    when their site has signed who they are.
+    """
 
     user_id: str | None = None
     embed_key_id: str | None = None
     session_id: str | None = None
+    visitor: Visitor | None = None
 
     @property
     def is_visitor(self) -> bool:
@@ -77,6 +83,8 @@ class Turn(msgspec.Struct, kw_only=True):
     response_format: dict[str, Any] | None = None
     # Messages that the caller sends along instead of the conversation's own past.
     messages: list[Message] = []
+    # Called with the tokens of the turn when it is over, complete or not.
+    on_tokens: OnTokens | None = None
 
 
 class Transcript:

@@ -56,8 +56,9 @@ _OPEN = f"""
 WITH taken AS (
     INSERT INTO conversations AS c
         (tenant_id, id, agent_id, turn_holder, turn_until, user_id, embed_key_id, session_id,
-         source)
-    VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9)
+         source, visitor)
+    VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9,
+            CAST($11::text AS jsonb))
     ON CONFLICT (id) DO UPDATE
     SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL
     WHERE c.tenant_id = $1 AND c.agent_id = $3 AND c.embed_key_id = $7 AND {_IS_FREE}

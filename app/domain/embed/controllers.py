@@ -2,21 +2,29 @@ import html
 from typing import Annotated
 
 import msgspec
-from litestar import Controller, HttpMethod, Response, delete, get, post, route
+from litestar import Controller, HttpMethod, Response, delete, get, post, put, route
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import service as agents
 from app.domain.chat import service as chat
-from app.domain.embed import keys, service
+from app.domain.embed import keys, service, sessions
+from app.domain.embed.errors import SessionTokenRequired
 from app.domain.embed.schemas import (
     AssistantReply,
     CreatedEmbedKey,
     CreateEmbedKey,
     EmbedKeyList,
+    EmbedKeyView,
+    NewIdentitySecret,
+    OpenSession,
     PublicChatRequest,
     PublicReply,
+    SessionState,
     Snippet,
+    UpdateEmbedKey,
+    VisitorSession,
 )
+from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Services, Tx
 from app.http.sse import MEDIA_TYPE, EventStream
@@ -33,9 +41,11 @@ class EmbedKeyController(Controller):
     tags = ["Embedding"]
 
     @post(summary="Create an embed key", needs="agents:write")
-    async def create_key(self, tx: Tx, data: JSONBody[CreateEmbedKey]) -> CreatedEmbedKey:
-        """`api_key` is shown in this answer and never again."""
-        return await keys.create(tx, data)
+    async def create_key(
+        self, tx: Tx, services: Services, data: JSONBody[CreateEmbedKey]
+    ) -> CreatedEmbedKey:
+        """`api_key` and `identity_secret` are shown in this answer and never again."""
+        return await keys.create(tx, services.keyring, data)
 
     @get(summary="List embed keys", needs="agents:read")
     async def list_keys(
@@ -46,6 +56,25 @@ class EmbedKeyController(Controller):
         ] = None,
     ) -> EmbedKeyList:
         return EmbedKeyList(await keys.list_all(tx, agent_id))
+
+    @put("/{key_id:str}", summary="Change an embed key", needs="agents:write")
+    async def update_key(self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]) -> EmbedKeyView:
+        """Holds from the next request on, also for visitors who have a token already."""
+        return await keys.update(tx, key_id, data)
+
+    @post(
+        "/{key_id:str}/identity-secret",
+        summary="Replace the identity secret of an embed key",
+        needs="agents:write",
+        status_code=200,
+    )
+    async def rotate_identity_secret(
+        self, tx: Tx, services: Services, key_id: Id
+    ) -> NewIdentitySecret:
+        """Shown in this answer and never again. User tokens signed with the former one are refused
+        at once.
+        """
+        return await keys.rotate_identity_secret(tx, services.keyring, key_id)
 
     @delete(summary="Revoke an embed key", needs="agents:write")
     async def revoke_key(
@@ -94,9 +123,42 @@ class PublicAgentController(Controller):
         return Snippet(code, agent_id, name)
 
     @post(
+        "/session",
+        summary="Open or renew a visitor's session",
+        cost="write",
+        status_code=200,
+        idempotent=False,
+        visitor_token=True,
+        opens_session=True,
+    )
+    async def open_session(
+        self, services: Services, request: HttpRequest, agent_id: Id, data: JSONBody[OpenSession]
+    ) -> VisitorSession:
+        """Trades the embed key for a token of 15 minutes, which is bound to key, agent, origin and
+        session. The token itself renews the session before it expires; a `session_id` of before
+        goes on with it later. Send it as `Authorization: Bearer vst_…`.
+        """
+        agent, claims = service.agent_of(request, agent_id), service.claims_of(request)
+        if claims is not None:
+            return sessions.renew_session(services.keyring, agent, claims, data)
+        origin = cors.page_origin(request) or ""
+        return sessions.open_session(services.keyring, agent, origin, data)
+
+    @get("/session", summary="Get a visitor's session", cost="read", visitor_token=True)
+    async def get_session(
+        self, services: Services, request: HttpRequest, agent_id: Id
+    ) -> SessionState:
+        """The agent's name and what was said so far. Needs a visitor token."""
+        agent, claims = service.agent_of(request, agent_id), service.claims_of(request)
+        if claims is None:
+            raise SessionTokenRequired("Send the token of POST …/session instead of the key")
+        return await sessions.load_state(services, agent, claims)
+
+    @post(
         "/chat",
         summary="Chat from a web site",
         cost="chat",
+        visitor_token=True,
         status_code=200,
         idempotent="long_running",
         errors=(502,),
@@ -111,7 +173,7 @@ class PublicAgentController(Controller):
         """One turn of the visitor's session, answered whole. The agent must be published."""
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            services, agent, data.session_id, data.message
+            request, agent, data.session_id, data.message
         )
         reply = await chat.answer(services, agent.runtime, question)
         message = reply.message
@@ -122,6 +184,7 @@ class PublicAgentController(Controller):
         "/chat/stream",
         summary="Chat from a web site, streamed",
         cost="chat",
+        visitor_token=True,
         status_code=200,
         idempotent=False,
         media_type=MEDIA_TYPE,
@@ -138,7 +201,7 @@ class PublicAgentController(Controller):
         """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            services, agent, data.session_id, data.message
+            request, agent, data.session_id, data.message
         )
         events = await chat.stream(services, agent.runtime, question)
         return EventStream(chat.encode_stream(events, is_public=True))
@@ -155,3 +218,15 @@ class PublicAgentController(Controller):
     async def answer_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:
         headers = await service.preflight_headers(request, agent_id)
         return Response(None, status_code=204, headers=headers)
+
+    @route(
+        "/session",
+        http_method=[HttpMethod.OPTIONS],
+        include_in_schema=False,
+        status_code=204,
+        keyed=None,
+    )
+    async def answer_session_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:
+        """Allows every site, so that a refusal can be read; the request itself is checked."""
+        del agent_id
+        return Response(None, status_code=204, headers=cors.preflight_headers(request))

@@ -1,4 +1,4 @@
-from app.kit.errors import Forbidden, NotFound
+from app.kit.errors import Forbidden, NotFound, RateLimited, Unauthorized
 
 
 class EmbedKeyNotFound(NotFound):
@@ -7,3 +7,29 @@ class EmbedKeyNotFound(NotFound):
 
 class OriginNotAllowed(Forbidden):
     code = "origin_not_allowed"
+
+
+class SessionTokenRequired(Unauthorized):
+    code = "session_token_required"
+
+
+class SessionMismatch(Forbidden):
+    """A visitor token was used for another session, or by another origin."""
+
+    code = "session_mismatch"
+
+
+class UserTokenRequired(Unauthorized):
+    code = "user_token_required"
+
+
+class UserTokenInvalid(Unauthorized):
+    code = "user_token_invalid"
+
+
+class VoiceNotAllowed(Forbidden):
+    code = "voice_not_allowed"
+
+
+class DailyLimitReached(RateLimited):
+    code = "daily_limit_reached"

@@ -19,6 +19,22 @@ class EmbedKeyCreated(Event):
     allowed_domains: list[str]
 
 
+class EmbedKeyUpdated(Event):
+    type: ClassVar[str] = "system.embed_key.updated"
+    description: ClassVar[str] = "The rules of an embed key, or its identity secret, were changed"
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Our shop",
+        "changed": ["require_session_token"],
+    }
+
+    key_id: str
+    agent_id: str
+    name: str
+    changed: list[str]
+
+
 class EmbedKeyRevoked(Event):
     type: ClassVar[str] = "system.embed_key.revoked"
     description: ClassVar[str] = "An embed key was revoked"

@@ -1,14 +1,22 @@
-"""Creates, lists and revokes embed keys. Only their hashes are stored."""
+"""Creates, changes, lists and revokes embed keys. Only their hashes are stored."""
 
 import hashlib
 import secrets
 
 from app.domain.agents import service as agents
-from app.domain.embed import origins, queries
+from app.domain.embed import origins, queries, user_tokens
 from app.domain.embed.errors import EmbedKeyNotFound
-from app.domain.embed.events import EmbedKeyCreated, EmbedKeyRevoked
-from app.domain.embed.schemas import CreatedEmbedKey, CreateEmbedKey
+from app.domain.embed.events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
+from app.domain.embed.schemas import (
+    CreatedEmbedKey,
+    CreateEmbedKey,
+    EmbedKeyView,
+    NewIdentitySecret,
+    UpdateEmbedKey,
+)
 from app.domain.events import service as events
+from app.kit import validation
+from app.kit.crypto import Keyring
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.security.principal import EMBED_PREFIX
@@ -23,32 +31,63 @@ def hash_key(api_key: str) -> str:
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
-async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
+async def create(tx: Tx, keyring: Keyring, data: CreateEmbedKey) -> CreatedEmbedKey:
     agent = await agents.find(tx, data.agent_id)
     api_key = EMBED_PREFIX + secrets.token_urlsafe(32)
+    values = validation.set_fields(data)
+    values["allowed_domains"] = _normalize_domains(data.allowed_domains)
     key = EmbedKey(
+        **values,
         id=new_id("emk"),
         tenant_id=agent.tenant_id,
-        agent_id=agent.id,
-        name=data.name,
         key_prefix=api_key[:_PREFIX_CHARS],
         key_hash=hash_key(api_key),
-        allowed_domains=_normalize_domains(data.allowed_domains),
     )
+    identity_secret = _set_identity_secret(keyring, key)
     session = await tx.session()
     session.add(key)
     await session.flush()
     created = EmbedKeyCreated(key.id, key.agent_id, key.name, key.allowed_domains)
     await events.emit(tx, created, tenant_id=key.tenant_id)
     return CreatedEmbedKey(
-        key.id,
-        key.agent_id,
-        key.name,
-        key.key_prefix,
-        api_key,
-        key.allowed_domains,
-        key.created_at,
+        **values,
+        id=key.id,
+        key_prefix=key.key_prefix,
+        api_key=api_key,
+        identity_secret=identity_secret,
+        created_at=key.created_at,
     )
+
+
+def _set_identity_secret(keyring: Keyring, key: EmbedKey) -> str:
+    secret = user_tokens.new_secret()
+    context = user_tokens.seal_context(key.tenant_id, key.id)
+    key.identity_secret = keyring.seal(secret.encode(), context)
+    return secret
+
+
+async def update(tx: Tx, key_id: str, data: UpdateEmbedKey) -> EmbedKeyView:
+    key = await _find(tx, key_id)
+    values = validation.set_fields(data)
+    if "allowed_domains" in values:
+        values["allowed_domains"] = _normalize_domains(values["allowed_domains"])
+    await events.save_changes(
+        tx, key, values, lambda names: EmbedKeyUpdated(key.id, key.agent_id, key.name, names)
+    )
+    view = await queries.find_view(tx, key_id)
+    if view is None:
+        raise _not_found(key_id)
+    return view
+
+
+async def rotate_identity_secret(tx: Tx, keyring: Keyring, key_id: str) -> NewIdentitySecret:
+    """User tokens that were signed with the former secret are refused from now on."""
+    key = await _find(tx, key_id)
+    secret = _set_identity_secret(keyring, key)
+    await (await tx.session()).flush()
+    updated = EmbedKeyUpdated(key.id, key.agent_id, key.name, ["identity_secret"])
+    await events.emit(tx, updated, tenant_id=key.tenant_id)
+    return NewIdentitySecret(key.id, secret)
 
 
 def _normalize_domains(entries: list[str]) -> list[str]:
@@ -65,11 +104,21 @@ list_all = queries.list_all
 
 
 async def revoke(tx: Tx, key_id: str) -> None:
+    key = await _find(tx, key_id)
     session = await tx.session()
-    key = await session.get(EmbedKey, key_id, with_for_update=True)
-    if key is None:
-        raise EmbedKeyNotFound(f"There is no embed key {key_id[:64]}")
     await session.delete(key)
     await session.flush()
     revoked = EmbedKeyRevoked(key.id, key.agent_id, key.name)
     await events.emit(tx, revoked, tenant_id=key.tenant_id)
+
+
+async def _find(tx: Tx, key_id: str) -> EmbedKey:
+    session = await tx.session()
+    key = await session.get(EmbedKey, key_id, with_for_update=True)
+    if key is None:
+        raise _not_found(key_id)
+    return key
+
+
+def _not_found(key_id: str) -> EmbedKeyNotFound:
+    return EmbedKeyNotFound(f"There is no embed key {key_id[:64]}")

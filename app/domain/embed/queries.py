@@ -1,4 +1,4 @@
-"""SQL of embed keys."""
+"""SQL of embed keys and of their daily usage."""
 
 from app.domain.embed.schemas import EmbedKeyView
 from db import fast
@@ -6,12 +6,21 @@ from db.fast import tenant_of
 from db.session import Tx
 from db.views import View
 
-_VIEW = View(EmbedKeyView)
-_LIST = f"""
-SELECT {_VIEW.columns} FROM embed_keys
-WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR agent_id = $2)
-ORDER BY created_at DESC, id DESC
+_TODAY = "(now() AT TIME ZONE 'utc')::date"
+_VIEW = View(
+    EmbedKeyView,
+    "k",
+    has_identity_secret="k.identity_secret IS NOT NULL",  # noqa: S106  # SQL
+    messages_today="coalesce(u.messages, 0)",
+    tokens_today="coalesce(u.tokens, 0)",
+)
+_SELECT = f"""
+SELECT {_VIEW.columns} FROM embed_keys k
+LEFT JOIN embed_key_usage u ON u.embed_key_id = k.id AND u.day = {_TODAY}
+WHERE ($1::text IS NULL OR k.tenant_id = $1)
 """
+_LIST = f"{_SELECT} AND ($2::text IS NULL OR k.agent_id = $2) ORDER BY k.created_at DESC, k.id DESC"
+_FIND = f"{_SELECT} AND k.id = $2"
 
 _ALLOWS_ANY = """
 SELECT EXISTS (
@@ -25,6 +34,17 @@ UPDATE embed_keys SET last_used_at = now()
 WHERE tenant_id = $1 AND id = $2
   AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 """
+_TAKE_MESSAGE = f"""
+INSERT INTO embed_key_usage AS u (tenant_id, embed_key_id, day, messages)
+SELECT $1, k.id, {_TODAY}, 1 FROM embed_keys k WHERE k.tenant_id = $1 AND k.id = $2
+ON CONFLICT (embed_key_id, day) DO UPDATE SET messages = u.messages + 1
+WHERE ($3::int IS NULL OR u.messages < $3) AND ($4::bigint IS NULL OR u.tokens < $4)
+"""
+_ADD_TOKENS = f"""
+INSERT INTO embed_key_usage AS u (tenant_id, embed_key_id, day, tokens)
+SELECT $1, k.id, {_TODAY}, $3 FROM embed_keys k WHERE k.tenant_id = $1 AND k.id = $2
+ON CONFLICT (embed_key_id, day) DO UPDATE SET tokens = u.tokens + excluded.tokens
+"""
 
 
 async def allows_any(tx: Tx, agent_id: str, entries: list[str]) -> bool:
@@ -36,5 +56,20 @@ async def mark_used(tx: Tx, tenant: str, key_id: str) -> None:
     await fast.execute(tx, tenant, _MARK_USED, key_id)
 
 
+async def take_message(
+    tx: Tx, tenant: str, key_id: str, max_messages: int | None, max_tokens: int | None
+) -> bool:
+    """Counts a message of today; False, without counting, when one of the limits is reached."""
+    return await fast.execute(tx, tenant, _TAKE_MESSAGE, key_id, max_messages, max_tokens) == 1
+
+
+async def add_tokens(tx: Tx, tenant: str, key_id: str, tokens: int) -> None:
+    await fast.execute(tx, tenant, _ADD_TOKENS, key_id, tokens)
+
+
 async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
     return await _VIEW.list(tx, tenant_of(tx), _LIST, agent_id or None)
+
+
+async def find_view(tx: Tx, key_id: str) -> EmbedKeyView | None:
+    return await _VIEW.find(tx, tenant_of(tx), _FIND, key_id)

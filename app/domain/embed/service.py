@@ -1,54 +1,113 @@
-"""Authenticates embed keys and checks their origins, for every endpoint that accepts a key."""
+"""Authenticates embed keys and visitor tokens and checks their origins, for every endpoint that
+accepts them.
+"""
 
-import base64
-import hashlib
+from functools import partial
 
 from app.domain.agents import service as agents
 from app.domain.agents.errors import AgentNotFound
 from app.domain.agents.service import EmbeddedAgent
-from app.domain.chat.service import Question, Speaker
-from app.domain.embed import keys, origins, queries
-from app.domain.embed.errors import OriginNotAllowed
+from app.domain.chat.service import OnTokens, Question, Speaker
+from app.domain.embed import budgets, keys, origins, queries, sessions, visitor_tokens
+from app.domain.embed.errors import (
+    OriginNotAllowed,
+    SessionMismatch,
+    SessionTokenRequired,
+    VoiceNotAllowed,
+)
+from app.domain.embed.visitor_tokens import VisitorClaims
 from app.domain.tenants import service as tenants
 from app.http import cors
 from app.http.authorization import embed_key_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import trace
-from app.kit.errors import Unauthorized
+from app.security.principal import VISITOR_PREFIX
 from app.services import Services
 
 
 async def admit(request: HttpRequest) -> None:
-    """Authenticates the request's embed key, checks its origin and charges its cost. Runs before
-    the body is read.
+    """Authenticates the request's embed key or visitor token, checks its origin and charges its
+    cost. Runs before the body is read.
+
+    A route takes visitor tokens with `visitor_token=True`. With `opens_session=True` it also takes
+    keys that demand such a token, and requests of this instance's own pages.
     """
-    services, key = services_of(request), embed_key_of(request) or ""
-    async with services.db.tx(None, autocommit=True) as tx:
-        agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(key))
-    if agent is None:
-        raise Unauthorized(
-            "This embed key is not valid, or it was revoked",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
+    credential, state = embed_key_of(request) or "", request.scope["state"]
+    origin = cors.page_origin(request)
+    is_token = credential.startswith(VISITOR_PREFIX)
+    if origin is not None and (is_token or request.route_handler.opt.get("opens_session")):
+        # So that the page can tell its visitor why it was refused.
+        state["allowed_origin"] = origin
+    if is_token:
+        agent = await _admit_token(request, credential, origin)
+    else:
+        agent = await _admit_key(request, credential, origin)
     trace.current().tenant_id = agent.runtime.tenant_id
-    origin = cors.origin_of(request)
-    if not origins.is_allowed(agent.allowed_domains, origin):
-        raise OriginNotAllowed(
-            "This embed key may not be used from here"
-            + (f": {origin[:200]}" if origin else "; the request names no origin")
-        )
     if origin is not None:
-        cors.allow_origin(request.scope["state"], request.scope["path"], origin)
+        cors.allow_origin(state, request.scope["path"], origin)
     units = COSTS[request.route_handler.opt.get("cost", "read")]
     charge = ("embed", agent.runtime.tenant_id, agent.plan, units)
     await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
-    request.scope["state"]["embedded_agent"] = agent
-    request.scope["state"]["embed_key_id"] = agent.embed_key_id
+    state["embedded_agent"] = agent
+    state["embed_key_id"] = agent.embed_key_id
+
+
+async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> EmbeddedAgent:
+    services = services_of(request)
+    if not request.route_handler.opt.get("visitor_token"):
+        raise visitor_tokens.refusal("A visitor token cannot be used here; send the embed key")
+    claims = visitor_tokens.verify(services.keyring, token)
+    if claims.origin != (origin or ""):
+        raise SessionMismatch("This visitor token belongs to another origin")
+    async with services.db.tx(None, autocommit=True) as tx:
+        agent = await agents.find_by_embed_key_id(tx, services.keyring, claims.key_id)
+    agent = _require(agent)
+    _check_origin(request, agent, origin, own_is_allowed=True)
+    if agent.rules.require_user_token and claims.visitor is None:
+        raise SessionTokenRequired("This site's chat is for its signed-in customers only")
+    request.scope["state"]["visitor_claims"] = claims
+    return agent
+
+
+async def _admit_key(request: HttpRequest, key: str, origin: str | None) -> EmbeddedAgent:
+    services, opens_session = services_of(request), request.route_handler.opt.get("opens_session")
+    async with services.db.tx(None, autocommit=True) as tx:
+        agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(key))
+    agent = _require(agent)
+    _check_origin(request, agent, origin, own_is_allowed=bool(opens_session))
+    rules = agent.rules
+    if (rules.require_session_token or rules.require_user_token) and not opens_session:
+        raise SessionTokenRequired(
+            "This embed key only opens sessions: send the token of POST …/session instead"
+        )
+    return agent
+
+
+def _require(agent: EmbeddedAgent | None) -> EmbeddedAgent:
+    if agent is None:
+        raise visitor_tokens.refusal("This embed key is not valid, or it was revoked")
+    return agent
+
+
+def _check_origin(
+    request: HttpRequest, agent: EmbeddedAgent, origin: str | None, *, own_is_allowed: bool
+) -> None:
+    """A frame of this instance shows the chat on the allowed sites only, and its requests come from
+    this instance's own origin.
+    """
+    if origins.is_allowed(agent.allowed_domains, origin):
+        return
+    if own_is_allowed and origin in cors.own_origins(request):
+        return
+    raise OriginNotAllowed(
+        "This embed key may not be used from here"
+        + (f": {origin[:200]}" if origin else "; the request names no origin")
+    )
 
 
 def has_key(request: HttpRequest) -> bool:
-    """True when the request was authenticated with an embed key."""
+    """True when the request was authenticated with an embed key or a visitor token."""
     return "embedded_agent" in request.scope["state"]
 
 
@@ -63,28 +122,48 @@ def agent_of(request: HttpRequest, agent_id: str | None) -> EmbeddedAgent:
     return agent
 
 
+def claims_of(request: HttpRequest) -> VisitorClaims | None:
+    """Returns what the visitor token says, or None for a request with the key itself."""
+    claims: VisitorClaims | None = request.scope["state"].get("visitor_claims")
+    return claims
+
+
+def require_voice(agent: EmbeddedAgent) -> None:
+    if not agent.rules.allow_voice:
+        raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
+
+
 async def create_visitor_question(
-    services: Services, agent: EmbeddedAgent, session_id: str, text: str
+    request: HttpRequest, agent: EmbeddedAgent, session_id: str, text: str
 ) -> Question:
-    """Stores the use of the key and returns the visitor's question. Each session of a key is one
-    conversation.
+    """Stores the use of the key, counts the message and returns the visitor's question. Each
+    session of a key is one conversation.
     """
-    await mark_used(services, agent)
+    services, claims = services_of(request), claims_of(request)
+    sessions.check_session(claims, session_id)
+    on_tokens = await start_use(services, agent)
+    visitor = claims.visitor if claims is not None else None
     return Question(
-        speaker=Speaker(embed_key_id=agent.embed_key_id, session_id=session_id),
+        speaker=Speaker(embed_key_id=agent.embed_key_id, session_id=session_id, visitor=visitor),
         source="embed",
         text=text,
-        conversation_id=_conversation_id(agent.embed_key_id, session_id),
+        conversation_id=sessions.conversation_id(agent.embed_key_id, session_id),
+        context={"visitor": visitor} if visitor is not None else None,
+        on_tokens=on_tokens,
     )
 
 
-async def mark_used(services: Services, agent: EmbeddedAgent) -> None:
+async def start_use(services: Services, agent: EmbeddedAgent) -> OnTokens | None:
     """Stores when the key was last used, at most once a minute; also by a request that the agent
-    then refuses.
+    then refuses. Takes a message of the key's daily budget; returns what counts the tokens.
     """
     if agent.is_use_outdated:
         async with services.db.tx(agent.runtime.tenant_id, autocommit=True) as tx:
             await queries.mark_used(tx, agent.runtime.tenant_id, agent.embed_key_id)
+    if not agent.rules.has_budget:
+        return None
+    await budgets.take_message(services, agent)
+    return partial(budgets.add_tokens, services, agent)
 
 
 async def preflight_headers(request: HttpRequest, agent_id: str) -> dict[str, str]:
@@ -97,9 +176,3 @@ async def preflight_headers(request: HttpRequest, agent_id: str) -> dict[str, st
     if not origin or not is_allowed:
         raise OriginNotAllowed("No embed key of this agent may be used from here")
     return cors.preflight_headers(request)
-
-
-def _conversation_id(embed_key_id: str, session_id: str) -> str:
-    """Derives the id from key and session, so that keys do not share conversations."""
-    digest = hashlib.sha256(f"{embed_key_id}\0{session_id}".encode()).digest()
-    return f"cnv_{base64.b32hexencode(digest).decode().lower()[:26]}"

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
 
 from app.domain.forms import extraction, live
 from app.domain.forms.errors import TooManySubmissions
@@ -87,6 +86,4 @@ def describe_origin(request: HttpRequest) -> Origin:
 
 def _is_foreign(request: HttpRequest, origin: str) -> bool:
     """True for a request of another site's page."""
-    own = urlsplit(services_of(request).settings.public_url)
-    called = str(request.base_url).rstrip("/")
-    return bool(origin) and origin not in {f"{own.scheme}://{own.netloc}", called}
+    return bool(origin) and origin not in cors.own_origins(request)

@@ -1,10 +1,11 @@
+import msgspec
 from litestar import Controller, HttpMethod, Response, get, post, route
 from litestar.params import JSONBody
 
 from app.domain.agents import service as agents
 from app.domain.agents.service import AgentRuntime
 from app.domain.chat import service as chat
-from app.domain.chat.service import Speaker
+from app.domain.chat.service import Question, Speaker
 from app.domain.embed import service as embed
 from app.domain.openai import service
 from app.domain.openai.schemas import Completion, CompletionRequest, ModelCard, ModelCards
@@ -37,8 +38,7 @@ class OpenAiController(Controller):
         """`model` is an agent's id. Point a stock OpenAI client here by its base URL
         (`…/v1`), with an access token or an embed key as its API key; `stream` works, too.
         """
-        agent, speaker = await _load_agent_and_speaker(services, request, data.model)
-        question = service.to_question(speaker, data)
+        agent, question = await _load_agent_and_question(services, request, data)
         if not data.stream:
             reply = await chat.answer(services, agent, question)
             return service.to_completion(agent.agent_id, reply)
@@ -76,14 +76,15 @@ class OpenAiController(Controller):
         return Response(None, status_code=204, headers=cors.preflight_headers(request))
 
 
-async def _load_agent_and_speaker(
-    services: Services, request: HttpRequest, agent_id: str
-) -> tuple[AgentRuntime, Speaker]:
+async def _load_agent_and_question(
+    services: Services, request: HttpRequest, data: CompletionRequest
+) -> tuple[AgentRuntime, Question]:
     if embed.has_key(request):
-        agent = embed.agent_of(request, agent_id)
-        await embed.mark_used(services, agent)
-        return agent.runtime, Speaker(embed_key_id=agent.embed_key_id)
+        agent = embed.agent_of(request, data.model)
+        question = service.to_question(Speaker(embed_key_id=agent.embed_key_id), data)
+        on_tokens = await embed.start_use(services, agent)
+        return agent.runtime, msgspec.structs.replace(question, on_tokens=on_tokens)
     principal = principal_of(request)
     async with services.db.tx(principal.scope, autocommit=True) as tx:
-        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
-    return runtime, Speaker(principal.user_id)
+        runtime = await agents.load_runtime(tx, services.keyring, data.model)
+    return runtime, service.to_question(Speaker(principal.user_id), data)

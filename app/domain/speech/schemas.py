@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.chat.schemas import ChatReply
+from app.domain.embed.schemas import PublicReply
 from app.kit import validation
 from app.kit.validation import NOT_BLANK
 
@@ -16,6 +17,17 @@ class AudioReply(ChatReply):
 
     example: ClassVar[dict[str, Any]] = {
         **ChatReply.example,
+        "transcript": "When does the shop open?",
+    }
+
+    transcript: str
+
+
+class PublicAudioReply(PublicReply):
+    """The reply to a visitor, and what was understood."""
+
+    example: ClassVar[dict[str, Any]] = {
+        **PublicReply.example,
         "transcript": "When does the shop open?",
     }
 

@@ -49,17 +49,7 @@ async def answer_recording(
         runtime = await agents.load_runtime(tx, services.keyring, agent_id)
         if conversation_id:
             await chat.require_conversation(tx, runtime, speaker, conversation_id)
-    await services.get(Models).check(runtime.target)
-    model = services.settings.transcription_model
-    await _check_model(services, runtime, model)
-    request = SpeechRequest(
-        tenant_id=runtime.tenant_id,
-        agent_id=agent_id,
-        kind="transcribe",
-        model=model,
-    )
-    read = partial(_read_recording, services, upload)
-    transcript = await run_unless(client_gone(), jobs.transcribe(services, request, read))
+    transcript = await transcribe(services, runtime, upload, client_gone)
     question = Question(
         speaker=speaker,
         source="audio",
@@ -68,6 +58,23 @@ async def answer_recording(
     )
     reply = await chat.answer(services, AgentReference(principal.scope, agent_id), question)
     return AudioReply(**msgspec.structs.asdict(reply), transcript=transcript)
+
+
+async def transcribe(
+    services: Services, runtime: AgentRuntime, upload: Upload, client_gone: ClientGone
+) -> str:
+    """Returns the text of a recording. Raises first when the agent could not answer it."""
+    await services.get(Models).check(runtime.target)
+    model = services.settings.transcription_model
+    await _check_model(services, runtime, model)
+    request = SpeechRequest(
+        tenant_id=runtime.tenant_id,
+        agent_id=runtime.agent_id,
+        kind="transcribe",
+        model=model,
+    )
+    read = partial(_read_recording, services, upload)
+    return await run_unless(client_gone(), jobs.transcribe(services, request, read))
 
 
 async def speak(
@@ -80,11 +87,17 @@ async def speak(
     """Returns the text as speech, an MP3 file."""
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         runtime = await agents.load_runtime(tx, services.keyring, agent_id)
+    return await synthesize(services, runtime, data, client_gone)
+
+
+async def synthesize(
+    services: Services, runtime: AgentRuntime, data: SpeakText, client_gone: ClientGone
+) -> bytes:
     model = services.settings.speech_model
     await _check_model(services, runtime, model)
     request = SpeechRequest(
         tenant_id=runtime.tenant_id,
-        agent_id=agent_id,
+        agent_id=runtime.agent_id,
         kind="synthesize",
         model=model,
         text=data.text,

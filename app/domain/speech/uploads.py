@@ -6,6 +6,7 @@ import msgspec
 from litestar.datastructures import UploadFile
 from msgspec import Meta
 
+from app.domain.embed.schemas import SessionId
 from app.kit import validation
 
 _ID_OR_EMPTY = r"^(?![\s\S]*\n)[A-Za-z0-9_]*$"
@@ -27,3 +28,10 @@ class AudioQuestion(msgspec.Struct):
         ]
         | None
     ) = None
+
+
+class VisitorRecording(msgspec.Struct):
+    """A WAV, MP3 or WebM recording of at most 25 MB and 10 minutes."""
+
+    audio: UploadFile
+    session_id: SessionId

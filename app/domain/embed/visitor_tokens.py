@@ -1,0 +1,60 @@
+"""Tokens of visitors: short-lived, and bound to a key, an agent, an origin and a session."""
+
+import jwt
+import msgspec
+
+from app.domain.chat.service import Visitor
+from app.kit import clock
+from app.kit.crypto import CannotOpen, Keyring
+from app.kit.errors import Unauthorized
+from app.security.principal import VISITOR_PREFIX
+
+SECONDS = 900
+_ALGORITHM = "HS256"
+_MAX_CHARS = 4096
+
+
+class VisitorClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """`origin` is empty for a program that sends none. `since` is when the session was opened with
+    a key, in seconds; a renewal keeps it.
+    """
+
+    key_id: str
+    agent_id: str
+    origin: str
+    session_id: str
+    visitor: Visitor | None = None
+    since: int
+    exp: int = 0
+
+
+def issue(keyring: Keyring, claims: VisitorClaims) -> str:
+    exp = int(clock.epoch()) + SECONDS
+    payload = msgspec.to_builtins(msgspec.structs.replace(claims, exp=exp))
+    kid = keyring.active
+    token = jwt.encode(payload, _key(keyring, kid), algorithm=_ALGORITHM, headers={"kid": kid})
+    return VISITOR_PREFIX + token
+
+
+def verify(keyring: Keyring, token: str) -> VisitorClaims:
+    """Raises Unauthorized for a bad signature or an expired token."""
+    # A longer one is none of ours.
+    encoded = token.removeprefix(VISITOR_PREFIX)[:_MAX_CHARS]
+    try:
+        kid = jwt.get_unverified_header(encoded).get("kid", "")
+        options: jwt.types.Options = {"require": ["exp"], "verify_exp": False}
+        payload = jwt.decode(encoded, _key(keyring, kid), algorithms=[_ALGORITHM], options=options)
+        claims = msgspec.convert(payload, VisitorClaims)
+    except (jwt.PyJWTError, CannotOpen, ValueError, TypeError) as error:
+        raise refusal("This visitor token is not valid; get one with POST …/session") from error
+    if claims.exp <= clock.epoch():
+        raise refusal("This visitor token has expired; get a new one with POST …/session")
+    return claims
+
+
+def refusal(message: str) -> Unauthorized:
+    return Unauthorized(message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _key(keyring: Keyring, kid: str) -> bytes:
+    return keyring.derive(kid, "visitor-token", "")
