@@ -86,6 +86,7 @@ from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
 from app.web.assets import asset, embed_script
+from app.web.chat_frame import chat_frame
 from app.web.home import home_page
 from app.web.trace import trace_page
 
@@ -148,6 +149,7 @@ ROUTES: list[Any] = [
     account_page,
     trace_page,
     asset,
+    chat_frame,
     embed_script,
     health.live,
     health.ready,

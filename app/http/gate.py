@@ -59,7 +59,7 @@ _COMMON_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-# Added unless the handler sets its own.
+# Added unless the handler sets its own; an empty value leaves the header out.
 _DEFAULT_HEADERS = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
@@ -325,8 +325,8 @@ class _ResponseSender:
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
-            headers = list(message["headers"])
-            present = {name.lower() for name, _ in headers}
+            headers = [item for item in message["headers"] if not _is_left_out(*item)]
+            present = {name.lower() for name, _ in message["headers"]}
             headers += self._headers
             # With an embed key, the limits of its tenant are shown, which are the tighter ones.
             verdict = self._state.get("verdict") or self.verdict
@@ -341,6 +341,10 @@ class _ResponseSender:
             headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
             message["headers"] = headers
         await self._send(message)
+
+
+def _is_left_out(name: bytes, value: bytes) -> bool:
+    return not value and name.lower() in _DEFAULT_HEADERS
 
 
 def _rate_limited(verdict: Verdict) -> RateLimited:

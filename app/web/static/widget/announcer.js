@@ -1,0 +1,38 @@
+// Tells screen readers what a reply says, in whole sentences instead of tokens.
+import { el } from "../shared/dom.js";
+import { toPlainText } from "../shared/markdown.js";
+
+const SENTENCE_END = /[.!?…]["'”’)\]]{0,3}(?=\s)|[。！？\n]/gu;
+const MAX_LINES = 20;
+
+export class Announcer {
+  constructor() {
+    this.element = el("div", { class: "hidden-text", "aria-live": "polite", "aria-relevant": "additions" });
+    this.position = 0;
+  }
+
+  say(text) {
+    const words = toPlainText(text);
+    if (!words) return;
+    this.element.append(el("p", { dir: "auto" }, words));
+    while (this.element.childElementCount > MAX_LINES) this.element.firstChild.remove();
+  }
+
+  begin() {
+    this.position = 0;
+  }
+
+  // Says the sentences of a growing text that are complete by now.
+  follow(text) {
+    const rest = text.slice(this.position);
+    let end = 0;
+    for (const match of rest.matchAll(SENTENCE_END)) end = match.index + match[0].length;
+    if (end) this.say(rest.slice(0, end));
+    this.position += end;
+  }
+
+  finish(text) {
+    this.say(text.slice(this.position));
+    this.position = text.length;
+  }
+}

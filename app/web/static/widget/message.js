@@ -1,0 +1,107 @@
+// One message: its text, its sources, and what can be done with it.
+import { button, el, icon, prose } from "../shared/dom.js";
+import { MarkdownView, buildLink, toSafeAddress } from "../shared/markdown.js";
+
+const COPIED_MS = 2000;
+
+export class MessageView {
+  constructor({ role, texts, name }) {
+    this.texts = texts;
+    this.body = el("div", { class: "body" });
+    this.footer = el("div", { class: "footer" });
+    this.element = el(
+      "article",
+      { class: `message ${role}` },
+      el("span", { class: "hidden-text" }, `${role === "user" ? texts.you : name}: `),
+      this.body,
+      this.footer,
+    );
+    this.text = "";
+    this.frame = 0;
+    if (role === "user") this.markdown = null;
+    else this.markdown = new MarkdownView(this.body, { addCodeActions: (code) => this.addCopy(code) });
+  }
+
+  // What a visitor wrote is shown as it is.
+  setText(text) {
+    this.text = text;
+    if (this.markdown) this.markdown.update(text);
+    else this.body.replaceChildren(prose("p", text));
+  }
+
+  // Draws at most once a frame, however fast the words come.
+  addText(text) {
+    this.text += text;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.setText(this.text);
+    });
+  }
+
+  setStreaming(isStreaming) {
+    this.element.classList.toggle("streaming", isStreaming);
+    if (isStreaming) return;
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.setText(this.text);
+  }
+
+  setNote(text) {
+    this.footer.append(el("span", { class: "note" }, text));
+  }
+
+  addAction(action) {
+    this.footer.append(action);
+  }
+
+  addSources(sources) {
+    const known = new Map(sources.map((source) => [`${source.document_name}\n${source.chunk_preview}`, source]));
+    if (!known.size) return;
+    const items = [...known.values()].map((source) => el("li", {}, this.buildSource(source)));
+    const title = `${this.texts.sources} (${items.length})`;
+    this.element.insertBefore(
+      el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)),
+      this.footer,
+    );
+  }
+
+  buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {
+    const page = Number.isInteger(metadata.page) ? `, ${this.texts.page} ${metadata.page}` : "";
+    const link = toSafeAddress(String(metadata.url ?? "")) && buildLink(metadata.url, [this.texts.openSource]);
+    return el(
+      "details",
+      {},
+      el("summary", { dir: "auto" }, `${name}${page}`),
+      prose("blockquote", preview),
+      link,
+    );
+  }
+
+  addCopy(code) {
+    const text = code.textContent;
+    const copy = button(this.texts.copy, async () => {
+      await copyText(text);
+      copy.textContent = this.texts.copied;
+      setTimeout(() => { copy.textContent = this.texts.copy; }, COPIED_MS);
+    }, { class: "copy" });
+    code.prepend(copy);
+  }
+
+  buildIconButton(name, label, listener) {
+    return button(icon(name), listener, { class: "plain", "aria-label": label, title: label });
+  }
+}
+
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A page without https, or one that forbids the clipboard.
+    const area = el("textarea", { class: "hidden-text" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}

@@ -1,0 +1,117 @@
+// The panel of the chat widget: opens, closes, and keeps the focus while it is open.
+import { applyAccent } from "../shared/colors.js";
+import { button, el, icon, prose } from "../shared/dom.js";
+import { Announcer } from "./announcer.js";
+import { Chat } from "./chat.js";
+import { Session } from "./session.js";
+import { openStorage } from "./storage.js";
+import { adoptStyles } from "./styles.js";
+import { buildTexts } from "./texts.js";
+
+const STYLES = ["../shared/theme.css", "./panel.css"];
+const FOCUSABLE = "a[href], button:not([disabled]), textarea, summary, [tabindex='0']";
+
+// `context` is what the launcher, or the page in a frame, offers: the shadow root to draw in, the
+// options of the script tag, and what happens outside of the panel.
+export async function mount(context) {
+  const { base, host, options, shadow } = context;
+  await adoptStyles(shadow, STYLES.map((path) => new URL(path, import.meta.url)));
+  applyAccent(host.style, options.color);
+  const texts = buildTexts(options);
+  const session = new Session({
+    base,
+    agentId: options.agentId,
+    apiKey: options.apiKey,
+    userToken: options.userToken || null,
+    storage: openStorage(options.agentId),
+  });
+  const panel = new Panel(context, texts, session);
+  shadow.append(panel.element);
+  return panel;
+}
+
+class Panel {
+  constructor(context, texts, session) {
+    this.context = context;
+    this.announcer = new Announcer();
+    this.title = prose("h2", context.options.title || "\u00a0", { id: "title" });
+    this.restartButton = button(icon("restart"), () => this.chat.restart(), {
+      class: "plain", "aria-label": texts.restart, title: texts.restart, hidden: !session.canRestart,
+    });
+    this.chat = new Chat({
+      session,
+      texts,
+      options: context.options,
+      announcer: this.announcer,
+      onAgent: (agent) => this.showAgent(agent),
+      onReply: () => context.isOpen() || context.addUnread(),
+    });
+    this.element = el(
+      "section",
+      {
+        class: context.isFilled ? "panel filled" : "panel",
+        role: "dialog", "aria-modal": "true", "aria-labelledby": "title", hidden: true, lang: context.options.lang || null,
+        on: { keydown: (event) => this.handleKey(event) },
+      },
+      el("header", {}, this.title, this.restartButton, button(icon("close"), () => context.close(), {
+        class: "plain", "aria-label": texts.close, title: texts.close,
+      })),
+      this.chat.element,
+      this.announcer.element,
+    );
+    this.fit = () => this.fitKeyboard();
+  }
+
+  open({ focus = true } = {}) {
+    this.element.hidden = false;
+    this.chat.start();
+    if (focus) this.chat.focus();
+    visualViewport?.addEventListener("resize", this.fit);
+    this.fit();
+  }
+
+  close() {
+    this.element.hidden = true;
+    this.chat.silence();
+    visualViewport?.removeEventListener("resize", this.fit);
+  }
+
+  identify(userToken) {
+    this.restartButton.hidden = Boolean(userToken);
+    return this.chat.identify(userToken);
+  }
+
+  destroy() {
+    this.chat.stop();
+    this.close();
+  }
+
+  showAgent(agent) {
+    if (!this.context.options.title) this.title.textContent = agent.name;
+  }
+
+  // The keyboard of a phone covers a part of the page without changing its size.
+  fitKeyboard() {
+    const height = visualViewport?.height;
+    if (height) this.element.style.setProperty("--visible-height", `${Math.round(height)}px`);
+  }
+
+  handleKey(event) {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      this.context.close();
+    } else if (event.key === "Tab") {
+      this.keepFocus(event);
+    }
+  }
+
+  keepFocus(event) {
+    const all = [...this.element.querySelectorAll(FOCUSABLE)].filter((item) => item.checkVisibility());
+    const [first, last] = [all[0], all.at(-1)];
+    const { activeElement } = this.context.shadow;
+    const edge = event.shiftKey ? first : last;
+    if (activeElement !== edge && activeElement) return;
+    event.preventDefault();
+    (event.shiftKey ? last : first).focus();
+  }
+}

@@ -1,0 +1,58 @@
+// Reads a reply aloud. It is decoded and played by the script, since a page may forbid media.
+import { icon, setAttribute } from "../shared/dom.js";
+import { toPlainText } from "../shared/markdown.js";
+import { ChatError } from "./session.js";
+
+const MAX_CHARS = 5000;
+
+export async function play(chat, view, button) {
+  const isSame = chat.player?.button === button;
+  chat.player?.stop();
+  if (isSame) return;
+  const player = new Player(chat, button);
+  chat.player = player;
+  try {
+    await player.play(toPlainText(view.text).slice(0, MAX_CHARS));
+  } catch (error) {
+    if (!player.controller.signal.aborted) {
+      const shown = error.kind === "failed" || !error.kind ? new ChatError("notPlayed") : error;
+      chat.notice.show(shown, () => play(chat, view, button));
+    }
+    player.stop();
+  }
+}
+
+class Player {
+  constructor(chat, button) {
+    this.chat = chat;
+    this.button = button;
+    this.controller = new AbortController();
+    this.show("stop", chat.texts.stopPlaying);
+    this.button.classList.add("waiting");
+  }
+
+  async play(text) {
+    this.audio = new AudioContext();
+    const content = await this.chat.session.speak(text, this.controller.signal);
+    const source = this.audio.createBufferSource();
+    source.buffer = await this.audio.decodeAudioData(content);
+    source.connect(this.audio.destination);
+    source.addEventListener("ended", () => this.stop());
+    this.button.classList.remove("waiting");
+    source.start();
+  }
+
+  stop() {
+    this.controller.abort();
+    if (this.audio && this.audio.state !== "closed") this.audio.close();
+    this.button.classList.remove("waiting");
+    this.show("speaker", this.chat.texts.play);
+    if (this.chat.player === this) this.chat.player = null;
+  }
+
+  show(name, label) {
+    this.button.replaceChildren(icon(name));
+    setAttribute(this.button, "aria-label", label);
+    setAttribute(this.button, "title", label);
+  }
+}

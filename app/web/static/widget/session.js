@@ -1,0 +1,189 @@
+// The visitor's session: opens and renews its token, and sends messages.
+import { readEvents } from "../shared/event-stream.js";
+
+// A token is renewed when less than this is left of it.
+const RENEW_MS = 120_000;
+const BUSY_TRIES = 6;
+const BUSY_WAIT_MS = 400;
+const KINDS = {
+  origin_not_allowed: "origin",
+  session_mismatch: "origin",
+  user_token_required: "signIn",
+  user_token_invalid: "signIn",
+  daily_limit_reached: "daily",
+  conversation_busy: "busy",
+  agent_not_found: "revoked",
+};
+
+// `kind` names the text that a visitor reads.
+export class ChatError extends Error {
+  constructor(kind, { code = "", seconds = 0 } = {}) {
+    super(kind);
+    this.kind = kind;
+    this.code = code;
+    this.seconds = seconds;
+  }
+}
+
+export class Session {
+  constructor({ base, agentId, apiKey, userToken, storage }) {
+    this.base = base;
+    this.path = `${base}api/v1/public/agents/${encodeURIComponent(agentId)}`;
+    this.apiKey = apiKey;
+    this.userToken = userToken;
+    this.storage = storage;
+    this.token = null;
+    this.expiresAt = 0;
+    this.id = null;
+  }
+
+  // Continues as another customer, or as nobody in particular.
+  identify(userToken) {
+    this.userToken = userToken || null;
+    this.token = null;
+    this.id = null;
+  }
+
+  // Begins a new conversation. A customer who is signed in has only one.
+  restart() {
+    this.storage.set("session", null);
+    this.token = null;
+    this.id = null;
+  }
+
+  get canRestart() {
+    return !this.userToken;
+  }
+
+  // Returns the agent and the messages so far.
+  async load() {
+    return (await this.request("GET", "/session")).json();
+  }
+
+  // Yields the events of the reply. `signal` cancels it, and the model with it.
+  async *send(message, signal) {
+    const response = await this.ask("/chat/stream", (id) => ({ session_id: id, message }), signal);
+    let isOver = false;
+    try {
+      for await (const { event, data } of readEvents(response)) {
+        if (event === "error") throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
+        isOver ||= event === "message_stop";
+        yield { event, data };
+      }
+    } catch (error) {
+      if (error instanceof ChatError || signal.aborted) throw error;
+      throw new ChatError("interrupted");
+    }
+    if (!isOver && !signal.aborted) throw new ChatError("interrupted");
+  }
+
+  async sendRecording(recording, signal) {
+    const build = (id) => {
+      const form = new FormData();
+      form.set("session_id", id);
+      form.set("audio", recording, "recording.webm");
+      return form;
+    };
+    return (await this.ask("/chat/audio", build, signal)).json();
+  }
+
+  async speak(text, signal) {
+    return (await this.ask("/chat/tts", () => ({ text }), signal)).arrayBuffer();
+  }
+
+  // Asks again for a moment while the last turn still ends.
+  async ask(path, build, signal) {
+    for (let left = BUSY_TRIES; ; left -= 1) {
+      try {
+        return await this.request("POST", path, build, signal);
+      } catch (error) {
+        if (error.kind !== "busy" || left === 0 || signal?.aborted) throw error;
+        await new Promise((resolve) => { setTimeout(resolve, BUSY_WAIT_MS); });
+      }
+    }
+  }
+
+  async request(method, path, build, signal) {
+    await this.ensureToken();
+    const send = () => this.fetch(method, path, this.token, build?.(this.id), signal);
+    try {
+      return await send();
+    } catch (error) {
+      // An expired token, or a refusal that the browser hides: opening a session tells the reason.
+      if (error.code !== "unauthorized" && error.kind !== "hidden") throw error;
+      this.token = null;
+      await this.ensureToken();
+      return send();
+    }
+  }
+
+  async ensureToken() {
+    const left = this.expiresAt - Date.now();
+    if (this.token && left > RENEW_MS) return;
+    if (this.token && left > 0) {
+      try {
+        await this.open(this.token, {});
+        return;
+      } catch (error) {
+        if (!["unauthorized", "user_token_required"].includes(error.code)) throw error;
+      }
+    }
+    const known = this.storage.get("session");
+    await this.open(this.apiKey, this.userToken ? { user_token: this.userToken } : known ? { session_id: known } : {});
+  }
+
+  async open(credential, body) {
+    const response = await this.fetch("POST", "/session", credential, body);
+    const session = await response.json();
+    this.token = session.token;
+    this.id = session.session_id;
+    this.expiresAt = Date.now() + session.expires_in * 1000;
+    if (!this.userToken) this.storage.set("session", this.id);
+  }
+
+  async fetch(method, path, credential, body, signal) {
+    const headers = { authorization: `Bearer ${credential}` };
+    const isForm = body instanceof FormData;
+    if (body && !isForm) headers["content-type"] = "application/json";
+    let response;
+    try {
+      response = await fetch(this.path + path, {
+        method, headers, signal, body: isForm || !body ? body : JSON.stringify(body),
+        credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer",
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw await this.explain(path);
+    }
+    if (!response.ok) throw await toError(response);
+    return response;
+  }
+
+  // A browser does not say why it could not send a request.
+  async explain(path) {
+    if (!navigator.onLine) return new ChatError("offline");
+    try {
+      await fetch(`${this.base}embed/widget.js`, { method: "HEAD", cache: "no-store" });
+      return new ChatError(path === "/session" ? "origin" : "hidden");
+    } catch {
+      return new ChatError("unreachable");
+    }
+  }
+}
+
+async function toError(response) {
+  let code = "";
+  try {
+    code = (await response.json()).error.code;
+  } catch {
+    // A proxy answered.
+  }
+  const seconds = Number(response.headers.get("retry-after")) || 0;
+  return new ChatError(KINDS[code] ?? kindOf(response.status), { code, seconds });
+}
+
+function kindOf(status) {
+  if (status === 401 || status === 403) return "revoked";
+  if (status === 429) return "limited";
+  return "failed";
+}

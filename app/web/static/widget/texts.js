@@ -1,0 +1,54 @@
+// What the widget says. A page changes a text by an attribute: data-text-send="Absenden".
+
+const TEXTS = {
+  open: "Open chat",
+  close: "Close chat",
+  unread: "unread messages",
+  conversation: "Conversation",
+  you: "You",
+  message: "Your message",
+  placeholder: "Write a message…",
+  send: "Send",
+  stop: "Stop",
+  stopped: "Stopped",
+  restart: "Start a new conversation",
+  retry: "Try again",
+  newer: "Show the newest messages",
+  typing: "is writing…",
+  working: "is looking something up…",
+  sources: "Sources",
+  openSource: "Open",
+  page: "page",
+  copy: "Copy",
+  copied: "Copied",
+  record: "Speak",
+  finishRecording: "Send the recording",
+  cancelRecording: "Discard the recording",
+  recording: "Recording…",
+  transcribing: "Listening to your recording…",
+  play: "Read aloud",
+  stopPlaying: "Stop reading aloud",
+  microphoneDenied: "The microphone cannot be used. Allow it for this page, or write instead.",
+  nothingHeard: "Nothing could be heard in the recording. Try again, or write instead.",
+  notPlayed: "The answer cannot be read aloud right now.",
+  offline: "You are offline. Your conversation goes on when the connection is back.",
+  unreachable: "The chat cannot be reached right now.",
+  limited: "That was a lot at once. You can go on in {seconds} s.",
+  daily: "This chat has answered as much as it may today. Please come back tomorrow.",
+  origin: "This chat is not set up for this website.",
+  revoked: "This chat is no longer available.",
+  signIn: "Sign in on this page to use the chat.",
+  busy: "The last answer is still being written. Try again in a moment.",
+  failed: "Something went wrong on our side. Your message was not answered.",
+  interrupted: "The connection was lost while the answer came in.",
+};
+
+export function buildTexts(dataset) {
+  const own = {};
+  for (const name of Object.keys(TEXTS)) {
+    const value = dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
+    if (value) own[name] = value;
+  }
+  if (dataset.placeholder) own.placeholder = dataset.placeholder;
+  return { ...TEXTS, ...own };
+}

@@ -1,0 +1,88 @@
+// Speaking to the agent: records in the browser, and sends the recording.
+import { button, el, icon, setAttribute } from "../shared/dom.js";
+import { ChatError } from "./session.js";
+
+const MAX_SECONDS = 120;
+
+export class Voice {
+  constructor(chat) {
+    this.chat = chat;
+    this.recorder = null;
+    this.button = button(icon("microphone"), () => this.toggle(), { class: "plain" });
+    this.cancel = button(icon("close"), () => this.discard(), {
+      class: "plain", "aria-label": chat.texts.cancelRecording, title: chat.texts.cancelRecording, hidden: true,
+    });
+    this.element = el("span", { class: "voice" }, this.cancel, this.button);
+    this.show();
+  }
+
+  show() {
+    const isRecording = Boolean(this.recorder);
+    const label = isRecording ? this.chat.texts.finishRecording : this.chat.texts.record;
+    setAttribute(this.button, "aria-label", label);
+    setAttribute(this.button, "title", label);
+    this.button.classList.toggle("recording", isRecording);
+    this.cancel.hidden = !isRecording;
+    this.chat.input.disabled = isRecording;
+    this.chat.input.placeholder = isRecording ? this.chat.texts.recording : this.chat.texts.placeholder;
+  }
+
+  async toggle() {
+    if (this.recorder) this.recorder.stop();
+    else if (!this.chat.running) await this.record();
+  }
+
+  async record() {
+    let stream;
+    try {
+      stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+    } catch {
+      this.chat.notice.show(new ChatError("microphoneDenied"), () => this.record());
+      return;
+    }
+    const chunks = [];
+    const recorder = new MediaRecorder(stream);
+    recorder.addEventListener("dataavailable", (event) => chunks.push(event.data));
+    recorder.addEventListener("stop", () => {
+      for (const track of stream.getTracks()) track.stop();
+      clearTimeout(this.timer);
+      const isWanted = this.recorder === recorder;
+      this.recorder = null;
+      this.show();
+      if (isWanted) this.send(new Blob(chunks, { type: recorder.mimeType }));
+    });
+    this.timer = setTimeout(() => recorder.stop(), MAX_SECONDS * 1000);
+    this.recorder = recorder;
+    this.chat.announcer.say(this.chat.texts.recording);
+    recorder.start();
+    this.show();
+  }
+
+  discard() {
+    const { recorder } = this;
+    this.recorder = null;
+    if (recorder) recorder.stop();
+  }
+
+  async send(recording) {
+    const { chat } = this;
+    const controller = chat.beginTurn();
+    chat.suggestions.hidden = true;
+    chat.showTyping(chat.texts.transcribing);
+    try {
+      const reply = await chat.session.sendRecording(recording, controller.signal);
+      chat.hideTyping();
+      chat.addMessage({ role: "user", content: reply.transcript });
+      const { content } = reply.assistant_reply;
+      chat.addMessage({ role: "assistant", content, sources: reply.sources });
+      chat.announcer.finish(content);
+      chat.scrollToEnd();
+      chat.onReply();
+    } catch (error) {
+      const shown = error.code === "validation_error" ? new ChatError("nothingHeard") : error;
+      if (!controller.signal.aborted) chat.notice.show(shown, () => this.send(recording));
+    } finally {
+      chat.endTurn(controller);
+    }
+  }
+}

@@ -1,0 +1,19 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Page
+
+from tests.browser.widget.shop import HostSite, Shop, serve_host
+from tests.server import Server
+from tests.talk import Talker
+
+
+@pytest.fixture
+async def host_site() -> AsyncIterator[HostSite]:
+    async with serve_host() as site:
+        yield site
+
+
+@pytest.fixture
+def shop(page: Page, host_site: HostSite, server: Server, talk: Talker) -> Shop:
+    return Shop(page, host_site, server, talk)
