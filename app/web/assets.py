@@ -44,7 +44,7 @@ def load(path: str, folder: str = "") -> Asset:
     text = (_STATIC / path).read_text(encoding="utf-8")
 
     def replace(match: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), match[2]))
+        target = _resolve(path, match[2])
         here = folder or f"/assets/{'0' * _DIGEST_CHARS}/{posixpath.dirname(path)}"
         return f"{match[1]}{posixpath.relpath(url_of(target), here)}{match[1]}"
 
@@ -60,6 +60,20 @@ def load(path: str, folder: str = "") -> Asset:
 def url_of(path: str) -> str:
     """Returns the address of a file of `static`, such as `form/page.css`."""
     return f"/assets/{load(path).digest}/{path}"
+
+
+def list_loaded(path: str) -> set[str]:
+    """Returns a script and what it loads at once: its imports and styles, and theirs."""
+    text = (_STATIC / path).read_text(encoding="utf-8")
+    loaded = {path}
+    for match in _REFERENCE.finditer(text):
+        if not text[: match.start()].endswith("import("):
+            loaded |= list_loaded(_resolve(path, match[2]))
+    return loaded
+
+
+def _resolve(path: str, reference: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), reference))
 
 
 @cache

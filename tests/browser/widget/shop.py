@@ -81,6 +81,10 @@ class Shop:
         await self.page.goto(self.site.url)
         await expect(self.launcher).to_be_visible()
 
+    async def site_without_widget(self) -> None:
+        self.site.page = _PAGE.format(dir="ltr", snippet="")
+        await self.page.goto(self.site.url)
+
     async def open_chat(self, **attributes: Any) -> None:
         await self.open_page(**attributes)
         await self.launcher.click()

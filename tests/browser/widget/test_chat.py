@@ -2,11 +2,13 @@
 
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
+from tests.asking import until
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
 from tests.browser.widget.shop import Shop
+from tests.embed.sites import Latch
 from tests.model_server import Reply
 
 MARKDOWN = """## Opening hours
@@ -47,3 +49,84 @@ async def test_a_message_is_answered_in_markdown(shop: Shop) -> None:
     await expect(reply.locator("ol > li")).to_have_count(2)
     await screenshots.take(shop.page, "widget-markdown")
     assert await find_violations(shop.page) == []
+
+
+async def test_a_reply_grows_while_it_arrives_and_a_stop_cancels_the_model(shop: Shop) -> None:
+    latch = Latch(first=2)
+    shop.talk.script(Reply(texts=["One sentence. ", "Half of", " another."], hold=latch))
+    await shop.open_chat()
+    closed_early = shop.talk.models.closed_early
+    await shop.send("Tell me")
+    await expect(shop.replies.last).to_contain_text("One sentence. Half of")
+    await expect(shop.replies.last).to_have_class(re.compile("streaming"))
+    await screenshots.take(shop.page, "widget-streaming")
+    await latch.reached.wait()
+    await shop.button("Stop").click()
+    await expect(shop.replies.last).to_contain_text("Stopped")
+    latch.open()
+    await until(lambda: shop.talk.models.closed_early > closed_early)
+    shop.talk.script(Reply(texts=["Back again."]))
+    await shop.ask("And now?", "Back again.")
+
+
+async def test_screen_readers_hear_whole_sentences(shop: Shop) -> None:
+    latch = Latch(first=3)
+    texts = ["First **sen", "tence**. And", " the sec", "ond one. "]
+    shop.talk.script(Reply(texts=texts, hold=latch))
+    await shop.open_chat()
+    await shop.send("Tell me")
+    await latch.reached.wait()
+    live = shop.panel.locator("[aria-live=polite] p")
+    await expect(live).to_have_text(["First sentence."])
+    latch.open()
+    await expect(live).to_have_text(["First sentence.", "And the second one."])
+    await expect(shop.panel.get_by_role("log")).to_have_attribute("aria-live", "off")
+
+
+async def test_a_reload_keeps_the_conversation(shop: Shop) -> None:
+    shop.talk.script(Reply(texts=["The first answer."]), Reply(texts=["The second answer."]))
+    await shop.open_chat()
+    await shop.ask("One?", "The first answer.")
+    await shop.page.reload()
+    await expect(shop.questions).to_have_text(["You: One?"])
+    await expect(shop.replies).to_contain_text(["The first answer."])
+    await shop.ask("Two?", "The second answer.")
+    assert [
+        item["content"] for item in shop.talk.asked[-1]["messages"] if item["role"] == "user"
+    ] == [
+        "One?",
+        "Two?",
+    ]
+    await shop.button("Start a new conversation").click()
+    await expect(shop.questions).to_have_count(0)
+    await shop.page.reload()
+    await expect(shop.input).to_be_visible()
+    await expect(shop.questions).to_have_count(0)
+
+
+async def test_a_reply_to_a_closed_panel_is_counted_as_unread(shop: Shop) -> None:
+    latch = Latch()
+    shop.talk.script(Reply(texts=["While you were away."], hold=latch))
+    await shop.open_chat()
+    await shop.send("Slow question")
+    await latch.reached.wait()
+    await shop.page.keyboard.press("Escape")
+    await expect(shop.panel).to_be_hidden()
+    latch.open()
+    await expect(shop.launcher).to_have_accessible_name("Open chat, 1 unread messages")
+    await screenshots.take(shop.page, "widget-unread")
+    await shop.page.reload()
+    await expect(shop.launcher).to_have_accessible_name("Open chat, 1 unread messages")
+    await shop.launcher.click()
+    await expect(shop.replies.last).to_contain_text("While you were away.")
+    await expect(shop.launcher).to_have_accessible_name("Close chat")
+
+
+async def test_a_code_block_can_be_copied(shop: Shop, page: Page) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shop.talk.script(Reply(texts=["```\nls -l\ncd /\n```"]))
+    await shop.open_chat()
+    await shop.ask("How?", "ls -l")
+    await shop.button("Copy").click()
+    await expect(shop.button("Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == "ls -l\ncd /"

@@ -23,7 +23,7 @@ export async function mount(context) {
   const receivers = {
     "parley:ready"() {
       isReady = true;
-      send("options", { options: { ...options, userToken } });
+      send("options", { options: { ...options, userToken, dir: context.host.dir } });
       if (context.isOpen()) send("open", { focus: isFocused });
     },
     "parley:close": () => context.close(),

@@ -3,7 +3,7 @@
 import { mount } from "./panel.js";
 
 const host = document.querySelector("parley-chat");
-const shadow = host.attachShadow({ mode: "closed" });
+const shadow = host.attachShadow({ mode: "open" });
 const apiKey = new URL(location.href).searchParams.get("api_key");
 let panel = null;
 let isOpen = false;
@@ -15,7 +15,7 @@ function notify(type) {
 async function start(options) {
   if (panel) return;
   host.dir = options.dir === "rtl" ? "rtl" : "ltr";
-  if (options.theme === "light" || options.theme === "dark") host.style.setProperty("color-scheme", options.theme);
+  if (options.theme === "light" || options.theme === "dark") host.style.setProperty("--scheme", options.theme);
   panel = await mount({
     base: new URL("../", location.href).href,
     host,

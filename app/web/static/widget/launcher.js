@@ -13,7 +13,7 @@
   const unreadKey = `parley:${options.agentId}:unread`;
   const openKey = `parley:${options.agentId}:open`;
   const STYLE = `
-    :host { all: initial !important; position: fixed !important; z-index: 2147483000 !important; inset: auto !important; bottom: 0 !important; width: 0 !important; height: 0 !important; display: block !important; color-scheme: light dark; }
+    :host { all: initial !important; position: fixed !important; z-index: 2147483000 !important; inset: auto !important; bottom: 0 !important; width: 0 !important; height: 0 !important; display: block !important; color-scheme: var(--scheme, light dark) !important; }
     :host([data-side="left"]) { left: 0 !important; }
     :host([data-side="right"]) { right: 0 !important; }
     @media print { :host { display: none !important; } }
@@ -51,7 +51,7 @@
     host.dir = isRtl ? "rtl" : "ltr";
     const isStart = options.position === "start";
     host.dataset.side = isStart === isRtl ? "right" : "left";
-    if (options.theme === "light" || options.theme === "dark") host.style.setProperty("color-scheme", options.theme);
+    if (options.theme === "light" || options.theme === "dark") host.style.setProperty("--scheme", options.theme);
     if (/^#[0-9a-f]{6}$/i.test(options.color ?? "")) {
       host.style.setProperty("--accent", options.color);
       host.style.setProperty("--on-accent", isLight(options.color) ? "#000" : "#fff");

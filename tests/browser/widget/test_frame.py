@@ -1,0 +1,56 @@
+"""The chat in a frame of our own origin."""
+
+from playwright.async_api import FrameLocator, expect
+
+from tests.browser import screenshots
+from tests.browser.widget.shop import Shop
+
+
+def _frame_of(shop: Shop) -> FrameLocator:
+    return shop.page.frame_locator("parley-chat iframe")
+
+
+async def test_the_same_panel_works_in_a_frame_that_the_page_cannot_read(shop: Shop) -> None:
+    await shop.open_page(mode="frame", greeting="Hello!")
+    await shop.launcher.click()
+    frame = _frame_of(shop)
+    await expect(frame.locator(".message.assistant")).to_contain_text("Hello!")
+    await frame.get_by_label("Your message").fill("Hi")
+    await frame.get_by_label("Your message").press("Enter")
+    await expect(frame.locator(".message.assistant").last).to_contain_text("Hello there")
+    await screenshots.take(shop.page, "widget-frame")
+    read = (
+        "document.querySelector('parley-chat').shadowRoot.querySelector('iframe').contentDocument"
+    )
+    assert await shop.page.evaluate(read) is None
+    assert (
+        await shop.page.evaluate(
+            "Object.keys(localStorage).filter((key) => key.endsWith('session'))"
+        )
+        == []
+    )
+    await frame.get_by_label("Your message").press("Escape")
+    await expect(shop.launcher).to_be_focused()
+    await expect(shop.launcher).to_have_attribute("aria-expanded", "false")
+    await shop.page.reload()
+    await shop.launcher.click()
+    await expect(frame.locator(".message.assistant").last).to_contain_text("Hello there")
+
+
+async def test_another_site_cannot_show_the_frame(shop: Shop) -> None:
+    await shop.create_key(allowed_domains=["https://other.example.com"])
+    lines: list[str] = []
+    shop.page.on("console", lambda message: lines.append(message.text))
+    await shop.open_page(mode="frame")
+    await shop.launcher.click()
+    await expect(shop.page.locator("parley-chat iframe")).to_be_visible()
+    await expect(_frame_of(shop).get_by_label("Your message")).to_have_count(0)
+    assert any("frame-ancestors" in line for line in lines)
+
+
+async def test_the_frame_is_no_page_of_its_own(shop: Shop) -> None:
+    await shop.create_key()
+    key = shop.key["api_key"]
+    answer = await shop.page.goto(f"{shop.server.url}/embed/frame?api_key={key}")
+    assert answer is not None
+    assert answer.status == 403

@@ -1,0 +1,76 @@
+"""Texts of models, agents and sites that are hostile."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser import hostile, screenshots
+from tests.browser.widget.shop import Shop
+from tests.model_server import Reply
+from tests.talk import talker
+
+STRICT = "default-src 'none'; script-src {0}; connect-src {0}"
+
+
+async def test_no_text_of_a_model_runs_or_loads_anything(shop: Shop) -> None:
+    texts = [hostile.MARKDOWN[start : start + 7] for start in range(0, len(hostile.MARKDOWN), 7)]
+    shop.talk.script(Reply(texts=[*texts, "\n\nThe end."]))
+    await shop.open_chat()
+    await shop.ask(hostile.HTML, "The end.")
+    own = (shop.site.url, shop.server.url)
+    assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
+    body = shop.replies.last
+    await expect(
+        body.locator("img, script, iframe, style, link, form, svg:not(.icon)")
+    ).to_have_count(0)
+    addresses = await body.locator("a").evaluate_all("links => links.map((link) => link.href)")
+    assert {address.split(":")[0] for address in addresses} <= {"https", "http"}
+    for link in await body.locator("a").all():
+        assert await link.get_attribute("rel") == "noopener noreferrer nofollow"
+    await screenshots.take(shop.page, "widget-hostile")
+    await shop.page.reload()
+    await expect(shop.replies.last).to_contain_text("The end.")
+    assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
+
+
+async def test_no_name_or_attribute_runs_or_loads_anything(shop: Shop) -> None:
+    shop.talk = await talker(
+        shop.talk.world, shop.talk.models, client=shop.talk.client, name=hostile.HTML[:100]
+    )
+    await shop.open_chat(
+        greeting=hostile.MARKDOWN,
+        suggestions=hostile.HTML,
+        launcher_text="<img src=x onerror='window.hacked = 1'>",
+        placeholder=hostile.HTML,
+        note=hostile.HTML,
+        color="red;background:url(https://evil.example.net)",
+        lang='"><script>window.hacked = 1</script>',
+        text_send=hostile.HTML,
+    )
+    own = (shop.site.url, shop.server.url)
+    assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
+
+
+@pytest.mark.parametrize("mode", ["shadow", "frame"])
+async def test_a_strict_policy_needs_only_our_origin(shop: Shop, mode: str) -> None:
+    lines: list[str] = []
+    shop.page.on("console", lambda message: lines.append(message.text))
+    policy = STRICT.format(shop.server.url)
+    shop.site.policy = policy if mode == "shadow" else f"{policy}; frame-src {shop.server.url}"
+    await shop.open_page(mode=mode, color="#b45309")
+    await shop.launcher.click()
+    if mode == "shadow":
+        await shop.ask("Hi", "Hello there")
+    else:
+        frame = shop.page.frame_locator("parley-chat iframe")
+        await frame.get_by_label("Your message").fill("Hi")
+        await frame.get_by_label("Your message").press("Enter")
+        await expect(frame.locator(".message.assistant")).to_contain_text("Hello there")
+    assert [line for line in lines if "favicon" not in line] == []
+
+
+async def test_a_page_has_one_new_global(shop: Shop) -> None:
+    await shop.site_without_widget()
+    before = set(await shop.page.evaluate("Object.getOwnPropertyNames(window)"))
+    await shop.open_chat()
+    after = set(await shop.page.evaluate("Object.getOwnPropertyNames(window)"))
+    assert {name for name in after - before if not name.isdigit()} == {"Parley"}

@@ -1,0 +1,106 @@
+"""What visitors see when something is wrong."""
+
+import re
+
+from playwright.async_api import expect
+
+from tests.browser import screenshots
+from tests.browser.widget.shop import Shop
+from tests.embed.factories import KEYS_PATH, revoke_key
+from tests.model_server import Reply
+
+
+async def test_a_site_that_is_not_allowed_is_told_so(shop: Shop) -> None:
+    await shop.create_key(allowed_domains=["https://other.example.com"])
+    await shop.open_page()
+    await shop.launcher.click()
+    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
+    await screenshots.take(shop.page, "widget-wrong-origin")
+
+
+async def test_a_revoked_key_ends_the_chat(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    await revoke_key(shop.talk.client, shop.key["id"])
+    await shop.send("Still there?")
+    await expect(shop.notice).to_have_text("This chat is no longer available.")
+
+
+async def test_a_used_up_day_says_when_to_come_back(shop: Shop) -> None:
+    await shop.create_key(max_messages_per_day=1)
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    await shop.send("More?")
+    await expect(shop.notice).to_contain_text("Please come back tomorrow.")
+    await expect(shop.button("Try again")).to_have_count(0)
+
+
+async def test_a_rate_limit_counts_down(shop: Shop) -> None:
+    admin = await shop.talk.world.user("super_admin")
+    limits = {"limits": {"requests_per_minute": 35, "burst_multiplier": 1}, "plan": "enterprise"}
+    tenant = f"/api/v1/tenants/{shop.talk.client.tenant_id}"
+    answer = await admin.put(tenant, limits)
+    assert answer.status_code == 200, answer.text
+    await shop.open_chat()
+    for number in range(10):
+        await shop.send(f"Message {number}")
+        await expect(shop.button("Send")).to_be_visible()
+        if await shop.notice.is_visible():
+            break
+    await expect(shop.notice).to_have_text(re.compile(r"You can go on in \d+ s\."))
+    await screenshots.take(shop.page, "widget-limited")
+
+
+async def test_a_failed_answer_can_be_asked_for_again(shop: Shop) -> None:
+    shop.talk.script(Reply(status=400), Reply(texts=["Now it works."]))
+    await shop.open_chat()
+    await shop.send("Hi")
+    await expect(shop.notice).to_contain_text("Something went wrong on our side.")
+    await screenshots.take(shop.page, "widget-failed")
+    await shop.button("Try again").click()
+    await expect(shop.replies.last).to_contain_text("Now it works.")
+    await expect(shop.questions).to_have_count(1)
+    await expect(shop.notice).to_be_hidden()
+
+
+async def test_a_broken_stream_keeps_what_was_said(shop: Shop) -> None:
+    shop.talk.script(Reply(texts=["Half an", " answer"], drop_after=1), Reply(texts=["All of it."]))
+    await shop.open_chat()
+    await shop.send("Hi")
+    await expect(shop.notice).to_be_visible()
+    await expect(shop.replies.last).to_contain_text("Half an")
+    await shop.button("Try again").click()
+    await expect(shop.replies.last).to_contain_text("All of it.")
+
+
+async def test_a_message_waits_for_the_connection(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.page.context.set_offline(True)
+    await shop.send("Are you there?")
+    await expect(shop.notice).to_contain_text("You are offline.")
+    await screenshots.take(shop.page, "widget-offline")
+    await shop.page.context.set_offline(False)
+    await expect(shop.replies.last).to_contain_text("Hello there")
+    await expect(shop.questions).to_have_count(1)
+
+
+async def test_a_chat_for_customers_asks_visitors_to_sign_in(shop: Shop) -> None:
+    await shop.create_key(require_user_token=True)
+    await shop.open_page()
+    await shop.launcher.click()
+    await expect(shop.notice).to_have_text("Sign in on this page to use the chat.")
+
+
+async def test_a_key_that_demands_tokens_works_in_the_widget(shop: Shop) -> None:
+    await shop.create_key(require_session_token=True)
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+
+
+async def test_rules_that_change_hold_for_the_next_message(shop: Shop) -> None:
+    await shop.open_chat()
+    rules = {"allowed_domains": ["https://other.example.com"]}
+    answer = await shop.talk.client.put(f"{KEYS_PATH}/{shop.key['id']}", rules)
+    assert answer.status_code == 200, answer.text
+    await shop.send("Hi")
+    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
