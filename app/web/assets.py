@@ -19,7 +19,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 _STATIC = Path(__file__).parent / "static"
-_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_TYPES = {".js": "text/javascript", ".css": "text/css"}
 _REFERENCE = re.compile(r"""(["'])(\.{1,2}/[a-z0-9_/.-]+\.(?:js|css))\1""")
 _DIGEST_CHARS = 16
 # Scripts at an address without a hash, by their names under /embed.

@@ -161,6 +161,7 @@ export class Chat {
 
   act() {
     if (this.running) this.stop();
+    else if (this.voice?.recorder) this.voice.toggle();
     else this.composer.requestSubmit();
   }
 

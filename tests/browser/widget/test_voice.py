@@ -1,0 +1,92 @@
+"""Speaking with the agent, and hearing it."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from litestar import Litestar
+from playwright.async_api import Page, async_playwright, expect
+
+from tests.browser import screenshots
+from tests.browser.axe import find_violations
+from tests.browser.chromium import find_program
+from tests.browser.widget.shop import HostSite, Shop
+from tests.model_server import Reply
+from tests.running_worker import run_worker
+from tests.server import Server
+from tests.speech.calls import Voice, needs_recogniser
+from tests.speech.recordings import convert
+from tests.stores import Stores
+from tests.talk import Talker
+from workers.main import WorkerProcess
+
+SENTENCE = "When does the shop open in the morning?"
+WORDS = set(re.findall(r"\w+", SENTENCE.lower()))
+# Chromium's microphone repeats the file; this is longer than it.
+SPOKEN_MS = 3500
+
+pytestmark = [needs_recogniser, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+async def speech_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    async with run_worker(stores.settings, "speech") as process:
+        yield process
+
+
+@pytest.fixture
+async def speaking_page(
+    talk: Talker, speech_worker: WorkerProcess, tmp_path: Path
+) -> AsyncIterator[Page]:
+    """A page in a browser whose microphone hears the sentence."""
+    del speech_worker
+    recording = tmp_path / "sentence.wav"
+    recording.write_bytes(convert(await Voice(talk).speak(SENTENCE), "wav", 44_100))
+    arguments = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream"]
+    arguments += [
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-audio-capture={recording}",
+    ]
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=find_program(), args=arguments)
+        yield await browser.new_page()
+        await browser.close()
+
+
+async def test_a_visitor_speaks_and_hears_the_answer(
+    speaking_page: Page, host_site: HostSite, server: Server, talk: Talker
+) -> None:
+    shop = Shop(speaking_page, host_site, server, talk)
+    shop.site.policy = f"default-src 'none'; script-src {server.url}; connect-src {server.url}"
+    talk.script(Reply(texts=["We open at **nine**."]))
+    await shop.create_key(allow_voice=True, require_session_token=True)
+    await shop.open_chat()
+    await shop.button("Speak").click()
+    await expect(shop.button("Send the recording")).to_be_visible()
+    await screenshots.take(shop.page, "widget-recording")
+    await shop.page.wait_for_timeout(SPOKEN_MS)
+    await shop.button("Send the recording").click()
+    await expect(shop.replies.last).to_contain_text("We open at nine.", timeout=30_000)
+    heard = await shop.questions.last.inner_text()
+    # The recording begins and ends within a repetition.
+    known = WORDS & set(re.findall(r"\w+", heard.lower()))
+    assert len(known) > len(WORDS) / 2, heard
+    play = shop.button("Read aloud")
+    await play.click()
+    await expect(shop.button("Stop reading aloud")).to_be_visible()
+    await expect(play).to_be_visible(timeout=20_000)
+    await expect(shop.notice).to_be_hidden()
+    await screenshots.take(shop.page, "widget-voice")
+    assert await find_violations(shop.page) == []
+    await shop.button("Speak").click()
+    await shop.button("Discard the recording").click()
+    await expect(shop.button("Speak")).to_be_visible()
+    await expect(shop.questions).to_have_count(1)
+
+
+async def test_without_permission_there_is_no_voice(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    await expect(shop.button("Speak")).to_have_count(0)
+    await expect(shop.button("Read aloud")).to_have_count(0)
