@@ -60,11 +60,7 @@ _DETAILS: dict[str, dict[str, Any]] = {
     "429": {"limit": 60, "window": 60, "retry_after": 12},
 }
 
-_EMBED_KEY: list[dict[str, list[str]]] = [
-    {"embed_key": []},
-    {"embed_key_header": []},
-    {"embed_key_query": []},
-]
+_EMBED_KEY = ["embed_key", "embed_key_header", "embed_key_query"]
 
 _ENVELOPE = {
     "type": "object",
@@ -107,6 +103,7 @@ def document(app: Litestar) -> dict[str, Any]:
     components.setdefault("schemas", {})["Error"] = _ENVELOPE
     components["securitySchemes"] = {
         "access_token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "visitor_token": {"type": "http", "scheme": "bearer", "bearerFormat": "vst_…"},
         "embed_key": {"type": "http", "scheme": "bearer", "bearerFormat": "emb_…"},
         "embed_key_header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         "embed_key_query": {"type": "apiKey", "in": "query", "name": "api_key"},
@@ -151,10 +148,8 @@ def _complete_operation(
     is_public = bool(handler.opt.get("public"))
     permission = handler.opt.get("needs")
     key_mode = handler.opt.get("keyed")
-    if not is_public or key_mode == "either":
-        operation["security"] = [{"access_token": []}]
-    if key_mode:
-        operation.setdefault("security", []).extend(_EMBED_KEY)
+    if security := _list_security(handler):
+        operation["security"] = security
     if permission:
         operation["x-permission"] = permission
     statuses = {"422", "500", "503"}
@@ -174,6 +169,18 @@ def _complete_operation(
     _describe_filters(operation, handler.opt.get("filters"))
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
         responses.setdefault(status, _error_response(status))
+
+
+def _list_security(handler: HTTPRouteHandler) -> list[dict[str, list[str]]]:
+    options = handler.opt
+    schemes = []
+    if not options.get("public") or options.get("keyed") == "either":
+        schemes.append("access_token")
+    if options.get("visitor_token"):
+        schemes.append("visitor_token")
+    if options.get("keyed") and options.get("takes_key", True):
+        schemes += _EMBED_KEY
+    return [{scheme: []} for scheme in schemes]
 
 
 def _describe_filters(operation: dict[str, Any], description: str | None) -> None:

@@ -27,6 +27,7 @@ CONVERSATION_KEYS = {
     "id",
     "agent_id",
     "user_id",
+    "visitor",
     "source",
     "title",
     "status",

@@ -59,6 +59,7 @@ def _value(column: str, data_type: str, batch: str, age: str) -> str:
     texts = f"'{column}-{batch}-' || n"
     return {
         "timestamp with time zone": f"now() - interval '{age}'",
+        "date": f"CAST(now() - interval '{age}' AS date)",
         "boolean": "true",
         "json": "'{}'",
         "jsonb": "'{}'",

@@ -8,6 +8,7 @@ from tests.asking import wait_until
 from tests.database import run_sql
 from tests.events import (
     approval_emitters,
+    embed_emitters,
     file_emitters,
     form_emitters,
     table_emitters,
@@ -112,22 +113,6 @@ async def _run_job(context: EmitterContext, job_id: str) -> None:
 
 
 # Keys, credentials, tools
-
-
-async def emit_embed_key_created(context: EmitterContext) -> None:
-    await _create_embed_key(context)
-
-
-async def _create_embed_key(context: EmitterContext) -> str:
-    agent_id = (await _create_agent(context, status="published")).rpartition("/")[2]
-    body = {"agent_id": agent_id, "name": "Shop", "allowed_domains": ["shop.example.com"]}
-    key_id: str = (await post_json(context.admin, "/api/v1/embed/api-keys", body))["id"]
-    return key_id
-
-
-async def emit_embed_key_revoked(context: EmitterContext) -> None:
-    path = f"/api/v1/embed/api-keys?id={await _create_embed_key(context)}"
-    read_json(await context.admin.delete(path), 204)
 
 
 async def _create_provider_key(context: EmitterContext) -> str:
@@ -353,6 +338,7 @@ async def emit_rate_limit_exceeded(context: EmitterContext) -> None:
 EMITTERS: dict[str, Emitter] = {
     **user_emitters.EMITTERS,
     **approval_emitters.EMITTERS,
+    **embed_emitters.EMITTERS,
     **file_emitters.EMITTERS,
     **form_emitters.EMITTERS,
     **table_emitters.EMITTERS,
@@ -366,8 +352,6 @@ EMITTERS: dict[str, Emitter] = {
     "agent.chat.completed": emit_agent_chat_completed,
     "system.document.processed": emit_document_processed,
     "system.document.deleted": emit_document_deleted,
-    "system.embed_key.created": emit_embed_key_created,
-    "system.embed_key.revoked": emit_embed_key_revoked,
     "system.provider_key.created": emit_provider_key_created,
     "system.provider_key.deleted": emit_provider_key_deleted,
     "system.credential.created": emit_credential_created,

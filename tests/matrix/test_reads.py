@@ -35,7 +35,7 @@ _STATEMENTS = {
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
-# Not rows as JSON; a read that is recorded in the audit log; and one whose id is a header.
+# Not rows as JSON; a read that is recorded in the audit log; and those whose id is in a header.
 _NOT_READS = {
     "/api/v1/notification-channels/{channel_id}/reveal",
     "/api/v1/notifications/stream",
@@ -45,6 +45,7 @@ _NOT_READS = {
     "/api/v1/data-tables/{table_id}/export",
     "/api/v1/forms/{form_id}/files/{file_id}",
     "/api/v1/forms/{form_id}/submissions.csv",
+    "/api/v1/public/agents/{agent_id}/session",
     "/api/v1/public/forms/{slug}/drafts",
     "/metrics",
     "/v1/credentials/{credential_id}/reveal",

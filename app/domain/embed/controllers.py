@@ -144,7 +144,13 @@ class PublicAgentController(Controller):
         origin = cors.page_origin(request) or ""
         return sessions.open_session(services.keyring, agent, origin, data)
 
-    @get("/session", summary="Get a visitor's session", cost="read", visitor_token=True)
+    @get(
+        "/session",
+        summary="Get a visitor's session",
+        cost="read",
+        visitor_token=True,
+        takes_key=False,
+    )
     async def get_session(
         self, services: Services, request: HttpRequest, agent_id: Id
     ) -> SessionState:
