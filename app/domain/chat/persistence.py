@@ -1,5 +1,6 @@
 """Stores a turn when it is over: all of it at once, or as much as there is."""
 
+import asyncio
 import time
 from datetime import datetime
 from functools import partial
@@ -14,12 +15,12 @@ from app.domain.chat.agent_loop import TokenBudget
 from app.domain.chat.errors import ConversationNotFound
 from app.domain.chat.events import ChatMessage
 from app.domain.chat.schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
-from app.domain.chat.turn import Transcript, Turn
+from app.domain.chat.turn import OnTokens, Transcript, Turn
 from app.domain.chat.turn_queries import FinishedConversation
 from app.domain.events import service as events
 from app.domain.models.service import cost_usd
 from app.domain.usage import service as usage_service
-from app.kit import clock, logs, trace
+from app.kit import background, clock, logs, trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
@@ -40,11 +41,11 @@ class TurnWriter:
         self._services = services
         self._turn = turn
         self._live = live
+        self._on_tokens = turn.on_tokens
 
     async def save_complete(self, transcript: Transcript) -> ChatReply:
-        reply = await self._store(transcript, "complete")
         await self._report_tokens(transcript)
-        return reply
+        return await self._store(transcript, "complete")
 
     async def save_partial(self, transcript: Transcript) -> None:
         """Half a reply stays in the history. A question without any answer does not: its sender
@@ -77,13 +78,12 @@ class TurnWriter:
         return finished.reply
 
     async def _report_tokens(self, transcript: Transcript) -> None:
-        budget, on_tokens = transcript.budget, self._turn.on_tokens
+        """Reports them once. In a task of its own: a caller who leaves now has used them."""
+        budget, on_tokens = transcript.budget, self._on_tokens
         tokens = budget.prompt_tokens + budget.completion_tokens
         if on_tokens is not None and tokens:
-            try:
-                await on_tokens(tokens)
-            except Exception as error:  # noqa: BLE001  # the reply is stored already
-                log.warning("tokens were not counted", tokens=tokens, reason=str(error)[:200])
+            self._on_tokens = None
+            await asyncio.shield(background.spawn(_report(on_tokens, tokens)))
 
     async def _add_usage(self, transcript: Transcript) -> None:
         async with self._services.db.tx(self._turn.runtime.tenant_id, autocommit=True) as tx:
@@ -100,6 +100,13 @@ class TurnWriter:
                 await turn_queries.delete_empty(tx, *lease)
             else:
                 await turn_queries.release(tx, *lease)
+
+
+async def _report(on_tokens: OnTokens, tokens: int) -> None:
+    try:
+        await on_tokens(tokens)
+    except Exception as error:  # noqa: BLE001  # the visitor gets the reply all the same
+        log.warning("tokens were not counted", tokens=tokens, reason=str(error)[:200])
 
 
 class _FinishedTurn(msgspec.Struct, frozen=True):

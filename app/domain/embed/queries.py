@@ -36,13 +36,15 @@ WHERE tenant_id = $1 AND id = $2
 """
 _TAKE_MESSAGE = f"""
 INSERT INTO embed_key_usage AS u (tenant_id, embed_key_id, day, messages)
-SELECT k.tenant_id, k.id, {_TODAY}, 1 FROM embed_keys k WHERE k.tenant_id = $1 AND k.id = $2
+SELECT k.tenant_id, k.id, {_TODAY}, 1 FROM embed_keys k
+WHERE k.tenant_id = $1 AND k.id = $2
 ON CONFLICT (embed_key_id, day) DO UPDATE SET messages = u.messages + 1
 WHERE ($3::int IS NULL OR u.messages < $3) AND ($4::bigint IS NULL OR u.tokens < $4)
 """
 _ADD_TOKENS = f"""
 INSERT INTO embed_key_usage AS u (tenant_id, embed_key_id, day, tokens)
-SELECT k.tenant_id, k.id, {_TODAY}, $3::bigint FROM embed_keys k WHERE k.tenant_id = $1 AND k.id = $2
+SELECT k.tenant_id, k.id, {_TODAY}, $3::bigint FROM embed_keys k
+WHERE k.tenant_id = $1 AND k.id = $2
 ON CONFLICT (embed_key_id, day) DO UPDATE SET tokens = u.tokens + excluded.tokens
 """
 
