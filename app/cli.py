@@ -43,7 +43,7 @@ def up() -> None:
     """
     from app.local.up import Up, terminal_report
 
-    settings = load_settings(default_plan="enterprise")
+    settings = load_settings(default_plan="enterprise", demo=True)
     with one_line_errors():
         asyncio.run(Up(settings, terminal_report(time.monotonic())).run())
 

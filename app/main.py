@@ -13,6 +13,7 @@ from litestar.routes import HTTPRoute
 
 from app import container
 from app import settings as configuration
+from app.demo import service as demo
 from app.domain.accounts.controllers import AuthController, UserController
 from app.domain.agents.controllers import (
     AgentBatchController,
@@ -87,6 +88,7 @@ from app.settings import Settings
 from app.web.accounts import account_page
 from app.web.assets import asset, embed_script
 from app.web.chat_frame import chat_frame
+from app.web.demo import demo_page
 from app.web.home import home_page
 from app.web.trace import trace_page
 
@@ -148,6 +150,7 @@ ROUTES: list[Any] = [
     home_page,
     account_page,
     trace_page,
+    demo_page,
     asset,
     chat_frame,
     embed_script,
@@ -201,6 +204,8 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         try:
             await services.readiness.check()
             background.spawn(services.readiness.watch(stopped))
+            if settings.demo:
+                background.spawn(demo.prepare(services, stopped))
             yield
         finally:
             stopped.set()

@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_password: str = ""
     default_plan: Plan = "free"
     allow_signup: bool = True
+    demo: bool = False
     egress_allow: tuple[str, ...] = ()
     searxng_url: str = ""
     webhook_retry_delays: tuple[int, ...] = (0, 60, 300, 1800, 7200, 28800, 86400)
@@ -267,6 +268,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "admin_password": _text,
     "default_plan": _one_of("free", "pro", "team", "enterprise"),
     "allow_signup": _flag,
+    "demo": _flag,
     "egress_allow": _hosts,
     "searxng_url": _plain_url,
     "webhook_retry_delays": _delays,

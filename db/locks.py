@@ -9,3 +9,4 @@ class AdvisoryLock(IntEnum):
     PREPARE = 7_210_031
     ADMINISTER_USERS = 7_210_032
     CLEAN_UP = 7_210_033
+    CREATE_DEMO = 7_210_034

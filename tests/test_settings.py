@@ -333,6 +333,7 @@ FULL = Settings(
     admin_password="p,a=s s'\"\u00e9",
     default_plan="team",
     allow_signup=False,
+    demo=True,
     egress_allow=("localhost", "10.0.0.0/8", "*.internal"),
     searxng_url="http://search:8080",
     webhook_retry_delays=(0, 1),
@@ -383,6 +384,7 @@ def test_only_texts_are_handed_on() -> None:
         optional={
             "port": st.integers(1, 65535),
             "allow_signup": st.booleans(),
+            "demo": st.booleans(),
             "local_model": st.booleans(),
             "default_plan": st.sampled_from(["free", "pro", "team", "enterprise"]),
             "webhook_retry_delays": st.lists(st.integers(0, 10**6), min_size=1).map(tuple),

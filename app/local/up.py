@@ -345,6 +345,7 @@ class Up:
             login_hint = f"{admin.password}   (shown this once)"
         elif settings.admin_password:
             login_hint = "the one in PARLEY_ADMIN_PASSWORD"
+        demo = f"\n    demo       {url}/demo" if settings.demo else ""
         example_password = admin.password if admin and not settings.admin_password else "…"
         body = msgspec.json.encode({"email": email, "password": example_password}).decode()
         self._report(
@@ -352,7 +353,7 @@ class Up:
   Parley is ready after {seconds:.1f} s
 
     address    {url}
-    docs       {url}/docs
+    docs       {url}/docs{demo}
     e-mail     {email}
     password   {login_hint}
     data       {settings.data_dir}

@@ -1,14 +1,18 @@
 """A running `parley up` and its output."""
 
+import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
+import psutil
 
+from tests.processes import ROOT, run_parley_with
 from tests.stores import wait_for
 
 QUESTION = {"message": "When does the shop open?"}
@@ -76,6 +80,29 @@ class Instance:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
+
+
+class Up(Instance):
+    """`parley up` of this checkout with this Python."""
+
+    def __init__(self, data_dir: Path, port: int, **extra: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
+        self.env = {
+            **inherited,
+            "PARLEY_DATA_DIR": str(data_dir),
+            "PARLEY_PORT": str(port),
+            **extra,
+        }
+        super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
+
+    def find_child(self, word: str) -> psutil.Process:
+        for process in psutil.Process(self.process.pid).children():
+            if word in process.cmdline():
+                return process
+        raise AssertionError(f"no child runs {word}")
+
+    def cli(self, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        return run_parley_with({**self.env, **extra}, *command)
 
 
 def create_agent_on_local_model(client: httpx.Client) -> str:

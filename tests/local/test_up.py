@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import os
+import re
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,41 +14,19 @@ import httpx
 import psutil
 import pytest
 
+from app.kit.ids import new_id
 from app.local.up import plan_restart
 from app.settings import Settings
 from db import schema
 from db.url import parse_url
-from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
+from tests.local.instance import QUESTION, Up, create_agent_on_local_model
 from tests.local.process_state import has_ended
 from tests.ports import free_port
-from tests.processes import ROOT, run_parley_with
+from tests.processes import run_parley_with
 from tests.stores import wait_for
 from tests.talk import events_in, texts_of
 
 pytestmark = pytest.mark.timeout(180)
-
-
-class Up(Instance):
-    """`parley up` of this checkout with this Python."""
-
-    def __init__(self, data_dir: Path, port: int, **extra: str) -> None:
-        inherited = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
-        self.env = {
-            **inherited,
-            "PARLEY_DATA_DIR": str(data_dir),
-            "PARLEY_PORT": str(port),
-            **extra,
-        }
-        super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
-
-    def find_child(self, word: str) -> psutil.Process:
-        for process in psutil.Process(self.process.pid).children():
-            if word in process.cmdline():
-                return process
-        raise AssertionError(f"no child runs {word}")
-
-    def cli(self, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return run_parley_with({**self.env, **extra}, *command)
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +188,28 @@ def test_a_form_is_filled_in_by_sentences_that_the_local_model_reads(
         "topic": "sales",
         "guests": 3,
     }
+
+
+def test_the_agent_of_the_demo_answers_a_visitor_from_its_documents(instance: Up) -> None:
+    url = instance.wait_printed(r"demo +(\S+)")[1]
+    assert url == f"{instance.url}/demo"
+    wait_for(lambda: httpx.get(url).status_code == 200, 30, "the demo")
+    key, agent_id = (
+        re.search(pattern, httpx.get(url).text) for pattern in (r"emb_[\w-]+", r"agt_\w+")
+    )
+    assert key is not None
+    assert agent_id is not None
+    headers = {"authorization": f"Bearer {key[0]}", "origin": instance.url}
+    path = f"{instance.url}/api/v1/public/agents/{agent_id[0]}/chat"
+
+    def has_sources() -> bool:
+        """Documents are read, and the model is loaded, within seconds after the start."""
+        body = {"session_id": new_id("ses"), "message": "How much is shipping?"}
+        answer = httpx.post(path, json=body, headers=headers, timeout=60)
+        names = [source["document_name"] for source in answer.json().get("sources", [])]
+        return "shipping.md" in names and bool(answer.json()["assistant_reply"]["content"])
+
+    wait_for(has_sources, 60, "an answer from the documents")
 
 
 def test_mail_is_stored_in_the_mailbox(instance: Up) -> None:

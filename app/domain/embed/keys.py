@@ -31,9 +31,12 @@ def hash_key(api_key: str) -> str:
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
-async def create(tx: Tx, keyring: Keyring, data: CreateEmbedKey) -> CreatedEmbedKey:
+async def create(
+    tx: Tx, keyring: Keyring, data: CreateEmbedKey, api_key: str | None = None
+) -> CreatedEmbedKey:
+    """`api_key` is a secret that the caller has derived; without it, a random one is made."""
     agent = await agents.find(tx, data.agent_id)
-    api_key = EMBED_PREFIX + secrets.token_urlsafe(32)
+    api_key = api_key or EMBED_PREFIX + secrets.token_urlsafe(32)
     values = validation.set_fields(data)
     values["allowed_domains"] = _normalize_domains(data.allowed_domains)
     key = EmbedKey(

@@ -1,0 +1,16 @@
+// Marks today's opening hours and says whether the shop is open now.
+function showHours(now) {
+  const time = now.getHours() + now.getMinutes() / 60;
+  const label = document.getElementById("open-now");
+  for (const cell of document.querySelectorAll("#hours td")) {
+    const { days, from, to } = cell.dataset;
+    if (!days.includes(String(now.getDay()))) continue;
+    const isOpen = Number(from) <= time && time < Number(to);
+    cell.parentElement.classList.add("today");
+    label.textContent = isOpen ? `Open now, until ${to}:00` : "Closed now";
+    label.className = isOpen ? "open" : "closed";
+    label.hidden = false;
+  }
+}
+
+showHours(new Date());
