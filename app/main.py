@@ -89,6 +89,7 @@ from app.web.accounts import account_page
 from app.web.assets import asset, embed_script
 from app.web.chat_frame import chat_frame
 from app.web.demo import demo_page
+from app.web.forms import form_page
 from app.web.home import home_page
 from app.web.trace import trace_page
 
@@ -151,6 +152,7 @@ ROUTES: list[Any] = [
     account_page,
     trace_page,
     demo_page,
+    form_page,
     asset,
     chat_frame,
     embed_script,

@@ -57,6 +57,24 @@ def load(path: str, folder: str = "") -> Asset:
     )
 
 
+def _resolve(path: str, reference: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), reference))
+
+
+@cache
+def list_imports(path: str) -> list[str]:
+    """Returns all modules that a module imports, also through others."""
+    found: dict[str, None] = {}
+    waiting = [path]
+    while waiting:
+        module = waiting.pop()
+        text = (_STATIC / module).read_text(encoding="utf-8")
+        imports = [_resolve(module, match[2]) for match in _REFERENCE.finditer(text)]
+        waiting += [name for name in imports if name not in found]
+        found.update(dict.fromkeys(imports))
+    return list(found)
+
+
 def url_of(path: str) -> str:
     """Returns the address of a file of `static`, such as `form/page.css`."""
     return f"/assets/{load(path).digest}/{path}"

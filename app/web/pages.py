@@ -4,6 +4,7 @@ from html import escape
 from typing import Final
 
 from litestar import MediaType, Response
+from litestar.status_codes import HTTP_200_OK
 
 from app.web import assets
 
@@ -31,9 +32,12 @@ def render(title: str, body: str, *, script: str, style: str) -> str:
     )
 
 
-def respond(page: str, headers: dict[str, str] | None = None) -> Response[str]:
+def respond(
+    page: str, headers: dict[str, str] | None = None, status: int = HTTP_200_OK
+) -> Response[str]:
     return Response(
         page,
+        status_code=status,
         media_type=MediaType.HTML,
         headers={"content-security-policy": CSP, **(headers or {})},
     )

@@ -1,0 +1,98 @@
+"""The page of a form, for visitors. Any site may show it in a frame."""
+
+import re
+from html import escape
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from litestar import Response, get
+
+from app.domain.forms import live
+from app.domain.forms.admission import admit
+from app.domain.forms.errors import FormClosed, FormNotFound
+from app.domain.forms.public_schemas import PublicForm, build_form
+from app.domain.forms.schemas import Branding
+from app.domain.forms.view_counter import ViewCounter
+from app.http.dependencies import HttpRequest, Id, Services
+from app.kit.errors import ApiError, RateLimited
+from app.web import assets, pages
+
+_SCRIPT, _STYLE = "form/page.js", "form/page.css"
+# Characters that could end the script element, and those that are not in every JavaScript text.
+_ESCAPES: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src data:{logo}; form-action 'none'; base-uri 'none'; frame-ancestors *"
+)
+_HOST = re.compile(r"[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.ASCII)
+_TITLES: Final[dict[type[ApiError], str]] = {
+    FormNotFound: "This form is not available",
+    FormClosed: "This form is closed",
+    RateLimited: "Too many requests",
+}
+_NOT_FOUND = "The address may be mistyped, or the form is no longer published."
+
+
+@get("/f/{slug:str}", include_in_schema=False, public=True, tenant_pays=True, cost="read")
+async def form_page(request: HttpRequest, services: Services, slug: Id) -> Response[str]:
+    """It counts as a view, so the page has the form and does not request it."""
+    try:
+        form = await admit(request, slug)
+        form.require_open()
+    except (FormNotFound, FormClosed, RateLimited) as error:
+        return _respond_problem(error)
+    definition = await live.load_definition(services, form)
+    services.get(ViewCounter).add_view(form.tenant_id, form.id)
+    view = build_form(form, [field.definition for field in definition.fields])
+    return pages.respond(_render(view), _list_headers(form.branding))
+
+
+def _render(form: PublicForm) -> str:
+    description = f'<p class="about" dir="auto">{escape(form.description)}</p>'
+    body = (
+        f'<main><header><h1 dir="auto">{escape(form.name)}</h1>'
+        f"{description if form.description.strip() else ''}</header>"
+        "<noscript><p>This form needs JavaScript.</p></noscript></main>"
+        f'<script type="application/json" id="form">{_encode(form)}</script>'
+    )
+    return pages.render(form.name, _list_modules() + body, script=_SCRIPT, style=_STYLE)
+
+
+def _encode(form: PublicForm) -> str:
+    return msgspec.json.encode(form).decode().translate(_ESCAPES)
+
+
+def _list_modules() -> str:
+    """Lets a browser request all modules at once, not each after the one that imports it."""
+    urls = (assets.url_of(path) for path in assets.list_imports(_SCRIPT))
+    return "".join(f'<link rel="modulepreload" href="{url}">' for url in urls)
+
+
+def _respond_problem(error: ApiError) -> Response[str]:
+    title = next(text for kind, text in _TITLES.items() if isinstance(error, kind))
+    about = _NOT_FOUND if isinstance(error, FormNotFound) else error.message
+    body = f'<main class="notice"><h1>{escape(title)}</h1><p dir="auto">{escape(about)}</p></main>'
+    page = pages.render(title, body, script=_SCRIPT, style=_STYLE)
+    return pages.respond(page, {**_list_headers(Branding()), **(error.headers or {})}, error.status)
+
+
+def _list_headers(branding: Branding) -> dict[str, str]:
+    logo = _find_origin(branding.logo_url or "")
+    return {
+        "content-security-policy": _CSP.format(logo=f" {logo}" if logo else ""),
+        "cross-origin-resource-policy": "cross-origin",
+        # Left out: it would forbid the frame that `frame-ancestors` allows.
+        "x-frame-options": "",
+    }
+
+
+def _find_origin(url: str) -> str | None:
+    """Returns the origin of a web address, if it can be part of a policy."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.encode("idna").decode().lower()
+    except (ValueError, UnicodeError):
+        return None
+    is_origin = parts.scheme in {"http", "https"} and _HOST.fullmatch(host)
+    return f"{parts.scheme}://{host}" if is_origin else None

@@ -1,0 +1,44 @@
+// Which fields are shown and what is wrong with their answers, as app/domain/forms/answers.py
+// decides it.
+import { check, hasValue, isEmpty } from "./checks.js";
+import { isMet } from "./conditions.js";
+
+// `data` has answers by the ids of fields. Returns the stored values, the problems and the ids of
+// the fields that are shown. Without `isComplete`, required answers may be missing.
+export function evaluate(fields, data, { isComplete = true } = {}) {
+  const values = new Map();
+  const problems = new Map();
+  const visible = new Set();
+  for (const field of orderByDependency(fields)) {
+    if (field.conditional && !isMet(field.conditional, values)) continue;
+    visible.add(field.id);
+    const { value, problem } = hasValue(field) ? checkAnswer(field, data[field.id], isComplete) : {};
+    if (value !== undefined) values.set(field.id, value);
+    if (problem) problems.set(field.id, problem);
+  }
+  return { values, problems, visible };
+}
+
+function checkAnswer(field, value, isComplete) {
+  if (isEmpty(value)) return field.required && isComplete ? { problem: "is required" } : {};
+  const isUnchecked = field.type === "checkbox" && field.required && value === false;
+  return isUnchecked && !isComplete ? {} : check(field, value);
+}
+
+// Each field after the one that its conditional names.
+function orderByDependency(fields) {
+  const byId = new Map(fields.map((field) => [field.id, field]));
+  const ordered = new Set();
+  for (const field of fields) {
+    const chain = [];
+    for (
+      let current = field;
+      current && !ordered.has(current);
+      current = byId.get(current.conditional?.field)
+    ) {
+      chain.push(current);
+    }
+    for (const item of chain.reverse()) ordered.add(item);
+  }
+  return ordered;
+}

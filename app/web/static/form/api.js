@@ -1,0 +1,91 @@
+// Requests to the routes for visitors of a form.
+
+const TIMEOUT_MS = 60_000;
+const LOST = "The connection was lost.";
+
+// An answer that refuses the request, or no answer at all (`status` is 0).
+export class ApiProblem extends Error {
+  constructor(status, { code = "", message = "", details = null } = {}) {
+    super(message || "The server could not answer. Please try again.");
+    this.status = status;
+    this.code = code;
+    // [{ field, message }] for answers that are not valid.
+    this.errors = Array.isArray(details?.errors) ? details.errors : [];
+  }
+
+  get isLost() {
+    return this.status === 0 || this.status >= 500;
+  }
+}
+
+export class FormApi {
+  constructor(slug, referrer) {
+    this.path = `/api/v1/public/forms/${encodeURIComponent(slug)}`;
+    this.referrer = referrer;
+  }
+
+  get(path, headers = {}) {
+    return this.#send(path, { headers });
+  }
+
+  post(path, body, headers = {}) {
+    return this.#send(path, { method: "POST", body, headers });
+  }
+
+  // Returns the response itself, for its events.
+  async stream(path, body) {
+    return this.#fetch(path, { method: "POST", body: JSON.stringify(body), headers: {} });
+  }
+
+  async #send(path, options) {
+    const { body } = options;
+    const text = typeof body === "object" ? JSON.stringify(body) : body;
+    const response = await this.#fetch(path, {
+      ...options,
+      body: text,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    try {
+      return await response.json();
+    } catch {
+      throw new ApiProblem(0, { message: LOST });
+    }
+  }
+
+  async #fetch(path, { headers, ...options }) {
+    const response = await this.#reach(path, {
+      ...options,
+      // So that the server learns which page it was.
+      referrerPolicy: "same-origin",
+      headers: {
+        ...(options.body ? { "content-type": "application/json" } : {}),
+        ...(this.referrer ? { "x-page-referrer": this.referrer } : {}),
+        ...headers,
+      },
+    });
+    if (!response.ok) throw new ApiProblem(response.status, await readError(response));
+    return response;
+  }
+
+  async #reach(path, options) {
+    try {
+      return await fetch(this.path + path, options);
+    } catch {
+      throw new ApiProblem(0, { message: LOST });
+    }
+  }
+}
+
+async function readError(response) {
+  try {
+    return (await response.json()).error;
+  } catch {
+    return {};
+  }
+}
+
+// For the header Idempotency-Key: a request that is repeated with it has its effect once.
+export function createKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,59 @@
+// The rules of app/domain/forms/fields/dates.py.
+import { WrongValue } from "./wrong-value.js";
+
+const NO_DATE = "must be a date like 2026-01-31";
+const NO_TIME = "must be a time like 2026-01-31T09:30:00Z";
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+const TIME =
+  /^(\d{4}-\d{2}-\d{2})[T ]((?:[01]\d|2[0-3]):[0-5]\d)(:[0-5]\d)?(?:\.\d{1,9})?(?:(Z)|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$/;
+const FIRST_MOMENT = Date.parse("0001-01-01T00:00:00Z");
+const LAST_MOMENT = Date.parse("9999-12-31T23:59:59.999Z");
+
+export function checkDate(field, value) {
+  if (!isDate(value)) throw new WrongValue(NO_DATE);
+  const { min_date: first, max_date: last } = field.validation;
+  // The order of the texts is that of time.
+  checkLimits(first, last, first && value < first, last && value > last);
+  return value;
+}
+
+export function checkTime(field, value) {
+  const moment = readTime(value);
+  if (moment === null) throw new WrongValue(NO_TIME);
+  const { min_date: first, max_date: last } = field.validation;
+  const isEarly = first && moment < readLimit(first, "T00:00:00Z");
+  const isLate = last && moment > readLimit(last, "T23:59:59.999Z");
+  checkLimits(first, last, isEarly, isLate);
+  return `${new Date(moment).toISOString().slice(0, 19)}Z`;
+}
+
+function checkLimits(first, last, isEarly, isLate) {
+  if (isEarly) throw new WrongValue(`must not be before ${first}`);
+  if (isLate) throw new WrongValue(`must not be after ${last}`);
+}
+
+export function isDate(value) {
+  const match = typeof value === "string" ? DATE.exec(value) : null;
+  if (!match) return false;
+  const [year, month, day] = match.slice(1).map(Number);
+  return year > 0 && month >= 1 && month <= 12 && day >= 1 && day <= countDays(year, month);
+}
+
+function countDays(year, month) {
+  if (month === 2) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
+  return [4, 6, 9, 11].includes(month) ? 30 : 31;
+}
+
+// Returns milliseconds, in UTC unless the text names a zone, to the second; or null.
+function readTime(value) {
+  const match = typeof value === "string" ? TIME.exec(value) : null;
+  if (!match || !isDate(match[1])) return null;
+  const [, date, minutes, seconds = ":00", , hours, rest] = match;
+  const moment = Date.parse(`${date}T${minutes}${seconds}${hours ? `${hours}:${rest}` : "Z"}`);
+  return moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? moment : null;
+}
+
+// A limit may be a date: then the first or the last moment of it.
+export function readLimit(text, timeOfDay) {
+  return isDate(text) ? Date.parse(text + timeOfDay) : readTime(text);
+}

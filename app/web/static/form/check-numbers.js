@@ -1,0 +1,40 @@
+// The rules of app/domain/forms/fields/numbers.py.
+import { WrongValue } from "./wrong-value.js";
+
+const LARGEST = Number.MAX_SAFE_INTEGER;
+
+export function checkNumber(value) {
+  if (typeof value !== "number" || Number.isNaN(value)) throw new WrongValue("must be a number");
+  if (Math.abs(value) > LARGEST) throw new WrongValue(`must be from -${LARGEST} to ${LARGEST}`);
+  return value;
+}
+
+export function checkRange(number, { min = null, max = null, step = null }) {
+  if (min !== null && number < min) throw new WrongValue(`must be at least ${min}`);
+  if (max !== null && number > max) throw new WrongValue(`must be at most ${max}`);
+  if (step !== null && !isStep(number, min ?? 0, step)) {
+    throw new WrongValue(`must be in steps of ${step}${min ? ` from ${min}` : ""}`);
+  }
+  return number;
+}
+
+// In decimal numbers, as people write them: 0.3 is three steps of 0.1.
+function isStep(number, start, step) {
+  const decimals = [number, start, step].map(toDecimal);
+  const scale = Math.max(...decimals.map(({ places }) => places));
+  const [units, first, size] = decimals.map(
+    ({ digits, places }) => digits * 10n ** BigInt(scale - places),
+  );
+  return (units - first) % size === 0n;
+}
+
+// Returns the digits as an integer, and how many of them stand after the point.
+function toDecimal(number) {
+  const [mantissa, exponent = "0"] = String(number).split("e");
+  const [whole, fraction = ""] = mantissa.split(".");
+  const places = fraction.length - Number(exponent);
+  const digits = BigInt(whole + fraction);
+  return places < 0
+    ? { digits: digits * 10n ** BigInt(-places), places: 0 }
+    : { digits, places };
+}

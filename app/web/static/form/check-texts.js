@@ -1,0 +1,131 @@
+// The rules of app/domain/forms/fields/texts.py.
+import { checkNumber } from "./check-numbers.js";
+import { countCharacters, formatCount, strip } from "./text.js";
+import { WrongValue } from "./wrong-value.js";
+
+export const DEFAULT_LENGTHS = { text: 1000, textarea: 10_000 };
+const MAX_HIDDEN_CHARACTERS = 1000;
+const MAX_URL_CHARACTERS = 2000;
+const MAX_EMAIL_CHARACTERS = 254;
+const MAX_PHONE_CHARACTERS = 40;
+// Patterns are those of RE2, which takes linear time for every text. The engine of a browser may
+// not: it runs only patterns without repeated groups, on short texts.
+const MAX_MATCHED_CHARACTERS = 200;
+const MAX_REPETITIONS = 3;
+const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029]/;
+const PHONE = /^[0-9+()\-./ \xa0]*$/;
+const EMAIL = /^[!#$%&'*+\-/=?^_`{|}~.A-Za-z0-9]{1,64}@[^\s@<>()[\],;:\\"/]+$/u;
+const URL_PARTS = /^(https?):\/\/([^/?#@:]*)(?::([0-9]*))?(?:[/?#].*)?$/iu;
+const HOST =
+  /^(?:(?:(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.)+(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.?|localhost)$/iu;
+
+function checkCharacters(text) {
+  if (typeof text !== "string") throw new WrongValue("must be a text");
+  if (text.isWellFormed?.() === false) throw new WrongValue("must be valid Unicode");
+  if (text.includes("\0")) throw new WrongValue("must not contain NUL characters");
+  return text;
+}
+
+function checkOneLine(text) {
+  if (CONTROL.test(checkCharacters(text))) {
+    throw new WrongValue("must be one line, without control characters");
+  }
+  return text;
+}
+
+function checkLength(text, field) {
+  const { min_length: fewest, max_length: most } = field.validation;
+  const [length, longest] = [countCharacters(text), most ?? DEFAULT_LENGTHS[field.type]];
+  if (length > longest) throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
+  if (length < (fewest ?? 0)) {
+    throw new WrongValue(`must have at least ${formatCount(fewest)} characters`);
+  }
+}
+
+function checkPattern(text, pattern) {
+  if (pattern && canMatch(text, pattern)) {
+    const expression = compile(pattern);
+    if (expression && !expression.test(text)) {
+      throw new WrongValue("does not have the required form");
+    }
+  }
+}
+
+// False for what may take long here, and for \s, which stands for more characters here.
+function canMatch(text, pattern) {
+  const repetitions = pattern.match(/[*+?{]/g)?.length ?? 0;
+  const hasOtherSpace = /\\s/i.test(pattern) && /[^\S \t\n\f\r]/u.test(text);
+  return (
+    text.length <= MAX_MATCHED_CHARACTERS &&
+    repetitions <= MAX_REPETITIONS &&
+    !/\)[*+{]/.test(pattern) &&
+    !hasOtherSpace
+  );
+}
+
+// Returns null for syntax that only RE2 has.
+function compile(pattern) {
+  try {
+    return new RegExp(`^(?:${pattern})$`, "u");
+  } catch {
+    return null;
+  }
+}
+
+export function checkLine(field, value) {
+  const text = checkOneLine(value);
+  checkLength(text, field);
+  checkPattern(text, field.validation.pattern);
+  return text;
+}
+
+export function checkText(field, value) {
+  const text = checkCharacters(value);
+  checkLength(text, field);
+  return text;
+}
+
+export function checkEmail(_field, value) {
+  const text = strip(checkCharacters(value));
+  const isAddress =
+    countCharacters(text) <= MAX_EMAIL_CHARACTERS &&
+    EMAIL.test(text) &&
+    !/^\.|\.\.|\.@|@\.|@-/.test(text);
+  if (!isAddress) throw new WrongValue("must be an e-mail address, like name@example.com");
+  const at = text.lastIndexOf("@");
+  return text.slice(0, at) + text.slice(at).toLowerCase();
+}
+
+export function checkPhone(field, value) {
+  const text = strip(checkCharacters(value));
+  const digits = text.match(/[0-9]/g)?.length ?? 0;
+  const isNumber =
+    text.length <= MAX_PHONE_CHARACTERS && PHONE.test(text) && digits >= 5 && digits <= 20;
+  if (!isNumber || text.includes("+", 1)) {
+    throw new WrongValue("must be a phone number, like +44 20 7946 0958");
+  }
+  checkPattern(text, field.validation.pattern);
+  return text;
+}
+
+export function checkUrl(_field, value) {
+  const text = strip(checkOneLine(value));
+  if (countCharacters(text) > MAX_URL_CHARACTERS || !isWebAddress(text)) {
+    throw new WrongValue("must be a web address, like https://example.com");
+  }
+  return text;
+}
+
+function isWebAddress(text) {
+  const [, , host, port] = URL_PARTS.exec(text) ?? [];
+  return host !== undefined && HOST.test(host) && Number(port ?? 0) <= 65_535 && !/[\s<>"]/.test(text);
+}
+
+export function checkHidden(_field, value) {
+  if (typeof value === "boolean") return value;
+  if (typeof value === "number") return checkNumber(value);
+  if (countCharacters(checkCharacters(value)) > MAX_HIDDEN_CHARACTERS) {
+    throw new WrongValue("must have at most 1,000 characters");
+  }
+  return value;
+}

@@ -1,0 +1,179 @@
+// Fields that are answered by a choice. Options of a data table are requested when they are shown.
+import { button, el, prose } from "../dom.js";
+import { fold, joinWords } from "../text.js";
+
+// A longer list can be searched.
+const SEARCHED_OPTIONS = 8;
+
+// Calls `show` with the options, now or when they have arrived. Returns where it says what it
+// waits for, or null.
+function withOptions(field, context, show) {
+  if (!field.has_data_source) {
+    show(field.options);
+    return null;
+  }
+  const status = el("div", { class: "loading", role: "status" });
+  const load = async () => {
+    status.replaceChildren("Loading the options…");
+    try {
+      show(await context.loadOptions(field));
+      status.replaceChildren();
+    } catch {
+      status.replaceChildren(
+        "The options could not be loaded. ",
+        button("Try again", load, { class: "link" }),
+      );
+    }
+  };
+  load();
+  return status;
+}
+
+export function select(field, context) {
+  const input = el("select", { id: `field-${field.id}`, required: field.required, dir: "auto" });
+  let waiting;
+  const status = withOptions(field, context, (options) => {
+    const first = el("option", { value: "" }, field.placeholder || "Please choose");
+    const others = options.map(({ value, label }) => el("option", { value, dir: "auto" }, label));
+    input.replaceChildren(first, ...others);
+    if (waiting !== undefined) input.value = waiting;
+    context.changed();
+  });
+  return {
+    element: el("div", { class: "input" }, input, status),
+    inputs: [input],
+    read: () => input.value || undefined,
+    write: (value) => {
+      waiting = value;
+      input.value = value ?? "";
+    },
+    focus: () => input.focus(),
+  };
+}
+
+function buildChoice(type, name, option) {
+  const input = el("input", { type, name, value: option.value });
+  return el("label", { class: "choice" }, input, prose("span", option.label));
+}
+
+export function radio(field, context) {
+  const list = el("div", { class: "choices" });
+  const name = `field-${field.id}`;
+  const clear = button("Clear the choice", () => {
+    write(undefined);
+    list.querySelector("input")?.focus();
+    context.changed();
+  }, { class: "link", hidden: true });
+  const read = () => list.querySelector("input:checked")?.value;
+  let waiting;
+  const write = (value) => {
+    waiting = value;
+    for (const input of list.querySelectorAll("input")) input.checked = input.value === value;
+    clear.hidden = field.required || read() === undefined;
+  };
+  const status = withOptions(field, context, (options) => {
+    list.replaceChildren(...options.map((option) => buildChoice("radio", name, option)));
+    write(waiting);
+  });
+  list.addEventListener("change", () => { clear.hidden = field.required; });
+  return {
+    element: el("div", { class: "input" }, list, status, clear),
+    inputs: [],
+    role: "radiogroup",
+    read,
+    write,
+    focus: () => list.querySelector("input:checked, input")?.focus(),
+  };
+}
+
+function buildBoxes(field, context, { list = el("div", { class: "choices" }), onShown = () => {} } = {}) {
+  const listInputs = () => [...list.querySelectorAll("input")];
+  let waiting = [];
+  const write = (values) => {
+    waiting = Array.isArray(values) ? values : [];
+    for (const input of listInputs()) input.checked = waiting.includes(input.value);
+  };
+  const status = withOptions(field, context, (options) => {
+    const name = `field-${field.id}`;
+    list.replaceChildren(...options.map((option) => buildChoice("checkbox", name, option)));
+    write(waiting);
+    onShown(options);
+  });
+  const read = () => {
+    const values = listInputs().filter((input) => input.checked).map((input) => input.value);
+    return values.length ? values : undefined;
+  };
+  return { list, status, read, write };
+}
+
+export function checkboxGroup(field, context) {
+  const { list, status, read, write } = buildBoxes(field, context);
+  return {
+    element: el("div", { class: "input" }, list, status),
+    inputs: [],
+    role: "group",
+    read,
+    write,
+    focus: () => list.querySelector("input")?.focus(),
+  };
+}
+
+// A list that opens, with a search where it is long.
+export function multiSelect(field, context) {
+  const search = el("input", {
+    type: "search", placeholder: "Search", "aria-label": "Search the options", hidden: true,
+    autocomplete: "off", dir: "auto",
+  });
+  const [opener, list] = [el("summary"), el("div", { class: "choices" })];
+  const details = el("details", { class: "picker" }, opener, el("div", { class: "picked" }, search, list));
+  const onShown = (options) => {
+    search.hidden = options.length <= SEARCHED_OPTIONS;
+    showChosen();
+  };
+  const boxes = buildBoxes(field, context, { list, onShown });
+  function showChosen() {
+    const labels = [...list.querySelectorAll("label:has(:checked)")].map((label) => label.textContent);
+    const text = labels.length ? joinWords(labels, "and") : field.placeholder || "Please choose";
+    opener.replaceChildren(el("span", { class: labels.length ? "" : "empty", dir: "auto" }, text));
+  }
+  list.addEventListener("change", showChosen);
+  search.addEventListener("input", () => {
+    for (const label of list.children) label.hidden = !fold(label.textContent).includes(fold(search.value));
+  });
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    opener.focus();
+  });
+  return {
+    element: el("div", { class: "input" }, details, boxes.status),
+    inputs: [],
+    role: "group",
+    hint: describeCount(field.validation),
+    read: boxes.read,
+    write: (values) => {
+      boxes.write(values);
+      showChosen();
+    },
+    focus: () => opener.focus(),
+  };
+}
+
+function describeCount({ min_selections: fewest, max_selections: most }) {
+  if (fewest && most) return fewest === most ? `Choose ${most}.` : `Choose ${fewest} to ${most}.`;
+  if (most) return `Choose at most ${most}.`;
+  return fewest > 1 ? `Choose at least ${fewest}.` : "";
+}
+
+// One box: its label stands beside it.
+export function checkbox(field) {
+  const input = el("input", { type: "checkbox", id: `field-${field.id}`, required: field.required });
+  return {
+    element: el("div", { class: "input" }),
+    inputs: [input],
+    isBox: true,
+    read: () => input.checked,
+    write: (value) => { input.checked = value === true; },
+    focus: () => input.focus(),
+  };
+}

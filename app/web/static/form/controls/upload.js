@@ -1,0 +1,175 @@
+// A file: it is uploaded as soon as it is chosen, and its id is the answer.
+import { createKey } from "../api.js";
+import { button, el, icon } from "../dom.js";
+import { formatSize, joinWords } from "../text.js";
+
+const DEFAULT_MAX_MB = 10;
+const MEGABYTE = 1024 * 1024;
+
+export function file(field, context) {
+  const upload = new Upload(field, context);
+  return {
+    element: upload.element,
+    inputs: [upload.input],
+    hint: describe(field),
+    read: () => upload.fileId,
+    write: (value) => upload.restore(value),
+    // What keeps the form from being sent, other than a wrong answer.
+    findProblem: () => upload.problem,
+    focus: () => upload.focus(),
+  };
+}
+
+function describe(field) {
+  const { allowed_types: endings, max_size_mb: megabytes = DEFAULT_MAX_MB } = field.validation;
+  const kinds = joinWords((endings ?? []).map((ending) => normalize(ending).toUpperCase()));
+  return `${kinds ? `${kinds}, at` : "At"} most ${megabytes} MB.`;
+}
+
+function normalize(ending) {
+  return ending.trim().toLowerCase().replace(/^\./, "");
+}
+
+class Upload {
+  fileId;
+  problem = "";
+  #request = null;
+  #row = el("div", { class: "file", hidden: true });
+  #status = el("p", { class: "unseen", role: "status" });
+
+  constructor(field, context) {
+    this.field = field;
+    this.context = context;
+    const accept = (field.validation.allowed_types ?? []).map((ending) => `.${normalize(ending)}`);
+    this.input = el("input", {
+      type: "file", id: `field-${field.id}`, required: field.required, accept: accept.join(",") || null,
+      on: { change: () => this.#take(this.input.files[0]) },
+    });
+    this.zone = el(
+      "div",
+      { class: "drop" },
+      this.input,
+      el("span", { "aria-hidden": "true" }, icon("upload"), "Choose a file, or drop it here"),
+    );
+    this.element = el("div", { class: "input" }, this.zone, this.#row, this.#status);
+  }
+
+  focus() {
+    (this.zone.hidden ? this.#row.querySelector("button") : this.input)?.focus();
+  }
+
+  // A file of a draft: only its id is known.
+  restore(fileId) {
+    this.#clear();
+    if (!fileId) return;
+    this.fileId = fileId;
+    this.#showRow("Your uploaded file", "", "Remove");
+  }
+
+  #take(chosen) {
+    if (!chosen) return;
+    const { max_size_mb: megabytes = DEFAULT_MAX_MB } = this.field.validation;
+    if (chosen.size > Math.floor(megabytes * MEGABYTE)) {
+      this.#fail(`must have at most ${megabytes} MB`, chosen);
+    } else {
+      this.#send(chosen);
+    }
+  }
+
+  #send(chosen) {
+    const hadFocus = this.element.contains(document.activeElement);
+    this.problem = "is still being uploaded";
+    this.context.showProblem("");
+    const bar = el("progress", { max: 1, value: 0, "aria-label": `Upload of ${chosen.name}` });
+    this.#showRow(chosen.name, formatSize(chosen.size), "Cancel", bar);
+    this.#status.textContent = `Uploading ${chosen.name}`;
+    if (hadFocus) this.focus();
+    const body = new FormData();
+    // First, so that the server knows the field before the file arrives.
+    body.append("field_id", this.field.id);
+    body.append("file", chosen);
+    this.#request = post(`${this.context.api.path}/upload`, body, (share) => { bar.value = share; });
+    this.#request.done.then((answer) => this.#finish(chosen, answer));
+    this.context.changed();
+  }
+
+  #finish(chosen, { status, body }) {
+    this.#request = null;
+    if (status === 201) {
+      this.problem = "";
+      this.fileId = body.data.file_id;
+      this.#showRow(body.data.filename, formatSize(body.data.size_bytes), "Remove");
+      this.#status.textContent = `${chosen.name} is uploaded`;
+      this.context.changed();
+    } else if (status !== null) {
+      this.#fail(explain(status, body), chosen, status !== 413 && status !== 415);
+    }
+  }
+
+  // The file stays in sight, so that the visitor tries again or leaves it out.
+  #fail(problem, chosen, canRetry = false) {
+    this.#clear();
+    this.problem = problem;
+    this.#status.replaceChildren();
+    const retry = button("Try again", () => this.#take(chosen), { class: "quiet" });
+    this.#showRow(chosen.name, formatSize(chosen.size), "Remove", canRetry ? retry : null);
+    this.context.showProblem(problem);
+  }
+
+  #remove() {
+    this.#clear();
+    this.#status.textContent = "The file was removed";
+    this.input.focus();
+    this.context.showProblem("");
+    this.context.changed();
+  }
+
+  #clear() {
+    this.#request?.abort();
+    this.#request = null;
+    this.fileId = undefined;
+    this.problem = "";
+    this.input.value = "";
+    this.zone.hidden = false;
+    this.#row.hidden = true;
+    this.#row.replaceChildren();
+  }
+
+  #showRow(name, size, action, ...more) {
+    const hadFocus = this.#row.contains(document.activeElement);
+    this.zone.hidden = true;
+    this.#row.hidden = false;
+    this.#row.replaceChildren(
+      icon("file"),
+      el("span", { class: "name", dir: "auto" }, name),
+      el("span", { class: "size" }, size),
+      button(action, () => this.#remove(), { class: "quiet", "aria-label": `${action} ${name}` }),
+      ...more.filter(Boolean),
+    );
+    if (hadFocus) this.focus();
+  }
+}
+
+function explain(status, body) {
+  const message = body?.error?.message;
+  if (status === 0) return "could not be uploaded: the connection was lost";
+  if (status === 413) return message ?? "is too large";
+  return message ?? "could not be uploaded; please try again";
+}
+
+// Sends a file with progress, which fetch has not. `done` has the status 0 for a lost connection
+// and null after `abort`.
+function post(url, body, onProgress) {
+  const request = new XMLHttpRequest();
+  const done = new Promise((resolve) => {
+    request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
+    request.onload = () => resolve({ status: request.status, body: request.response });
+    request.onerror = () => resolve({ status: 0, body: null });
+    request.onabort = () => resolve({ status: null, body: null });
+  });
+  request.open("POST", url);
+  request.responseType = "json";
+  request.setRequestHeader("idempotency-key", createKey());
+  request.send(body);
+  return { done, abort: () => request.abort() };
+}

@@ -1,0 +1,87 @@
+// Saves the answers for later. Who has the link can go on with them, so the page says so.
+import { setDraft } from "./address.js";
+import { hasValue } from "./checks.js";
+import { button, el } from "./dom.js";
+import { moveTo } from "./frame.js";
+import { Sending } from "./sending.js";
+
+// A shorter form is filled in sooner than its draft is found again.
+const MIN_FIELDS = 5;
+
+export class Draft {
+  constructor(view) {
+    this.view = view;
+    this.token = view.address.draft;
+    this.sending = new Sending(view.api, "/drafts");
+    this.element = el("div", { class: "draft", role: "status" });
+    const isLong = view.form.fields.filter(hasValue).length >= MIN_FIELDS;
+    this.button = isLong || this.token
+      ? button("Save and continue later", () => this.#save(), { class: "link" })
+      : null;
+  }
+
+  // Returns the answers of the draft that the address names.
+  async load() {
+    if (!this.token) return {};
+    try {
+      const { data } = await this.view.api.get("/drafts", { "x-draft-token": this.token });
+      this.element.replaceChildren("Your saved answers are back.");
+      return data.data;
+    } catch (problem) {
+      if (!problem.isLost) this.token = null;
+      this.view.showNotice(problem, () => this.view.restore());
+      return {};
+    }
+  }
+
+  async #save() {
+    const { view } = this;
+    if (!view.check({ isComplete: false })) return;
+    this.element.replaceChildren("Saving…");
+    const body = { data: view.readVisible(), version: view.form.version, token: this.token };
+    try {
+      const { data } = await this.sending.send(body);
+      this.token = data.token;
+      setDraft(data.token);
+      this.#show(data);
+    } catch (problem) {
+      this.element.replaceChildren();
+      this.#refuse(problem);
+    }
+  }
+
+  #refuse(problem) {
+    if (problem.status === undefined) throw problem;
+    if (problem.errors.length) {
+      this.view.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
+    } else {
+      // A draft that has expired is saved as a new one.
+      if (problem.code === "draft_not_found") this.token = null;
+      this.view.showNotice(problem, () => this.#save());
+    }
+  }
+
+  #show({ url, expires_at: expiresAt }) {
+    const link = el("input", { type: "text", readonly: true, value: url, "aria-label": "Link to your answers", dir: "ltr" });
+    link.addEventListener("focus", () => link.select());
+    const copied = el("span", { class: "copied", role: "status" });
+    const copy = button("Copy the link", () => copyText(link, copied), { class: "quiet" });
+    const until = new Date(expiresAt).toLocaleDateString(undefined, { dateStyle: "long" });
+    this.element.replaceChildren(
+      el("p", {}, el("strong", {}, "Saved. "), `Go on with this link until ${until}. Who has the link sees your answers.`),
+      el("div", { class: "row" }, link, copy, copied),
+    );
+    moveTo(link);
+  }
+}
+
+async function copyText(input, status) {
+  input.select();
+  try {
+    await navigator.clipboard.writeText(input.value);
+  } catch {
+    // In a frame or without https, only this way works.
+    document.execCommand("copy");
+  }
+  status.textContent = "Copied";
+}

@@ -1,0 +1,200 @@
+// The form as a page: shows its fields, checks the answers and sends them.
+import { evaluate } from "./answers.js";
+import { isEmpty } from "./checks.js";
+import { button, el } from "./dom.js";
+import { Draft } from "./drafts.js";
+import { FieldView } from "./field.js";
+import { isFramed, moveTo } from "./frame.js";
+import { showOutcome } from "./outcome.js";
+import { selectValues } from "./prefill.js";
+import { Sending } from "./sending.js";
+import { buildSummary } from "./summary.js";
+
+const CLOSED_CODES = new Set(["form_closed", "form_not_published", "form_not_found"]);
+
+export class FormView {
+  #startedAt = new Date().toISOString();
+  #isSending = false;
+  #options = new Map();
+
+  constructor({ form, api, address, place }) {
+    Object.assign(this, { form, api, address, place });
+    this.sending = new Sending(api, "/submit");
+    const context = {
+      api,
+      changed: (view) => this.#changed(view),
+      loadOptions: (field) => this.#loadOptions(field),
+    };
+    this.views = form.fields.map((field) => new FieldView(field, context));
+    this.byId = new Map(this.views.map((view) => [view.field.id, view]));
+    this.draft = new Draft(this);
+    this.#build();
+    this.#write(selectValues(form.fields, address.values));
+  }
+
+  // Throws ApiProblem. Fields of one data source share its options.
+  async #loadOptions(field) {
+    const request = this.#options.get(field.id) ?? this.api.get(`/fields/${field.id}/options`);
+    this.#options.set(field.id, request);
+    try {
+      return (await request).data;
+    } catch (error) {
+      this.#options.delete(field.id);
+      throw error;
+    }
+  }
+
+  #build() {
+    this.top = el("div", { class: "top" });
+    this.notice = el("div", { class: "notice-line", role: "alert" });
+    this.trap = el("input", { name: "contact_fax", tabindex: "-1", autocomplete: "off" });
+    this.submitButton = el("button", { type: "submit" }, el("span", { dir: "auto" }, this.form.settings.submit_button_text));
+    this.element = el(
+      "form",
+      { novalidate: true, on: { submit: (event) => this.#submit(event), focusout: (event) => this.#leave(event) } },
+      this.form.fields.some((field) => field.required) ? el("p", { class: "legend" }, "Fields marked with * are required.") : null,
+      ...this.views.map((view) => view.element),
+      // People do not see it; programs that fill in everything do.
+      el("div", { class: "trap", "aria-hidden": "true" }, el("label", {}, "Leave this empty", this.trap)),
+      this.notice,
+      el("div", { class: "actions" }, this.submitButton, this.draft.button),
+      this.draft.element,
+    );
+    this.place.replaceChildren(this.top, this.element);
+  }
+
+  // Restores answers, such as those of a draft.
+  async restore() {
+    this.#write(await this.draft.load());
+  }
+
+  #write(values) {
+    for (const [id, value] of Object.entries(values)) this.byId.get(id)?.control?.write(value);
+    this.#changed();
+  }
+
+  // Answers of all fields, also of those that are not shown.
+  #readAll() {
+    const answers = this.views.map((view) => [view.field.id, view.read()]);
+    return Object.fromEntries(answers.filter(([, value]) => value !== undefined));
+  }
+
+  readVisible() {
+    return Object.fromEntries(
+      Object.entries(this.#readAll()).filter(([id]) => this.byId.get(id).isVisible),
+    );
+  }
+
+  #evaluate(options) {
+    const state = evaluate(this.form.fields, this.#readAll(), options);
+    for (const view of this.views) {
+      const problem = state.visible.has(view.field.id) && view.control?.findProblem?.();
+      if (problem) state.problems.set(view.field.id, problem);
+    }
+    return state;
+  }
+
+  #changed(view = null) {
+    if (!this.views) return;
+    const state = this.#evaluate();
+    for (const item of this.views) item.setVisible(state.visible.has(item.field.id));
+    if (view?.problem) view.showProblem(state.problems.get(view.field.id) ?? "");
+  }
+
+  // Says what is wrong with an answer when the visitor leaves its field.
+  #leave({ target, relatedTarget }) {
+    const view = this.views.find(({ element }) => element?.contains(target));
+    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox") return;
+    const problem = isEmpty(view.read()) ? "" : this.#evaluate().problems.get(view.field.id);
+    if (problem) view.showProblem(problem);
+  }
+
+  // Returns true when nothing is wrong; otherwise shows it and moves the focus there.
+  check(options) {
+    const { problems } = this.#evaluate(options);
+    this.showProblems(problems);
+    return problems.size === 0;
+  }
+
+  // `problems` maps the ids of fields to messages.
+  showProblems(problems) {
+    for (const view of this.views) view.control && view.showProblem(problems.get(view.field.id) ?? "");
+    const items = [...problems].map(([id, message]) => this.#describe(id, message));
+    this.top.replaceChildren(...(items.length ? [buildSummary(this.#sort(items))] : []));
+    if (items.length) moveTo(this.top.firstChild);
+  }
+
+  #describe(id, message) {
+    const view = this.byId.get(id);
+    const isReachable = view?.isVisible && view.element && view.control;
+    return { name: view?.field.label ?? id, message, view: isReachable ? view : null };
+  }
+
+  #sort(items) {
+    const position = ({ view }) => (view ? this.views.indexOf(view) : this.views.length);
+    return items.sort((one, two) => position(one) - position(two));
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    if (this.#isSending) return;
+    this.notice.replaceChildren();
+    if (!this.check()) return;
+    this.#setSending(true);
+    try {
+      const answer = await this.sending.send(this.#buildBody());
+      this.#finish(answer);
+    } catch (problem) {
+      this.#refuse(problem);
+    } finally {
+      this.#setSending(false);
+    }
+  }
+
+  #buildBody() {
+    return {
+      data: this.readVisible(),
+      version: this.form.version,
+      started_at: this.#startedAt,
+      metadata: isFramed ? { source: "embed" } : {},
+      honeypot: this.trap.value,
+      draft_token: this.draft.token,
+    };
+  }
+
+  // The button keeps the focus, which a disabled one would lose.
+  #setSending(isSending) {
+    this.#isSending = isSending;
+    this.element.setAttribute("aria-busy", String(isSending));
+    this.submitButton.setAttribute("aria-disabled", String(isSending));
+  }
+
+  #finish({ data, message }) {
+    document.body.classList.add("finished");
+    showOutcome(this.place, {
+      message,
+      submissionId: data.submission_id,
+      redirectUrl: this.form.settings.redirect_url,
+      isEmbedded: this.address.isEmbedded,
+    });
+  }
+
+  // Shows a refusal of the server; anything else is an error of this page.
+  #refuse(problem) {
+    if (problem.status === undefined) throw problem;
+    if (problem.errors.length) {
+      this.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
+      return;
+    }
+    this.showNotice(problem, () => this.element.requestSubmit());
+  }
+
+  showNotice(problem, retry) {
+    const text = problem.isLost ? `${problem.message} Your answers are still here.` : problem.message;
+    const canRetry = !CLOSED_CODES.has(problem.code);
+    this.notice.replaceChildren(
+      el("p", { dir: "auto" }, text),
+      ...(canRetry ? [button("Try again", retry, { class: "quiet" })] : []),
+    );
+  }
+}

@@ -1,0 +1,24 @@
+// The page in a frame of another site: tells the page around it how high it is.
+
+export const isFramed = window.parent !== window;
+
+// The page around is not known, and learns nothing that is secret.
+export function notify(type, details = {}) {
+  if (isFramed) window.parent.postMessage({ ...details, type: `parley:${type}` }, "*");
+}
+
+export function reportHeight() {
+  if (!isFramed) return;
+  document.documentElement.classList.add("framed");
+  const report = () => {
+    notify("height", { height: Math.ceil(document.body.getBoundingClientRect().height) });
+  };
+  new ResizeObserver(report).observe(document.body);
+}
+
+// Moves the focus to an element, and lets the page around scroll to it.
+export function moveTo(element) {
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "nearest" });
+  notify("show", { top: Math.round(element.getBoundingClientRect().top) });
+}

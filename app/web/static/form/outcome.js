@@ -1,0 +1,51 @@
+// What a visitor sees when the form is submitted.
+import { el, icon, prose } from "./dom.js";
+import { isFramed, moveTo, notify } from "./frame.js";
+
+// Returns an address only if it is one of the web: never one that runs a script.
+export function toWebAddress(text) {
+  try {
+    const url = new URL(text);
+    return url.protocol === "http:" || url.protocol === "https:" ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+export function buildOutcome(message) {
+  return el(
+    "div",
+    { class: "outcome", tabindex: "-1", role: "status" },
+    el("span", { class: "seal" }, icon("check")),
+    prose("p", message),
+  );
+}
+
+// Replaces the form by its success message, or goes to the page that follows it.
+export function showOutcome(place, { message, submissionId, redirectUrl, isEmbedded }) {
+  const outcome = buildOutcome(message);
+  place.replaceChildren(outcome);
+  moveTo(outcome);
+  notify("submitted", { submissionId });
+  const url = toWebAddress(redirectUrl);
+  if (!url) return;
+  outcome.append(
+    el("a", { href: url, target: "_top", rel: "noreferrer" }, "Continue"),
+  );
+  follow(url, isEmbedded);
+}
+
+function follow(url, isEmbedded) {
+  if (!isFramed) window.location.assign(url);
+  else if (isEmbedded) notify("redirect", { url });
+  else leaveFrame(url);
+}
+
+// A browser may forbid it; then the visitor follows the link.
+function leaveFrame(url) {
+  try {
+    window.top.location.href = url;
+  } catch {
+    // The link is there.
+  }
+}

@@ -1,0 +1,23 @@
+// Sends the answers. The same answers are sent with the same key, so that they are stored once even
+// if the connection is lost before the server's answer arrives.
+import { createKey } from "./api.js";
+
+export class Sending {
+  #body = "";
+  #key = "";
+
+  constructor(api, path) {
+    this.api = api;
+    this.path = path;
+  }
+
+  // Throws ApiProblem.
+  send(content) {
+    const body = JSON.stringify(content);
+    if (body !== this.#body) {
+      this.#body = body;
+      this.#key = createKey();
+    }
+    return this.api.post(this.path, body, { "idempotency-key": this.#key });
+  }
+}

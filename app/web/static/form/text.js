@@ -1,0 +1,59 @@
+// Texts, compared and measured as the server does it.
+
+// What Python's str.strip() takes for white space.
+const SPACE = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+const EDGES = new RegExp(`^${SPACE}+|${SPACE}+$`, "gu");
+const STRONG = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]|(\p{L})/u;
+
+export function strip(text) {
+  return text.replace(EDGES, "");
+}
+
+// In characters, not in UTF-16 units.
+export function countCharacters(text) {
+  return [...text].length;
+}
+
+// Texts that differ only in case become equal, also ß and SS.
+export function fold(text) {
+  return text.toUpperCase().toLowerCase().replaceAll("ς", "σ");
+}
+
+// Returns -1, 0 or 1, by code points.
+export function compareTexts(text, other) {
+  const [letters, others] = [[...text], [...other]];
+  for (let index = 0; index < Math.min(letters.length, others.length); index += 1) {
+    const difference = letters[index].codePointAt(0) - others[index].codePointAt(0);
+    if (difference) return Math.sign(difference);
+  }
+  return Math.sign(letters.length - others.length);
+}
+
+export function formatCount(number) {
+  return number.toLocaleString("en-US");
+}
+
+// Returns "a, b or c".
+export function joinWords(words, last = "or") {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
+}
+
+// A message about a field is the end of a sentence; this makes it one.
+export function toSentence(message) {
+  const text = /^\p{Ll}/u.test(message) ? `This ${message}` : message;
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
+export function formatSize(bytes) {
+  if (bytes < 1024) return `${bytes} bytes`;
+  const kilobytes = bytes / 1024;
+  if (kilobytes < 1000) return `${Math.round(kilobytes)} kB`;
+  return `${(kilobytes / 1024).toFixed(1)} MB`;
+}
+
+// The direction of the first letter that has one.
+export function findDirection(text) {
+  const match = STRONG.exec(text);
+  return match && match[1] === undefined ? "rtl" : "ltr";
+}

@@ -1,0 +1,66 @@
+"""The page of a form in a browser, as tests use it."""
+
+from typing import Any
+
+from playwright.async_api import Locator, Page, Request, expect
+
+from tests.forms.api import list_submissions
+from tests.world import Client
+
+
+class FormPage:
+    """`external_urls` are requests to other servers than ours; there must be none."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self.url = page, url
+        self.external_urls: list[str] = []
+        self.requests: list[Request] = []
+        page.set_default_timeout(10_000)
+        page.on("request", self._record)
+
+    def _record(self, request: Request) -> None:
+        self.requests.append(request)
+        if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
+            self.external_urls.append(request.url)
+
+    async def open(self, form: dict[str, Any], rest: str = "") -> None:
+        await self.page.goto(f"{self.url}/f/{form['slug']}{rest}")
+        await expect(self.page.locator(".place")).to_be_attached()
+
+    def list_requests(self, method: str, path: str) -> list[Request]:
+        return [
+            request
+            for request in self.requests
+            if request.method == method and request.url.split("?")[0].endswith(path)
+        ]
+
+    def field(self, label: str) -> Locator:
+        """The input with this label."""
+        return self.page.get_by_label(label)
+
+    def choice(self, label: str) -> Locator:
+        return self.page.locator(".choice", has_text=label)
+
+    def message(self, field_id: str) -> Locator:
+        """What is wrong with the answer to a field."""
+        return self.page.locator(f"#problem-{field_id}")
+
+    @property
+    def summary(self) -> Locator:
+        return self.page.locator(".summary")
+
+    @property
+    def submit_button(self) -> Locator:
+        return self.page.locator("form [type=submit]")
+
+    async def submit(self) -> None:
+        await self.submit_button.click()
+
+    async def expect_success(self, message: str = "Thank you") -> None:
+        await expect(self.page.locator(".outcome")).to_contain_text(message)
+
+
+async def read_submission(client: Client, form: dict[str, Any]) -> dict[str, Any]:
+    """Returns the only submission of a form."""
+    (submission,) = await list_submissions(client, form)
+    return submission

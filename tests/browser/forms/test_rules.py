@@ -1,0 +1,173 @@
+"""The page's rules agree with the server's: both decide about the same tables."""
+
+import math
+import random
+from itertools import product
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from playwright.async_api import Page
+
+from app.domain.forms import conditions
+from app.domain.forms.answers import check_answers
+from app.domain.forms.definitions import FormDefinition
+from app.domain.forms.fields.definition import Conditional, Operator
+from app.domain.forms.fields.protocol import InputField, WrongValue
+from app.domain.forms.public_schemas import build_field as to_public
+from app.web import assets
+from tests.browser.forms.form_page import FormPage
+from tests.forms.api import create_form
+from tests.forms.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
+from tests.world import Client
+
+_CHECK = """async ([url, cases]) => {
+    const { check } = await import(url);
+    return cases.map(([field, value]) => check(field, value));
+}"""
+_IS_MET = """async ([url, cases]) => {
+    const { isMet } = await import(url);
+    return cases.map(([conditional, answer]) =>
+        isMet(conditional, new Map(answer === null ? [] : [["a", answer]])));
+}"""
+_EVALUATE = """async ([url, fields, answers]) => {
+    const { evaluate } = await import(url);
+    return answers.map((data) => {
+        const { values, problems, visible } = evaluate(fields, data);
+        return [Object.fromEntries(values), Object.fromEntries(problems), [...visible].sort()];
+    });
+}"""
+# Refused by the server alone: a browser matches no pattern with a text of this length.
+_LEFT_TO_SERVER = "A" * 1000
+
+
+@pytest.fixture
+async def script_page(form_page: FormPage, developer: Client) -> Page:
+    """A page that modules can be imported into."""
+    await form_page.open(await create_form(developer))
+    return form_page.page
+
+
+def _to_json(field: InputField[Any]) -> Any:
+    return msgspec.to_builtins(to_public(field.definition))
+
+
+def _is_plain(value: Any) -> bool:
+    """True for numbers that JSON and JavaScript have, and for lists that are sent in no time."""
+    if isinstance(value, list):
+        return len(value) < 1000
+    return not isinstance(value, float | int) or (abs(value) < 10**300 and math.isfinite(value))
+
+
+def _list_values() -> list[tuple[InputField[Any], Any]]:
+    cases = []
+    for kind, rules, pairs in GOOD:
+        field = build_field(kind, rules)
+        cases += [(field, value) for value, _ in pairs]
+    for kind, rules, messages in BAD:
+        field = build_field(kind, rules)
+        cases += [(field, value) for values in messages.values() for value in values]
+    return [(field, value) for field, value in cases if field.type.has_value and _is_plain(value)]
+
+
+def _decide(field: InputField[Any], value: Any) -> dict[str, Any]:
+    try:
+        return {"value": field.type.check(field, value)}
+    except WrongValue as error:
+        return {"problem": str(error)}
+
+
+async def test_values_are_checked_alike(script_page: Page, subtests: pytest.Subtests) -> None:
+    cases = _list_values()
+    arguments = [[_to_json(field), value] for field, value in cases]
+    decisions = await script_page.evaluate(_CHECK, [assets.url_of("form/checks.js"), arguments])
+    assert len(decisions) == len(cases) > 200
+    for (field, value), decision in zip(cases, decisions, strict=True):
+        with subtests.test(field.type.name, value=repr(value)[:80]):
+            if value == _LEFT_TO_SERVER:
+                assert decision == {"value": value}
+            else:
+                assert decision == _decide(field, value)
+
+
+_POOL: list[Any] = [
+    None, True, False, 0, 1, 2.5, -1, "", "a", "A", "ab", "1", "Lange Straße 1", "STRASSE",
+    "Σίσυφος", "ΣΊΣΥΦΟΣ", "2026-01-31", "2026-02-01T09:30:00Z", "\U0001f30d", "\uffee",
+    [], ["a"], ["b", "a"], ["a", "b"], ["A"],
+]  # fmt: skip
+
+
+def _list_conditions() -> list[tuple[Conditional, Any]]:
+    """Every operator with every operand that a form can have, and every answer."""
+    cases = []
+    for operator, operand, answer in product(get_args(Operator), _POOL, _POOL):
+        is_wrong = (operator == "contains" and not isinstance(operand, str)) or operand is None
+        if is_wrong or (operator == "in" and not isinstance(operand, list)):
+            continue
+        cases.append((Conditional(field="a", operator=operator, value=operand), answer))
+    return cases
+
+
+async def test_conditionals_are_decided_alike(script_page: Page) -> None:
+    cases = _list_conditions()
+    arguments = [[msgspec.to_builtins(item), answer] for item, answer in cases]
+    decisions = await script_page.evaluate(
+        _IS_MET, [assets.url_of("form/conditions.js"), arguments]
+    )
+    assert len(decisions) == len(cases) > 3000
+    wrong = [
+        (item, answer, decision)
+        for (item, answer), decision in zip(cases, decisions, strict=True)
+        if conditions.is_met(item, {} if answer is None else {"a": answer}) is not decision
+    ]
+    assert wrong == []
+
+
+def _show_if(field: str, operator: str, value: Any = None) -> dict[str, Any]:
+    return {"conditional": {"field": field, "operator": operator, "value": value}}
+
+
+# Conditionals on each other, not in the order of the fields.
+_FIELDS: list[dict[str, Any]] = [
+    {"id": "reason", "type": "text", "required": True, **_show_if("budget", "gt", 10)},
+    {"id": "head", "type": "section", **_show_if("reason", "contains", "x")},
+    {
+        "id": "budget", "type": "number", "validation": {"max": 99},
+        **_show_if("topic", "in", ["sales", "rd"]),
+    },
+    {"id": "topic", "type": "select", "options": OPTIONS},
+    {"id": "agree", "type": "checkbox", "required": True, **_show_if("tags", "is_not_empty")},
+    {"id": "tags", "type": "checkbox_group", "options": OPTIONS},
+    {"id": "mail", "type": "email", "required": True, **_show_if("agree", "equals", value=False)},
+    {"id": "when", "type": "date", **_show_if("mail", "is_empty")},
+    {"id": "later", "type": "text", "required": True, **_show_if("when", "lt", "2026-06-01")},
+]  # fmt: skip
+_ANSWERS: dict[str, list[Any]] = {
+    "reason": [None, " ", "x", "a\nb"],
+    "budget": [None, 5, 50, 500],
+    "topic": [None, "sales", "rd", "tech", "other"],
+    "agree": [None, True, False],
+    "tags": [None, [], ["rd"]],
+    "mail": [None, "ada", "ada@example.com"],
+    "when": [None, "2026-01-01", "2026-12-01", "soon"],
+    "later": [None, "x"],
+}
+
+
+def _decide_all(form: FormDefinition, data: dict[str, Any]) -> list[Any]:
+    checked = check_answers(form, data)
+    return [checked.values, dict(checked.problems), sorted(checked.visible)]
+
+
+async def test_whole_forms_are_checked_alike(script_page: Page) -> None:
+    form = build_form(*_FIELDS)
+    chance = random.Random(7)
+    answers = [
+        {key: chance.choice(values) for key, values in _ANSWERS.items()} for _ in range(2000)
+    ]
+    fields = [_to_json(field) for field in form.fields]
+    decisions = await script_page.evaluate(
+        _EVALUATE, [assets.url_of("form/answers.js"), fields, answers]
+    )
+    for data, decision in zip(answers, decisions, strict=True):
+        assert decision == _decide_all(form, data), data
