@@ -1,5 +1,6 @@
 """The page of a form in a browser, as tests use it."""
 
+import re
 from typing import Any
 
 from playwright.async_api import Locator, Page, Request, expect
@@ -35,8 +36,8 @@ class FormPage:
         ]
 
     def field(self, label: str) -> Locator:
-        """The input with this label."""
-        return self.page.get_by_label(label)
+        """The input with this label, which may have the mark of a required one."""
+        return self.page.get_by_label(re.compile(rf"^{re.escape(label)}\*?$"))
 
     def choice(self, label: str) -> Locator:
         return self.page.locator(".choice", has_text=label)
@@ -55,6 +56,23 @@ class FormPage:
 
     async def submit(self) -> None:
         await self.submit_button.click()
+
+    async def draw(self, points: list[tuple[int, int]]) -> None:
+        """Draws a line on the signature pad."""
+        canvas = self.page.locator(".pad canvas")
+        await canvas.scroll_into_view_if_needed()
+        box = await canvas.bounding_box()
+        assert box
+        mouse = self.page.mouse
+        for number, (x, y) in enumerate(points):
+            await mouse.move(box["x"] + x, box["y"] + y)
+            if number == 0:
+                await mouse.down()
+        await mouse.up()
+
+    async def set_time_zone(self, name: str) -> None:
+        session = await self.page.context.new_cdp_session(self.page)
+        await session.send("Emulation.setTimezoneOverride", {"timezoneId": name})
 
     async def expect_success(self, message: str = "Thank you") -> None:
         await expect(self.page.locator(".outcome")).to_contain_text(message)

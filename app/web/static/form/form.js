@@ -5,6 +5,7 @@ import { button, el } from "./dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
 import { isFramed, moveTo } from "./frame.js";
+import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";
 import { Sending } from "./sending.js";
@@ -15,33 +16,21 @@ const CLOSED_CODES = new Set(["form_closed", "form_not_published", "form_not_fou
 export class FormView {
   #startedAt = new Date().toISOString();
   #isSending = false;
-  #options = new Map();
 
   constructor({ form, api, address, place }) {
     Object.assign(this, { form, api, address, place });
     this.sending = new Sending(api, "/submit");
+    const options = new OptionLoader(api);
     const context = {
       api,
       changed: (view) => this.#changed(view),
-      loadOptions: (field) => this.#loadOptions(field),
+      loadOptions: (field) => options.load(field),
     };
     this.views = form.fields.map((field) => new FieldView(field, context));
     this.byId = new Map(this.views.map((view) => [view.field.id, view]));
     this.draft = new Draft(this);
     this.#build();
     this.#write(selectValues(form.fields, address.values));
-  }
-
-  // Throws ApiProblem. Fields of one data source share its options.
-  async #loadOptions(field) {
-    const request = this.#options.get(field.id) ?? this.api.get(`/fields/${field.id}/options`);
-    this.#options.set(field.id, request);
-    try {
-      return (await request).data;
-    } catch (error) {
-      this.#options.delete(field.id);
-      throw error;
-    }
   }
 
   #build() {

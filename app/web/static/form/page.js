@@ -2,6 +2,7 @@
 import { readAddress } from "./address.js";
 import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
+import { ChatView } from "./chat.js";
 import { el } from "./dom.js";
 import { FormView } from "./form.js";
 import { notify, reportHeight } from "./frame.js";
@@ -17,8 +18,8 @@ function start(form) {
   const place = el("div", { class: "place" });
   main.append(place);
   const api = new FormApi(form.slug, toWebAddress(address.page ?? document.referrer));
-  const view = new FormView({ form, api, address, place });
-  view.restore();
+  if (address.mode === "chat") new ChatView({ form, api, address, place }).start();
+  else new FormView({ form, api, address, place }).restore();
 }
 
 const data = document.getElementById("form");

@@ -1,0 +1,247 @@
+// The form as a chat: it asks one question after the other.
+import { ApiProblem } from "./api.js";
+import { Conversation } from "./conversation.js";
+import { button, el, icon } from "./dom.js";
+import { OptionLoader } from "./options.js";
+import { showOutcome } from "./outcome.js";
+import { selectValues } from "./prefill.js";
+import { buildReplies } from "./replies.js";
+
+const INPUT_MODES = { email: "email", phone: "tel", url: "url", number: "decimal", rating: "numeric" };
+const SIGNATURE_START = "data:image/png;base64,";
+const FILE_ID = /^fil_[A-Za-z0-9]+$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
+// The conversation went on without this page: it shows what the server has.
+const OUTDATED_CODES = new Set(["message_conflict", "invalid_state"]);
+
+export class ChatView {
+  #isBusy = false;
+  // Messages that the server has stored.
+  #count = 0;
+
+  constructor({ form, api, address, place }) {
+    Object.assign(this, { form, api, address, place });
+    this.conversation = new Conversation(api, form.slug);
+    this.fields = new Map(form.fields.map((field) => [field.id, field]));
+    this.options = new OptionLoader(api);
+    this.#build();
+    document.documentElement.classList.add("chat");
+  }
+
+  #build() {
+    this.bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" });
+    this.count = el("span", {});
+    this.log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation", tabindex: "0" });
+    // Screen readers hear whole messages, not their parts.
+    this.spoken = el("p", { class: "unseen", "aria-live": "polite" });
+    this.replies = el("div", { class: "replies" });
+    this.failure = el("div", { class: "notice-line", role: "alert" });
+    this.input = el("textarea", {
+      rows: 1, dir: "auto", placeholder: "Type your answer", "aria-label": "Your answer",
+      on: { keydown: (event) => this.#press(event), input: () => this.#grow() },
+    });
+    const send = el("button", { class: "send", "aria-label": "Send" }, icon("send"));
+    this.composer = el("form", { class: "composer", on: { submit: (event) => this.#submit(event) } }, this.input, send);
+    this.bottom = el("div", { class: "bottom" }, this.failure, this.replies, this.composer, this.#buildLinks());
+    this.place.replaceChildren(
+      el("div", { class: "progress" }, this.bar, this.count), this.log, this.spoken, this.bottom,
+    );
+  }
+
+  #buildLinks() {
+    const asForm = new URL(window.location.href);
+    asForm.searchParams.set("mode", "form");
+    return el(
+      "p",
+      { class: "links" },
+      el("a", { href: asForm.href }, "Show all questions at once"),
+      button("Start over", () => this.#startOver(), { class: "link" }),
+    );
+  }
+
+  async start() {
+    this.#setBusy(true);
+    try {
+      const { form, address } = this;
+      const hidden = form.fields.filter((field) => field.type === "hidden");
+      this.#showState(await this.conversation.open(selectValues(hidden, address.values)));
+    } catch (problem) {
+      this.#fail(problem, () => this.start());
+    } finally {
+      this.#setBusy(false);
+    }
+  }
+
+  #startOver() {
+    this.conversation.forget();
+    this.log.replaceChildren();
+    this.#build();
+    this.start();
+  }
+
+  #showState({ view, messages }) {
+    this.#count = messages.length;
+    this.log.replaceChildren();
+    for (const { role, content } of messages) this.#addBubble(role, content);
+    this.#showProgress(view);
+    if (view.status === "completed") this.#finish();
+    else this.#ask(messages.at(-1));
+  }
+
+  #showProgress({ fields_completed: completed, fields_total: total }) {
+    this.bar.max = Math.max(total, 1);
+    this.bar.value = completed;
+    this.count.textContent = `${completed} of ${total}`;
+  }
+
+  // Offers what answers the question of a message.
+  #ask({ content, field_id: id }) {
+    const field = this.fields.get(id);
+    this.spoken.textContent = content;
+    this.input.inputMode = INPUT_MODES[field?.type] ?? "text";
+    const context = { api: this.api, loadOptions: (item) => this.options.load(item) };
+    const say = (text, shown) => this.#say(text, shown);
+    this.replies.replaceChildren(...(field ? buildReplies(field, context, say) : []));
+    this.#scroll();
+  }
+
+  #addBubble(role, content) {
+    const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...showContent(content));
+    const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
+    this.log.append(el("div", { class: `turn ${role}` }, speaker, bubble));
+    this.#scroll();
+    return bubble;
+  }
+
+  #scroll() {
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  #press(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    this.composer.requestSubmit();
+  }
+
+  #grow() {
+    this.input.rows = Math.min(this.input.value.split("\n").length, 5);
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    const text = this.input.value.trim();
+    if (!text || this.#isBusy) return;
+    this.input.value = "";
+    this.#grow();
+    this.#say(text, text);
+  }
+
+  #say(content, shown) {
+    if (this.#isBusy) return;
+    this.#addBubble("user", shown);
+    this.#exchange(content);
+  }
+
+  async #exchange(content) {
+    this.#setBusy(true);
+    this.failure.replaceChildren();
+    this.replies.replaceChildren();
+    try {
+      await this.#receive(content);
+    } catch (problem) {
+      if (OUTDATED_CODES.has(problem.code)) await this.#reload();
+      else this.#fail(problem, () => this.#retry(content));
+    } finally {
+      this.#setBusy(false);
+    }
+    this.#focusNext();
+  }
+
+  async #receive(content) {
+    const bubble = this.#addBubble("assistant", "");
+    bubble.classList.add("typing");
+    let [text, progress] = ["", null];
+    try {
+      for await (const { event, data } of this.conversation.send(content)) {
+        if (event === "content_delta") {
+          text += data.delta;
+          bubble.replaceChildren(text);
+          this.#scroll();
+        } else if (event === "form_progress") progress = data;
+      }
+      if (!progress) throw new ApiProblem(0, { message: "The connection was lost." });
+    } catch (problem) {
+      bubble.parentElement.remove();
+      throw problem;
+    }
+    bubble.classList.remove("typing");
+    this.#count += 2;
+    this.#showProgress(progress);
+    if (progress.form_completed) this.#finish(progress.submission_id, text);
+    else this.#ask({ content: text, field_id: progress.field_id });
+  }
+
+  // The message may have arrived although its reply did not.
+  async #retry(content) {
+    this.failure.replaceChildren();
+    try {
+      const state = await this.conversation.load();
+      if (state.messages.length > this.#count) this.#showState(state);
+      else await this.#exchange(content);
+    } catch (problem) {
+      this.#fail(problem, () => this.#retry(content));
+    }
+  }
+
+  async #reload() {
+    try {
+      this.#showState(await this.conversation.load());
+    } catch (problem) {
+      this.#fail(problem, () => this.#reload());
+    }
+  }
+
+  #fail(problem, retry) {
+    if (problem.status === undefined) throw problem;
+    this.failure.replaceChildren(
+      el("p", { dir: "auto" }, problem.message),
+      button("Try again", retry, { class: "quiet" }),
+    );
+  }
+
+  #setBusy(isBusy) {
+    this.#isBusy = isBusy;
+    this.composer.setAttribute("aria-busy", String(isBusy));
+  }
+
+  // A button that was pressed is gone. On a phone, the keyboard would cover the question.
+  #focusNext() {
+    if (document.activeElement !== document.body) return;
+    const next = this.replies.querySelector("button, input, summary");
+    if (next) next.focus({ preventScroll: true });
+    else if (!window.matchMedia("(pointer: coarse)").matches) this.input.focus({ preventScroll: true });
+  }
+
+  // With a submission, it has just been made.
+  #finish(submissionId = null, text = "") {
+    this.spoken.textContent = text;
+    this.bar.value = this.bar.max;
+    const place = el("div", {});
+    this.bottom.replaceChildren(place, button("Answer again", () => this.#startOver(), { class: "link" }));
+    showOutcome(place, {
+      message: "Your answers have been sent.",
+      submissionId,
+      redirectUrl: submissionId ? this.form.settings.redirect_url : null,
+      isEmbedded: this.address.isEmbedded,
+    });
+    this.#scroll();
+  }
+}
+
+// Answers that are no texts are shown as what they stand for.
+function showContent(content) {
+  if (content.startsWith(SIGNATURE_START)) return [el("img", { src: content, alt: "Your signature" })];
+  if (FILE_ID.test(content)) return ["Your uploaded file"];
+  if (TIME.test(content)) return [new Date(content).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })];
+  return [content];
+}

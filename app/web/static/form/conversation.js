@@ -1,0 +1,84 @@
+// A conversation that fills in the form. Its id is kept for this tab, so that it survives a reload.
+import { ApiProblem, createKey } from "./api.js";
+import { readEvents } from "../shared/event-stream.js";
+
+const LOST = { message: "The connection was lost." };
+
+export class Conversation {
+  #id;
+  #key = createKey();
+
+  constructor(api, slug) {
+    this.api = api;
+    this.storageKey = `parley:form:${slug}`;
+    this.#id = readStored(this.storageKey);
+  }
+
+  // Goes on with the conversation of this tab, or starts one with answers that are known. Returns
+  // its messages and how far it is. Throws ApiProblem.
+  async open(values) {
+    if (this.#id) {
+      try {
+        return await this.load();
+      } catch (problem) {
+        if (problem.status !== 404) throw problem;
+        this.forget();
+      }
+    }
+    const headers = { "idempotency-key": this.#key };
+    const { data, message } = await this.api.post("/conversations", { data: values }, headers);
+    this.#id = data.id;
+    store(this.storageKey, data.id);
+    return { view: data, messages: [message] };
+  }
+
+  async load() {
+    const path = `/conversations/${this.#id}`;
+    const [view, messages] = await Promise.all([this.api.get(path), this.api.get(`${path}/messages`)]);
+    return { view: view.data, messages: messages.data };
+  }
+
+  // Yields the events of the reply. Throws ApiProblem.
+  async *send(content) {
+    const response = await this.api.stream(`/conversations/${this.#id}/messages/stream`, { content });
+    const events = readEvents(response);
+    for (;;) {
+      const { done, value } = await readNext(events);
+      if (done) return;
+      if (value.event === "error") throw new ApiProblem(400, value.data);
+      yield value;
+    }
+  }
+
+  forget() {
+    this.#id = null;
+    this.#key = createKey();
+    store(this.storageKey, null);
+  }
+}
+
+async function readNext(events) {
+  try {
+    return await events.next();
+  } catch {
+    throw new ApiProblem(0, LOST);
+  }
+}
+
+// A frame may be forbidden to store anything; then a reload starts anew.
+function readStored(key) {
+  try {
+    return sessionStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function store(key, value) {
+  try {
+    if (value === null) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, value);
+  } catch {
+    // See readStored.
+  }
+}

@@ -1,0 +1,286 @@
+"""Forms that visitors fill in and send."""
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+from playwright.async_api import Route, expect
+
+from app.domain.forms.fields.registry import FIELD_TYPES
+from tests.browser.axe import find_violations
+from tests.browser.forms.every_field import FIELDS
+from tests.browser.forms.form_page import FormPage, read_submission
+from tests.browser.screenshots import take
+from tests.forms.api import EMAIL, TEXT, TOPIC, create_form, list_submissions
+from tests.forms.contents import PDF
+from tests.tables.api import add_rows, create_table
+from tests.world import Client
+
+_ANSWERS = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.com",
+    "phone": "+44 20 7946 0958",
+    "site": "https://example.com/ada",
+    "message": "Two lines:\nthis and that",
+    "guests": 3,
+    "topic": "help",
+    "interests": ["i2", "i11"],
+    "how": "press",
+    "news": ["sales", "press"],
+    "day": "2026-03-04",
+    # 10:30 in Paris.
+    "time": "2026-03-04T09:30:00Z",
+    "stars": 4,
+    "level": 7.5,
+    "campaign": "spring",
+    "terms": True,
+}
+
+
+async def _fill_in(form_page: FormPage) -> None:
+    """Answers every field as `_ANSWERS` has it, and adds a file and a signature."""
+    page = form_page.page
+    await form_page.field("Your name").fill("Ada Lovelace")
+    await form_page.field("E-mail address").fill("ada@example.com")
+    await form_page.field("Phone number").fill("+44 20 7946 0958")
+    # The scheme is added.
+    await form_page.field("Web site").fill("example.com/ada")
+    await form_page.field("Message").fill("Two lines:\nthis and that")
+    await form_page.field("Guests").fill("3")
+    await form_page.field("Topic").select_option("Help with a product")
+    await page.locator(".picker > summary").click()
+    await form_page.choice("Interest 2").click()
+    await page.get_by_label("Search the options").fill("11")
+    await expect(form_page.choice("Interest 3")).to_be_hidden()
+    await form_page.choice("Interest 11").click()
+    await page.locator("[role=radiogroup]").get_by_label("Press").check()
+    news = page.get_by_role("group", name="News about")
+    await news.get_by_label("Press").check()
+    await news.get_by_label("Sales").check()
+    await form_page.field("Day").fill("2026-03-04")
+    await form_page.field("Arrival").fill("2026-03-04T10:30")
+    file = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": PDF}
+    await form_page.field("Document").set_input_files(file)  # type: ignore[arg-type]
+    await page.get_by_label("4 of 5").check()
+    await form_page.field("How sure are you?").fill("7.5")
+    await form_page.draw([(40, 60), (120, 30), (200, 90)])
+    await form_page.field("I agree to the terms").check()
+
+
+async def test_every_type_of_field_is_filled_in_and_stored(
+    form_page: FormPage, developer: Client
+) -> None:
+    assert {field["type"] for field in FIELDS} == FIELD_TYPES.keys()
+    form = await create_form(developer, *FIELDS, name="Plan your visit", description="Ask away.")
+    await form_page.set_time_zone("Europe/Paris")
+    await form_page.open(form, "?campaign=spring&terms=true")
+    await expect(form_page.field("I agree to the terms")).not_to_be_checked()
+    await take(form_page.page, "form")
+    await _fill_in(form_page)
+    await expect(form_page.page.get_by_role("button", name="Remove plan.pdf")).to_be_visible()
+    await take(form_page.page, "form-filled-in")
+    assert await find_violations(form_page.page) == []
+    await form_page.submit()
+    await form_page.expect_success()
+    await take(form_page.page, "form-sent")
+
+    submission = await read_submission(developer, form)
+    data = dict(submission["data"])
+    image = base64.b64decode(data.pop("signature").removeprefix("data:image/png;base64,"))
+    assert image.startswith(b"\x89PNG")
+    (file,) = submission["files"]
+    assert data.pop("document") == file["file_id"]
+    assert (file["filename"], file["size_bytes"]) == ("plan.pdf", len(PDF))
+    assert data == _ANSWERS
+    assert (submission["metadata"]["source"], submission["flags"]) == ("public", [])
+    assert submission["metadata"]["page_url"].startswith(f"{form_page.url}/f/{form['slug']}")
+    assert form_page.external_urls == []
+    assert len(form_page.list_requests("GET", f"/{form['slug']}")) == 1
+
+
+async def test_an_empty_form_sends_only_what_was_answered(
+    form_page: FormPage, developer: Client
+) -> None:
+    fields = [{**field, "required": field["id"] == "name"} for field in FIELDS]
+    form = await create_form(developer, *fields)
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Ada")
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["data"] == {"name": "Ada", "terms": False}
+
+
+async def test_fields_appear_while_their_condition_holds(
+    form_page: FormPage, developer: Client
+) -> None:
+    budget = {
+        "id": "budget",
+        "type": "number",
+        "label": "Your budget",
+        "required": True,
+        "conditional": {"field": "topic", "operator": "equals", "value": "sales"},
+    }
+    head = {
+        "id": "head",
+        "type": "section",
+        "label": "A large budget",
+        "conditional": {"field": "budget", "operator": "gt", "value": 1000},
+    }
+    form = await create_form(developer, head, TOPIC, budget)
+    await form_page.open(form)
+    section = form_page.page.get_by_role("heading", name="A large budget")
+    await expect(form_page.field("Your budget")).to_be_hidden()
+    await form_page.field("Topic").select_option("Sales")
+    await form_page.field("Your budget").fill("5000")
+    await expect(section).to_be_visible()
+    # The section depends on the budget, which depends on the topic.
+    await form_page.field("Topic").select_option("Help")
+    await expect(section).to_be_hidden()
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["data"] == {"topic": "help"}
+
+
+async def test_options_of_a_data_table_are_loaded_and_again_after_a_failure(
+    form_page: FormPage, developer: Client
+) -> None:
+    columns = [{"name": "code", "type": "text"}, {"name": "city", "type": "text"}]
+    table = await create_table(developer, columns)
+    await add_rows(developer, table, {"code": "o", "city": "Oslo"}, {"code": "r", "city": "Rome"})
+    source = {"table_id": table["id"], "value_column": "code", "label_column": "city"}
+    form = await create_form(
+        developer,
+        {"id": "city", "type": "select", "label": "City", "data_source": source},
+        {"id": "cities", "type": "checkbox_group", "label": "Cities", "data_source": source},
+    )
+    failures = [True]
+
+    async def fail_once(route: Route) -> None:
+        await (route.abort() if failures and failures.pop() else route.continue_())
+
+    await form_page.page.route("**/fields/city/options", fail_once)
+    await form_page.open(form)
+    await form_page.page.get_by_role("button", name="Try again").click()
+    await form_page.field("City").select_option("Rome")
+    await form_page.page.get_by_label("Oslo").check()
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["data"] == {"city": "r", "cities": ["o"]}
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_answers_are_stored_once_when_the_connection_is_lost(
+    form_page: FormPage, developer: Client, *, is_stored: bool
+) -> None:
+    form = await create_form(developer)
+    losses = [True]
+
+    async def lose_once(route: Route) -> None:
+        if not losses:
+            await route.continue_()
+            return
+        losses.pop()
+        if is_stored:
+            await route.fetch()
+        await route.abort()
+
+    await form_page.page.route("**/submit", lose_once)
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Ada")
+    await form_page.submit()
+    notice = form_page.page.get_by_role("alert")
+    await expect(notice).to_contain_text("The connection was lost. Your answers are still here.")
+    await take(form_page.page, "form-connection-lost")
+    await notice.get_by_role("button", name="Try again").click()
+    await form_page.expect_success()
+    keys = [
+        request.headers["idempotency-key"] for request in form_page.list_requests("POST", "/submit")
+    ]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    assert len(await list_submissions(developer, form)) == 1
+
+
+async def test_a_form_that_is_being_sent_is_not_sent_again(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer)
+    may_answer = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await form_page.page.route("**/submit", wait)
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Ada")
+    await form_page.submit_button.dblclick()
+    await expect(form_page.submit_button).to_be_disabled()
+    await form_page.field("Your name").press("Enter")
+    may_answer.set()
+    await form_page.expect_success()
+    assert len(form_page.list_requests("POST", "/submit")) == 1
+
+
+async def test_a_program_that_fills_in_everything_is_marked(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer)
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Bot")
+    await form_page.page.locator(".trap input").evaluate("input => { input.value = 'http://spam' }")
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["flags"] == ["honeypot"]
+
+
+async def test_a_draft_is_saved_continued_by_its_link_and_sent(
+    form_page: FormPage, developer: Client
+) -> None:
+    fields: list[dict[str, Any]] = [dict(field) for field in FIELDS]
+    form = await create_form(developer, *fields)
+    await form_page.open(form)
+    await _fill_in(form_page)
+    await form_page.field("Your name").fill("")
+    await form_page.field("E-mail address").fill("not an address")
+    save = form_page.page.get_by_role("button", name="Save and continue later")
+    await save.click()
+    # An answer may be missing in a draft, but not be wrong.
+    await expect(form_page.summary).to_contain_text("“E-mail address” must be an e-mail address")
+    await expect(form_page.message("name")).to_be_empty()
+    await form_page.field("E-mail address").fill("ada@example.com")
+    await save.click()
+    link = await form_page.page.get_by_label("Link to your answers").input_value()
+    await take(form_page.page, "form-draft")
+
+    await form_page.page.goto("about:blank")
+    await form_page.open(form, f"#{link.partition('#')[2]}")
+    await expect(form_page.page.get_by_text("Your saved answers are back.")).to_be_visible()
+    await form_page.field("Your name").fill("Ada Lovelace")
+    await form_page.submit()
+    await form_page.expect_success()
+    submission = await read_submission(developer, form)
+    data = {key: value for key, value in submission["data"].items() if key in _ANSWERS}
+    assert data == {
+        **{key: value for key, value in _ANSWERS.items() if key != "campaign"},
+        "time": "2026-03-04T10:30:00Z",
+    }
+    assert submission["data"].keys() - data.keys() == {"document", "signature"}
+
+    await form_page.page.goto("about:blank")
+    await form_page.open(form, f"#{link.partition('#')[2]}")
+    await expect(form_page.page.get_by_role("alert")).to_contain_text("There is no such draft")
+
+
+async def test_answers_begin_with_those_of_the_address(
+    form_page: FormPage, developer: Client
+) -> None:
+    number = {"id": "guests", "type": "number", "label": "Guests", "validation": {"max": 9}}
+    form = await create_form(developer, TEXT, EMAIL, TOPIC, number)
+    await form_page.open(form, "?name=Ada+L.&email=wrong&topic=help&guests=10&unknown=1")
+    await expect(form_page.field("Your name")).to_have_value("Ada L.")
+    await expect(form_page.field("Topic")).to_have_value("help")
+    # Values that the fields do not take are left out.
+    await expect(form_page.field("Your e-mail")).to_have_value("")
+    await expect(form_page.field("Guests")).to_have_value("")
