@@ -63,13 +63,17 @@ def _resolve(path: str, reference: str) -> str:
 
 @cache
 def list_imports(path: str) -> list[str]:
-    """Returns all modules that a module imports, also through others."""
+    """Returns all files that a module loads at once, also through others."""
     found: dict[str, None] = {}
     waiting = [path]
     while waiting:
         module = waiting.pop()
         text = (_STATIC / module).read_text(encoding="utf-8")
-        imports = [_resolve(module, match[2]) for match in _REFERENCE.finditer(text)]
+        imports = [
+            _resolve(module, match[2])
+            for match in _REFERENCE.finditer(text)
+            if not text.endswith("import(", 0, match.start())
+        ]
         waiting += [name for name in imports if name not in found]
         found.update(dict.fromkeys(imports))
     return list(found)
@@ -78,20 +82,6 @@ def list_imports(path: str) -> list[str]:
 def url_of(path: str) -> str:
     """Returns the address of a file of `static`, such as `form/page.css`."""
     return f"/assets/{load(path).digest}/{path}"
-
-
-def list_loaded(path: str) -> set[str]:
-    """Returns a script and what it loads at once: its imports and styles, and theirs."""
-    text = (_STATIC / path).read_text(encoding="utf-8")
-    loaded = {path}
-    for match in _REFERENCE.finditer(text):
-        if not text[: match.start()].endswith("import("):
-            loaded |= list_loaded(_resolve(path, match[2]))
-    return loaded
-
-
-def _resolve(path: str, reference: str) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), reference))
 
 
 @cache

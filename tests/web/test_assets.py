@@ -65,7 +65,9 @@ async def test_a_browser_gets_a_compressed_file(anonymous: Client) -> None:
 
 
 async def test_files_name_each_other_by_addresses_that_exist(anonymous: Client) -> None:
-    for path in sorted(assets.list_loaded("widget/panel.js") | {"widget/frame-host.js"}):
+    for path in sorted(
+        {*assets.list_imports("widget/panel.js"), "widget/panel.js", "widget/frame-host.js"}
+    ):
         url = assets.url_of(path)
         content = (await anonymous.get(url)).text
         for reference in re.findall(r'"(\.\.?/[^"]+\.(?:js|css))"', content):
