@@ -25,6 +25,7 @@ import bench_reads
 import bench_start
 import bench_tables
 import bench_tools
+import bench_widget
 import bench_workflows
 import msgspec
 import uvloop
@@ -367,6 +368,7 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
             world, row, lambda: ledger_rate(services, user.tenant_id)
         ),
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
+        "widget": lambda: bench_widget.bench(world, ports, row),
         "tables": lambda: bench_tables.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),
         "chat": lambda: bench_chat.bench(world, ports, web_pid, row),
