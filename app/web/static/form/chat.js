@@ -74,7 +74,7 @@ export class ChatView {
 
   #startOver() {
     this.conversation.forget();
-    this.log.replaceChildren();
+    document.documentElement.classList.remove("finished");
     this.#build();
     this.start();
   }
@@ -226,6 +226,7 @@ export class ChatView {
   #finish(submissionId = null, text = "") {
     this.spoken.textContent = text;
     this.bar.value = this.bar.max;
+    document.documentElement.classList.add("finished");
     const place = el("div", {});
     this.bottom.replaceChildren(place, button("Answer again", () => this.#startOver(), { class: "link" }));
     showOutcome(place, {

@@ -159,7 +159,7 @@ export class FormView {
   }
 
   #finish({ data, message }) {
-    document.body.classList.add("finished");
+    document.documentElement.classList.add("finished");
     showOutcome(this.place, {
       message,
       submissionId: data.submission_id,

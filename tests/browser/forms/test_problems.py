@@ -1,0 +1,251 @@
+"""What a visitor sees when something is wrong with an answer, a file or the form."""
+
+import asyncio
+import re
+from datetime import timedelta
+from typing import Any
+
+from playwright.async_api import Route, expect
+
+from app.kit import clock
+from tests.browser.axe import find_violations
+from tests.browser.forms.every_field import FIELDS
+from tests.browser.forms.form_page import FormPage, read_submission
+from tests.browser.screenshots import take
+from tests.forms.api import EMAIL, FILE, TEXT, create_form, update_form
+from tests.forms.contents import ELF, PDF
+from tests.world import Client
+
+_UNASKED = {"section", "paragraph", "hidden"}
+_REQUIRED = [dict(field, required=True) for field in FIELDS if field["type"] not in _UNASKED]
+
+
+def _describe(name: str, content: bytes) -> Any:
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+async def test_all_problems_are_listed_and_each_leads_to_its_field(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer, *_REQUIRED)
+    await form_page.open(form)
+    await form_page.submit()
+    await expect(form_page.summary).to_be_focused()
+    await expect(form_page.summary.get_by_role("heading")).to_have_text("There are 17 problems")
+    items = form_page.summary.get_by_role("listitem")
+    assert [text.split("”")[0].strip("“") for text in await items.all_inner_texts()] == [
+        field["label"] for field in _REQUIRED
+    ]
+    assert await find_violations(form_page.page) == []
+    await take(form_page.page, "form-problems")
+    for field in _REQUIRED:
+        await form_page.summary.get_by_role("link", name=f"“{field['label']}”").click()
+        wrapper = f".field:has(#problem-{field['id']})"
+        await expect(form_page.page.locator(f"{wrapper} :focus")).to_have_count(1)
+        invalid = form_page.page.locator(f"{wrapper}:is([aria-invalid], :has([aria-invalid]))")
+        await expect(invalid).to_have_count(1)
+        message = await form_page.message(field["id"]).inner_text()
+        described = form_page.page.locator(f"[aria-describedby~=problem-{field['id']}]").first
+        await expect(described).to_have_accessible_description(re.compile(re.escape(message)))
+    assert form_page.list_requests("POST", "/submit") == []
+
+
+async def test_a_hint_appears_when_a_field_is_left_and_goes_when_it_is_right(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer, TEXT, EMAIL)
+    await form_page.open(form)
+    email, message = form_page.field("Your e-mail"), form_page.message("email")
+    await form_page.field("Your name").press("Tab")
+    # An empty field is no problem until the form is sent.
+    await expect(form_page.message("name")).to_be_empty()
+    await email.fill("ada")
+    await expect(message).to_be_empty()
+    await email.press("Tab")
+    await expect(message).to_have_text("This must be an e-mail address, like name@example.com.")
+    await expect(email).to_have_accessible_description(await message.inner_text())
+    await email.fill("ada@example.com")
+    await expect(message).to_be_empty()
+    await expect(email).not_to_have_attribute("aria-invalid", "true")
+
+
+async def test_what_only_the_server_refuses_is_shown_at_its_fields(
+    form_page: FormPage, developer: Client
+) -> None:
+    # A browser cannot compile this pattern.
+    code = {"id": "code", "type": "text", "label": "Code", "validation": {"pattern": "(?i)ab+"}}
+    form = await create_form(developer, TEXT, code, {**code, "id": "other", "label": "Other"})
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Ada")
+    await form_page.field("Code").fill("<b>x</b>")
+    await form_page.field("Other").fill("ABBB")
+    await form_page.submit()
+    await expect(form_page.summary).to_be_focused()
+    await expect(form_page.summary).to_contain_text("“Code” does not have the required form")
+    await expect(form_page.message("code")).to_have_text("This does not have the required form.")
+    await expect(form_page.message("other")).to_be_empty()
+    await form_page.field("Code").fill("abb")
+    await form_page.submit()
+    await form_page.expect_success()
+
+
+async def test_a_form_that_was_closed_meanwhile_says_so(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer)
+    await form_page.open(form)
+    await form_page.field("Your name").fill("Ada")
+    closes_at = (clock.now() - timedelta(seconds=1)).isoformat()
+    await update_form(developer, form, settings={"closes_at": closes_at})
+    await form_page.submit()
+    notice = form_page.page.get_by_role("alert")
+    await expect(notice).to_contain_text("The form Contact was closed at")
+    await expect(notice.get_by_role("button")).to_have_count(0)
+    await expect(form_page.field("Your name")).to_have_value("Ada")
+
+
+async def test_an_older_version_of_the_form_is_submitted_as_it_was_shown(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer)
+    await form_page.open(form)
+    await update_form(developer, form, fields=[{**EMAIL, "required": True}])
+    await form_page.field("Your name").fill("Ada")
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["version"] == 1
+
+
+async def test_an_unknown_form_has_a_friendly_page(form_page: FormPage) -> None:
+    answer = await form_page.page.goto(f"{form_page.url}/f/no-such-form")
+    assert answer
+    assert answer.status == 404
+    heading = form_page.page.get_by_role("heading")
+    await expect(heading).to_have_text("This form is not available")
+    assert await find_violations(form_page.page) == []
+    await take(form_page.page, "form-unknown")
+
+
+# Files
+
+
+async def test_an_upload_shows_its_progress_and_keeps_the_form_waiting(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer, FILE)
+    may_arrive = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await may_arrive.wait()
+        await route.continue_()
+
+    await form_page.page.route("**/upload", wait)
+    await form_page.open(form)
+    await form_page.field("A file").set_input_files(_describe("plan.pdf", PDF + bytes(500_000)))
+    progress = form_page.page.get_by_role("progressbar", name="Upload of plan.pdf")
+    await expect(progress).to_be_visible()
+    await form_page.submit()
+    await expect(form_page.message("file")).to_have_text("This is still being uploaded.")
+    await take(form_page.page, "form-uploading")
+    may_arrive.set()
+    await expect(form_page.page.get_by_role("button", name="Remove plan.pdf")).to_be_visible()
+    await expect(form_page.message("file")).to_be_empty()
+    await form_page.submit()
+    await form_page.expect_success()
+    (file,) = (await read_submission(developer, form))["files"]
+    assert (file["filename"], file["size_bytes"]) == ("plan.pdf", len(PDF) + 500_000)
+
+
+async def test_an_upload_can_be_cancelled_and_a_file_removed(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer, FILE)
+    never = asyncio.Event()
+
+    async def wait(_route: Route) -> None:
+        await never.wait()
+
+    await form_page.open(form)
+    page, field = form_page.page, form_page.field("A file")
+    await page.route("**/upload", wait)
+    await field.set_input_files(_describe("a.pdf", PDF))
+    await page.get_by_role("button", name="Cancel a.pdf").click()
+    await expect(field).to_be_focused()
+    await page.unroute("**/upload")
+    await field.set_input_files(_describe("b.pdf", PDF))
+    await page.get_by_role("button", name="Remove b.pdf").click()
+    await expect(page.get_by_text("b.pdf")).to_have_count(0)
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["data"] == {}
+    never.set()
+
+
+async def test_a_file_that_is_refused_says_why_and_can_be_left_out(
+    form_page: FormPage, developer: Client
+) -> None:
+    rules = {"validation": {"max_size_mb": 0.5}}
+    form = await create_form(developer, {**FILE, **rules})
+    await form_page.open(form)
+    page, field, message = form_page.page, form_page.field("A file"), form_page.message("file")
+    await field.set_input_files(_describe("large.pdf", PDF + bytes(600_000)))
+    await expect(message).to_have_text("This must have at most 0.5 MB.")
+    assert form_page.list_requests("POST", "/upload") == []
+    await page.get_by_role("button", name="Remove large.pdf").click()
+    await field.set_input_files(_describe("program.pdf", ELF))
+    await expect(message).to_contain_text("does not take files of the type application/x-elf")
+    await form_page.submit()
+    # It is not sent without the file that the visitor has chosen.
+    await expect(form_page.summary).to_contain_text("“A file”")
+    await page.get_by_role("button", name="Remove program.pdf").click()
+    await expect(message).to_be_empty()
+
+    answers = [(413, "file_too_large"), (429, "too_many_uploads"), (500, "internal_error")]
+
+    async def refuse(route: Route) -> None:
+        status, code = answers[0]
+        error = {"error": {"code": code, "message": f"Refused by {status}"}}
+        await route.fulfill(status=status, json=error)
+
+    await page.route("**/upload", refuse)
+    await field.set_input_files(_describe("c.pdf", PDF))
+    await expect(message).to_have_text("Refused by 413.")
+    await page.get_by_role("button", name="Remove c.pdf").click()
+    for status in (429, 500):
+        answers.pop(0)
+        if status == 429:
+            await field.set_input_files(_describe("c.pdf", PDF))
+        else:
+            await page.get_by_role("button", name="Try again").click()
+        await expect(message).to_have_text(f"Refused by {status}.")
+    await page.unroute("**/upload")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(message).to_be_empty()
+    await form_page.submit()
+    await form_page.expect_success()
+    assert len((await read_submission(developer, form))["files"]) == 1
+
+
+async def test_a_signature_is_typed_drawn_and_cleared(
+    form_page: FormPage, developer: Client
+) -> None:
+    signature = {"id": "signature", "type": "signature", "label": "Signature", "required": True}
+    form = await create_form(developer, signature)
+    await form_page.open(form)
+    page, name = form_page.page, form_page.page.get_by_label("Type your name to sign")
+    await form_page.draw([(30, 30), (90, 60)])
+    await page.get_by_role("button", name="Clear").click()
+    await form_page.submit()
+    await expect(form_page.message("signature")).to_have_text("This is required.")
+    await name.fill("Ada Lovelace")
+    await expect(form_page.message("signature")).to_be_empty()
+    await take(page, "form-signature")
+    # A drawing replaces the name.
+    await form_page.draw([(30, 30), (90, 60)])
+    await expect(name).to_have_value("")
+    await name.fill("Ada")
+    await form_page.submit()
+    await form_page.expect_success()
+    assert (await read_submission(developer, form))["data"]["signature"].startswith(
+        "data:image/png"
+    )
