@@ -21,6 +21,11 @@ export function prose(tag, text, attributes = {}) {
   return text ? el(tag, { dir: "auto", ...attributes }, text) : null;
 }
 
+// A text of ours, which is English also where the form is written from right to left.
+export function own(text) {
+  return el("span", { dir: "ltr" }, text);
+}
+
 export function button(text, listener, attributes = {}) {
   return el("button", { type: "button", on: { click: listener }, ...attributes }, text);
 }

@@ -68,10 +68,10 @@ export class Draft {
     const copy = button("Copy the link", () => copyText(link, copied), { class: "quiet" });
     const until = new Date(expiresAt).toLocaleDateString(undefined, { dateStyle: "long" });
     this.element.replaceChildren(
-      el("p", {}, el("strong", {}, "Saved. "), `Go on with this link until ${until}. Who has the link sees your answers.`),
+      el("p", { dir: "ltr" }, el("strong", {}, "Saved. "), `Go on with this link until ${until}. Who has the link sees your answers.`),
       el("div", { class: "row" }, link, copy, copied),
     );
-    moveTo(link);
+    moveTo(link, "nearest");
   }
 }
 

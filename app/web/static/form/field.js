@@ -1,7 +1,7 @@
 // A field on the page: its label, help, control and the message about what is wrong.
 import { hasValue } from "./checks.js";
 import { CONTROLS } from "./controls/registry.js";
-import { el, prose, setAttribute } from "./dom.js";
+import { el, own, prose, setAttribute } from "./dom.js";
 import { toSentence } from "./text.js";
 
 export class FieldView {
@@ -41,7 +41,7 @@ export class FieldView {
   showProblem(problem) {
     this.problem = problem;
     if (!this.message) return;
-    this.message.textContent = problem ? toSentence(problem) : "";
+    this.message.replaceChildren(...(problem ? [prose("span", toSentence(problem))] : []));
     this.element.classList.toggle("wrong", problem !== "");
     for (const element of this.#listDescribed()) {
       setAttribute(element, "aria-invalid", problem ? "true" : null);
@@ -96,12 +96,13 @@ export class FieldView {
   #listHelp() {
     const { id, help_text: help } = this.field;
     this.help = prose("p", help, { class: "help", id: `help-${id}` });
-    this.hint = prose("p", this.control.hint, { class: "help", id: `hint-${id}`, dir: null });
+    const { hint } = this.control;
+    this.hint = hint ? el("p", { class: "help", id: `hint-${id}` }, own(hint)) : null;
     return [this.help, this.hint];
   }
 
   #addMessage() {
-    this.message = el("p", { class: "problem", id: `problem-${this.field.id}`, dir: "auto" });
+    this.message = el("p", { class: "problem", id: `problem-${this.field.id}` });
     return this.message;
   }
 

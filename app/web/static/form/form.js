@@ -1,7 +1,7 @@
 // The form as a page: shows its fields, checks the answers and sends them.
 import { evaluate } from "./answers.js";
 import { isEmpty } from "./checks.js";
-import { button, el } from "./dom.js";
+import { button, el, own } from "./dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
 import { isFramed, moveTo } from "./frame.js";
@@ -41,7 +41,7 @@ export class FormView {
     this.element = el(
       "form",
       { novalidate: true, on: { submit: (event) => this.#submit(event), focusout: (event) => this.#leave(event) } },
-      this.form.fields.some((field) => field.required) ? el("p", { class: "legend" }, "Fields marked with * are required.") : null,
+      this.form.fields.some((field) => field.required) ? el("p", { class: "legend" }, own("Fields marked with * are required.")) : null,
       ...this.views.map((view) => view.element),
       // People do not see it; programs that fill in everything do.
       el("div", { class: "trap", "aria-hidden": "true" }, el("label", {}, "Leave this empty", this.trap)),

@@ -17,8 +17,8 @@ export function reportHeight() {
 }
 
 // Moves the focus to an element, and lets the page around scroll to it.
-export function moveTo(element) {
+export function moveTo(element, block = "start") {
   element.focus({ preventScroll: true });
-  element.scrollIntoView({ block: "nearest" });
+  element.scrollIntoView({ block });
   notify("show", { top: Math.round(element.getBoundingClientRect().top) });
 }

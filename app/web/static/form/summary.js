@@ -17,7 +17,7 @@ export function buildSummary(problems) {
 }
 
 function buildItem({ name, message, view }) {
-  const text = el("span", { dir: "auto" }, `“${shorten(name)}” ${message}`);
+  const text = el("span", { dir: "ltr" }, "“", el("bdi", {}, shorten(name)), `” ${message}`);
   return el("li", {}, view ? buildLink(view, text) : text);
 }
 

@@ -30,7 +30,7 @@ function withOptions(field, context, show) {
 }
 
 export function select(field, context) {
-  const input = el("select", { id: `field-${field.id}`, required: field.required, dir: "auto" });
+  const input = el("select", { id: `field-${field.id}`, required: field.required });
   let waiting;
   const status = withOptions(field, context, (options) => {
     const first = el("option", { value: "" }, field.placeholder || "Please choose");
