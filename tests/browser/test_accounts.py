@@ -6,6 +6,7 @@ from playwright.async_api import Page, expect
 
 from app.services import Services
 from tests.accounts.records import read_mail_texts
+from tests.browser import axe, screenshots
 from tests.server import Server
 from tests.world import Client
 
@@ -100,3 +101,17 @@ async def test_a_new_user_verifies_their_address_by_a_click(
     await page.goto(server.url + await _find_mail_link(services, body["email"]))
     await page.get_by_role("button", name="Verify my address").click()
     await expect(page.get_by_role("status")).to_have_text("The e-mail address is verified")
+
+
+async def test_the_pages_are_accessible_in_every_theme_and_width(
+    page: Page, server: Server
+) -> None:
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme)
+        for width in (360, 1280):
+            await page.set_viewport_size({"width": width, "height": 800})
+            for name in ("register", "forgot-password"):
+                await page.goto(f"{server.url}/{name}")
+                await screenshots.take(page, f"{name}-{scheme}-{width}")
+                assert await axe.find_violations(page) == []
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width

@@ -13,6 +13,7 @@ from playwright.async_api import Page, expect
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
+from tests.browser import axe, screenshots
 from tests.browser.chain import MARKUP, ROWS, Chain, create_chain
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
@@ -356,3 +357,7 @@ async def test_the_page_fits_the_width_of_the_window(
     await trace_page.expect_status(SUMMARY)
     await trace_page.page.get_by_role("row", name=MARKUP).click()
     assert await trace_page.page.evaluate(scroll_width) <= width
+    for scheme in ("light", "dark"):
+        await trace_page.page.emulate_media(color_scheme=scheme)
+        await screenshots.take(trace_page.page, f"trace-{scheme}-{width}")
+        assert await axe.find_violations(trace_page.page) == []

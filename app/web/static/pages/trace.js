@@ -127,6 +127,8 @@ function drawTrace(trace) {
     time.setAttribute("role", "cell");
     line.append(label, state, time, drawBar(row, start, duration));
     line.addEventListener("click", () => {
+      timeline.querySelector("[aria-current]")?.removeAttribute("aria-current");
+      line.setAttribute("aria-current", "true");
       details.hidden = false;
       details.querySelector("h2").textContent = row.name;
       details.querySelector("pre").textContent = JSON.stringify(row.more, null, 2);
