@@ -31,10 +31,23 @@ _SEND_KEY = (
 
 def embed_key_of(connection: Connection) -> str | None:
     """Returns the embed key or visitor token that a request carries, not yet verified."""
-    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token.strip().startswith((EMBED_PREFIX, VISITOR_PREFIX)):
-        return token.strip()
+    token = _bearer_of(connection)
+    if token.startswith((EMBED_PREFIX, VISITOR_PREFIX)):
+        return token
     return connection.headers.get("x-api-key") or connection.query_params.get("api_key") or None
+
+
+def visitor_token_of(connection: Connection) -> str | None:
+    """Returns the visitor token that a request carries, not yet verified. It is in the header
+    Authorization only, because addresses end up in logs.
+    """
+    token = _bearer_of(connection)
+    return token if token.startswith(VISITOR_PREFIX) else None
+
+
+def _bearer_of(connection: Connection) -> str:
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def uses_embed_key(connection: Connection, handler: BaseRouteHandler) -> bool:

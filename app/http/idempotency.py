@@ -257,10 +257,12 @@ async def store_answer(request: Request[Any, Any, Any], tx: Tx, answer: msgspec.
 
 
 def _key_owner(request: Request[Any, Any, Any]) -> tuple[str, str]:
-    """The embed key, user or address that sent the key, and the tenant that a super_admin named."""
+    """The embed key, user or address that sent the key; and the session of a visitor token, or the
+    tenant that a super_admin named.
+    """
     caller, state = caller_of(request), request.scope["state"]
     if "embed_key_id" in state:
-        return state["embed_key_id"], ""
+        return state["embed_key_id"], state.get("visitor_session", "")
     if caller.principal is None:
         return caller.address, ""
     return caller.principal.user_id, caller.principal.narrowed_to or ""

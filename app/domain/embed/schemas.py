@@ -214,7 +214,7 @@ class PublicReply(msgspec.Struct):
 
 # Sessions of visitors
 
-_SESSION_PATTERN = r"^vis_[A-Za-z0-9_-]{32}$"
+_SESSION_PATTERN = r"^(?![\s\S]*\n)vis_[A-Za-z0-9_-]{32}$"
 validation.describe_pattern(_SESSION_PATTERN, "must be the id of a session of POST …/session")
 _SESSION_ID = "vis_Zk3vQ0aB1cD2eF3gH4iJ5kL6mN7oP8qR"
 

@@ -8,7 +8,15 @@ from app.domain.agents import service as agents
 from app.domain.agents.errors import AgentNotFound
 from app.domain.agents.service import EmbeddedAgent
 from app.domain.chat.service import OnTokens, Question, Speaker
-from app.domain.embed import budgets, keys, origins, queries, sessions, visitor_tokens
+from app.domain.embed import (
+    budgets,
+    keys,
+    origins,
+    queries,
+    sessions,
+    user_tokens,
+    visitor_tokens,
+)
 from app.domain.embed.errors import (
     OriginNotAllowed,
     SessionMismatch,
@@ -18,11 +26,10 @@ from app.domain.embed.errors import (
 from app.domain.embed.visitor_tokens import VisitorClaims
 from app.domain.tenants import service as tenants
 from app.http import cors
-from app.http.authorization import embed_key_of
+from app.http.authorization import embed_key_of, visitor_token_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import trace
-from app.security.principal import VISITOR_PREFIX
 from app.services import Services
 
 
@@ -31,24 +38,26 @@ async def admit(request: HttpRequest) -> None:
     cost. Runs before the body is read.
 
     A route takes visitor tokens with `visitor_token=True`. With `opens_session=True` it also takes
-    keys that demand such a token, and requests of this instance's own pages.
+    keys that demand such a token, and requests of this instance's own pages. With `voice=True` it
+    is for keys that allow voice.
     """
-    credential, state = embed_key_of(request) or "", request.scope["state"]
-    origin = cors.page_origin(request)
-    is_token = credential.startswith(VISITOR_PREFIX)
-    if origin is not None and (is_token or request.route_handler.opt.get("opens_session")):
+    state, options = request.scope["state"], request.route_handler.opt
+    token, origin = visitor_token_of(request), cors.page_origin(request)
+    if origin is not None and (token or options.get("opens_session")):
         # So that the page can tell its visitor why it was refused.
         state["allowed_origin"] = origin
-    if is_token:
-        agent = await _admit_token(request, credential, origin)
+    if token is not None:
+        agent = await _admit_token(request, token, origin)
     else:
-        agent = await _admit_key(request, credential, origin)
+        agent = await _admit_key(request, embed_key_of(request) or "", origin)
     trace.current().tenant_id = agent.runtime.tenant_id
     if origin is not None:
         cors.allow_origin(state, request.scope["path"], origin)
-    units = COSTS[request.route_handler.opt.get("cost", "read")]
+    units = COSTS[options.get("cost", "read")]
     charge = ("embed", agent.runtime.tenant_id, agent.plan, units)
     await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
+    if options.get("voice") and not agent.rules.allow_voice:
+        raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
     state["embedded_agent"] = agent
     state["embed_key_id"] = agent.embed_key_id
 
@@ -58,16 +67,27 @@ async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> 
     if not request.route_handler.opt.get("visitor_token"):
         raise visitor_tokens.refusal("A visitor token cannot be used here; send the embed key")
     claims = visitor_tokens.verify(services.keyring, token)
-    if claims.origin != (origin or ""):
+    if not _is_bound_to(request, claims, origin):
         raise SessionMismatch("This visitor token belongs to another origin")
     async with services.db.tx(None, autocommit=True) as tx:
         agent = await agents.find_by_embed_key_id(tx, services.keyring, claims.key_id)
     agent = _require(agent)
     _check_origin(request, agent, origin, own_is_allowed=True)
-    if agent.rules.require_user_token and claims.visitor is None:
-        raise SessionTokenRequired("This site's chat is for its signed-in customers only")
-    request.scope["state"]["visitor_claims"] = claims
+    if not request.route_handler.opt.get("opens_session"):
+        sessions.require_customer(agent, claims)
+    if claims.identity != user_tokens.fingerprint_for(services.keyring, agent, claims.visitor):
+        raise visitor_tokens.refusal("The identity secret was replaced; send a new user token")
+    state = request.scope["state"]
+    state["visitor_claims"], state["visitor_session"] = claims, claims.session_id
     return agent
+
+
+def _is_bound_to(request: HttpRequest, claims: VisitorClaims, origin: str | None) -> bool:
+    if claims.origin == (origin or ""):
+        return True
+    # A page of this instance reads without an Origin header; a proxy may hide how it was called.
+    is_of_own_page = origin is not None and cors.origin_of(request) is None
+    return is_of_own_page and claims.origin in cors.own_origins(request)
 
 
 async def _admit_key(request: HttpRequest, key: str, origin: str | None) -> EmbeddedAgent:
@@ -126,11 +146,6 @@ def claims_of(request: HttpRequest) -> VisitorClaims | None:
     """Returns what the visitor token says, or None for a request with the key itself."""
     claims: VisitorClaims | None = request.scope["state"].get("visitor_claims")
     return claims
-
-
-def require_voice(agent: EmbeddedAgent) -> None:
-    if not agent.rules.allow_voice:
-        raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
 
 
 async def create_visitor_question(

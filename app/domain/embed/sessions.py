@@ -39,6 +39,7 @@ def open_session(
         origin=origin,
         session_id=session_id,
         visitor=visitor,
+        identity=user_tokens.fingerprint_for(keyring, agent, visitor),
         since=int(clock.epoch()),
     )
     return _issue(keyring, claims)
@@ -52,12 +53,19 @@ def renew_session(
     """
     if data.user_token is not None:
         return open_session(keyring, agent, claims.origin, data)
+    require_customer(agent, claims)
     if data.session_id is not None:
         check_session(claims, data.session_id)
     is_old = clock.epoch() - claims.since > _MAX_USER_SECONDS
     if claims.visitor is not None and is_old:
         raise UserTokenRequired("This session is 12 hours old; send a new user token")
     return _issue(keyring, claims)
+
+
+def require_customer(agent: EmbeddedAgent, claims: VisitorClaims) -> None:
+    """Raises UserTokenRequired when the key demands to know the visitor, and the token does not."""
+    if agent.rules.require_user_token and claims.visitor is None:
+        raise UserTokenRequired("This site's chat is for its signed-in customers only")
 
 
 def _issue(keyring: Keyring, claims: VisitorClaims) -> VisitorSession:

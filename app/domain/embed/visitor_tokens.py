@@ -11,12 +11,15 @@ from app.security.principal import VISITOR_PREFIX
 
 SECONDS = 900
 _ALGORITHM = "HS256"
-_MAX_CHARS = 4096
+# Enough for the longest claims of a customer.
+_MAX_CHARS = 8192
+_JWS = jwt.PyJWS()
 
 
 class VisitorClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """`origin` is empty for a program that sends none. `since` is when the session was opened with
-    a key, in seconds; a renewal keeps it.
+    """`origin` is empty for a program that sends none. `identity` is a digest of the secret that
+    the customer's user token was signed with. `since` is when the session was opened with a key, in
+    seconds; a renewal keeps it.
     """
 
     key_id: str
@@ -24,15 +27,17 @@ class VisitorClaims(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     session_id: str
     visitor: Visitor | None = None
+    identity: str | None = None
     since: int
     exp: int = 0
 
 
 def issue(keyring: Keyring, claims: VisitorClaims) -> str:
     exp = int(clock.epoch()) + SECONDS
-    payload = msgspec.to_builtins(msgspec.structs.replace(claims, exp=exp))
+    # As UTF-8: with escapes, the names of some customers would be too long for a header.
+    payload = msgspec.json.encode(msgspec.structs.replace(claims, exp=exp))
     kid = keyring.active
-    token = jwt.encode(payload, _key(keyring, kid), algorithm=_ALGORITHM, headers={"kid": kid})
+    token = _JWS.encode(payload, _key(keyring, kid), algorithm=_ALGORITHM, headers={"kid": kid})
     return VISITOR_PREFIX + token
 
 

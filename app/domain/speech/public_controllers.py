@@ -23,7 +23,7 @@ class PublicSpeechController(Controller):
     path = "/api/v1/public/agents/{agent_id:str}/chat"
     tags = ["Embedding"]
     # As for the other routes of web sites, the key or token is checked before the handler.
-    opt = {"public": True, "keyed": "only", "visitor_token": True, "cost": "chat"}
+    opt = {"public": True, "keyed": "only", "visitor_token": True, "voice": True, "cost": "chat"}
 
     @post(
         "/audio",
@@ -46,7 +46,6 @@ class PublicSpeechController(Controller):
         `voice_not_allowed`.
         """
         agent = embed.agent_of(request, agent_id)
-        embed.require_voice(agent)
         question = await embed.create_visitor_question(request, agent, data.session_id, "")
         client_gone = partial(wait_for_disconnect, request)
         transcript = await service.transcribe(services, agent.runtime, data.audio, client_gone)
@@ -71,7 +70,6 @@ class PublicSpeechController(Controller):
     ) -> Response[bytes]:
         """The text as an MP3 file. It counts as a message of the key's daily budget."""
         agent = embed.agent_of(request, agent_id)
-        embed.require_voice(agent)
         await embed.start_use(services, agent)
         client_gone = partial(wait_for_disconnect, request)
         mp3 = await service.synthesize(services, agent.runtime, data, client_gone)
