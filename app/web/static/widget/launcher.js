@@ -32,7 +32,7 @@
   const texts = {
     open: options.textOpen ?? "Open chat",
     close: options.textClose ?? "Close chat",
-    unread: options.textUnread ?? "unread messages",
+    unread: options.textUnread ?? "{count} unread",
   };
 
   const host = document.createElement("parley-chat");
@@ -109,7 +109,7 @@
     badge.hidden = !unread || isOpen;
     badge.textContent = unread > 9 ? "9+" : unread;
     const name = isOpen ? texts.close : texts.open;
-    button.setAttribute("aria-label", badge.hidden ? name : `${name}, ${unread} ${texts.unread}`);
+    button.setAttribute("aria-label", badge.hidden ? name : `${name}, ${texts.unread.replace("{count}", unread)}`);
     button.setAttribute("aria-expanded", isOpen);
     path.setAttribute("d", isOpen ? CLOSE : OPEN);
   }

@@ -9,12 +9,13 @@ export class MessageView {
     this.texts = texts;
     this.body = el("div", { class: "body" });
     this.footer = el("div", { class: "footer" });
+    this.extras = el("div", { class: "extras" }, this.footer);
     this.element = el(
       "article",
       { class: `message ${role}` },
       el("span", { class: "hidden-text" }, `${role === "user" ? texts.you : name}: `),
       this.body,
-      this.footer,
+      this.extras,
     );
     this.text = "";
     this.frame = 0;
@@ -59,10 +60,7 @@ export class MessageView {
     if (!known.size) return;
     const items = [...known.values()].map((source) => el("li", {}, this.buildSource(source)));
     const title = `${this.texts.sources} (${items.length})`;
-    this.element.insertBefore(
-      el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)),
-      this.footer,
-    );
+    this.extras.prepend(el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)));
   }
 
   buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {

@@ -1,9 +1,7 @@
-// What the widget says. A page changes a text by an attribute: data-text-send="Absenden".
+// What the panel says; the launcher has its own texts. A page changes a text by an attribute: data-text-send="Absenden".
 
 const TEXTS = {
-  open: "Open chat",
   close: "Close chat",
-  unread: "unread messages",
   conversation: "Conversation",
   you: "You",
   message: "Your message",
