@@ -5,9 +5,10 @@
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   const { on = {}, ...others } = attributes;
+  // Before the attributes: with dir="auto", a browser would look at all children for each new one.
+  element.append(...children.flat().filter((child) => child || child === 0));
   for (const [name, value] of Object.entries(others)) setAttribute(element, name, value);
   for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
-  element.append(...children.flat().filter((child) => child || child === 0));
   return element;
 }
 

@@ -260,7 +260,9 @@ function buildInlineCode(text, start, ticks) {
 
 function buildEmphasis(text, start, mark, depth) {
   const from = start + mark.length;
-  const end = text.indexOf(mark, from + 1);
+  let end = text.indexOf(mark, from + 1);
+  // Of `**a *b***`, the last two close the first two.
+  if (mark.length > 1 && end >= 0 && text[end + mark.length] === mark[0]) end += 1;
   const isWithinWord = mark.startsWith("_") && /\w/.test(text[start - 1] ?? "");
   if (end < 0 || depth >= MAX_DEPTH || isWithinWord || /\s/.test(text[from]) || /\s/.test(text[end - 1])) {
     return null;
