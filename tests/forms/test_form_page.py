@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -41,6 +42,19 @@ async def test_the_page_contains_the_public_form(developer: Client, anonymous: C
     assert _read_form(page) == public.json()["data"]
     assert "<title>Contact</title>" in page.text
     assert "Ask us anything" in page.text
+
+
+async def test_the_page_names_all_its_modules_at_once(developer: Client, anonymous: Client) -> None:
+    form = await create_form(developer)
+    page = await _open(anonymous, form["slug"])
+    urls = re.findall(r'<link rel="modulepreload" href="([^"]+)">', page.text)
+    assert len(set(urls)) == len(urls) > 10
+    for url in urls:
+        script = await anonymous.get(url)
+        assert script.status_code == 200
+        assert "immutable" in script.headers["cache-control"]
+        for name in re.findall(r'from "([^"]+)"', script.text):
+            assert urljoin(url, name) in urls
 
 
 async def test_hostile_texts_end_no_element(developer: Client, anonymous: Client) -> None:

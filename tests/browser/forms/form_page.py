@@ -74,6 +74,14 @@ class FormPage:
         session = await self.page.context.new_cdp_session(self.page)
         await session.send("Emulation.setTimezoneOverride", {"timezoneId": name})
 
+    async def set_upload_speed(self, bytes_per_second: int) -> None:
+        session = await self.page.context.new_cdp_session(self.page)
+        conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
+        await session.send(
+            "Network.emulateNetworkConditions",
+            {**conditions, "uploadThroughput": bytes_per_second},
+        )
+
     async def expect_success(self, message: str = "Thank you") -> None:
         await expect(self.page.locator(".outcome")).to_contain_text(message)
 

@@ -20,6 +20,16 @@ _UNASKED = {"section", "paragraph", "hidden"}
 _REQUIRED = [dict(field, required=True) for field in FIELDS if field["type"] not in _UNASKED]
 
 
+# The first values of a progress bar that differ.
+_COLLECT_SHARES = """bar => new Promise((resolve) => {
+    const shares = [];
+    new MutationObserver(() => {
+        shares.push(bar.value);
+        if (shares.length === 2) resolve(shares);
+    }).observe(bar, { attributes: true });
+})"""
+
+
 def _describe(name: str, content: bytes) -> Any:
     return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
 
@@ -133,23 +143,18 @@ async def test_an_upload_shows_its_progress_and_keeps_the_form_waiting(
     form_page: FormPage, developer: Client
 ) -> None:
     form = await create_form(developer, FILE)
-    may_arrive = asyncio.Event()
-
-    async def wait(route: Route) -> None:
-        await may_arrive.wait()
-        await route.continue_()
-
-    await form_page.page.route("**/upload", wait)
     await form_page.open(form)
+    await form_page.set_upload_speed(300_000)
     await form_page.field("A file").set_input_files(_describe("plan.pdf", PDF + bytes(500_000)))
     progress = form_page.page.get_by_role("progressbar", name="Upload of plan.pdf")
-    await expect(progress).to_be_visible()
+    shares = await progress.evaluate(_COLLECT_SHARES)
     await form_page.submit()
     await expect(form_page.message("file")).to_have_text("This is still being uploaded.")
     await take(form_page.page, "form-uploading")
-    may_arrive.set()
     await expect(form_page.page.get_by_role("button", name="Remove plan.pdf")).to_be_visible()
     await expect(form_page.message("file")).to_be_empty()
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 1
     await form_page.submit()
     await form_page.expect_success()
     (file,) = (await read_submission(developer, form))["files"]
