@@ -218,6 +218,39 @@ async def test_a_message_whose_reply_was_lost_is_not_sent_twice(
     }
 
 
+async def test_another_message_after_a_lost_one_finds_what_the_server_has(
+    form_page: FormPage, developer: Client
+) -> None:
+    form = await create_form(developer, TEXT, EMAIL, TOPIC, settings=_NO_MODEL)
+    chat = await _open(form_page, form)
+    await chat.expect_question("Your name")
+    is_stored = [False, True]
+
+    async def lose(route: Route) -> None:
+        if not is_stored:
+            await route.continue_()
+            return
+        if is_stored.pop(0):
+            await route.fetch()
+        await route.abort()
+
+    await form_page.page.route("**/messages/stream", lose)
+    failure, bubbles = form_page.page.get_by_role("alert"), form_page.page.locator(".bubble.user")
+    # The first message is lost, the second one arrives without a reply.
+    await chat.say("Bob")
+    await expect(failure).to_contain_text("The connection was lost")
+    await chat.say("Ada")
+    await expect(bubbles).to_have_text(["Ada"])
+    await expect(failure).to_contain_text("The connection was lost")
+    await chat.say("ada@example.com")
+    await chat.expect_question("Topic")
+    await expect(bubbles).to_have_text(["Ada", "ada@example.com"])
+    await chat.press("Sales")
+    await chat.expect_end()
+    data = (await read_submission(developer, form))["data"]
+    assert data == {"name": "Ada", "email": "ada@example.com", "topic": "sales"}
+
+
 async def test_a_chat_with_a_form_that_was_closed_says_so(
     form_page: FormPage, developer: Client
 ) -> None:

@@ -12,7 +12,9 @@ export function evaluate(fields, data, { isComplete = true } = {}) {
   for (const field of orderByDependency(fields)) {
     if (field.conditional && !isMet(field.conditional, values)) continue;
     visible.add(field.id);
-    const { value, problem } = hasValue(field) ? checkAnswer(field, data[field.id], isComplete) : {};
+    const { value, problem } = hasValue(field)
+      ? checkAnswer(field, data[field.id], isComplete)
+      : {};
     if (value !== undefined) values.set(field.id, value);
     if (problem) problems.set(field.id, problem);
   }

@@ -1,6 +1,8 @@
 // Requests to the routes for visitors of a form.
 
 const TIMEOUT_MS = 60_000;
+// A model may take its time to read a message.
+const STREAM_TIMEOUT_MS = 180_000;
 const LOST = "The connection was lost.";
 
 // An answer that refuses the request, or no answer at all (`status` is 0).
@@ -34,7 +36,8 @@ export class FormApi {
 
   // Returns the response itself, for its events.
   async stream(path, body) {
-    return this.#fetch(path, { method: "POST", body: JSON.stringify(body), headers: {} });
+    const signal = AbortSignal.timeout(STREAM_TIMEOUT_MS);
+    return this.#fetch(path, { method: "POST", body: JSON.stringify(body), headers: {}, signal });
   }
 
   async #send(path, options) {

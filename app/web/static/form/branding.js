@@ -3,7 +3,10 @@ import { el } from "./dom.js";
 import { toWebAddress } from "./outcome.js";
 
 const READABLE = 4.5;
-const [WHITE, BLACK] = [[255, 255, 255], [0, 0, 0]];
+const [WHITE, BLACK] = [
+  [255, 255, 255],
+  [0, 0, 0],
+];
 // The surfaces of both themes, as shared/theme.css has them.
 const SURFACES = { light: [255, 255, 255], dark: [24, 24, 27] };
 const STEPS = 20;

@@ -1,5 +1,6 @@
 // The form as a chat: it asks one question after the other.
 import { ApiProblem } from "./api.js";
+import { ChatLog } from "./chat-log.js";
 import { Conversation } from "./conversation.js";
 import { button, el, icon } from "./dom.js";
 import { OptionLoader } from "./options.js";
@@ -7,17 +8,21 @@ import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";
 import { buildReplies } from "./replies.js";
 
-const INPUT_MODES = { email: "email", phone: "tel", url: "url", number: "decimal", rating: "numeric" };
-const SIGNATURE_START = "data:image/png;base64,";
-const FILE_ID = /^fil_[A-Za-z0-9]+$/;
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
+const INPUT_MODES = {
+  email: "email",
+  phone: "tel",
+  url: "url",
+  number: "decimal",
+  rating: "numeric",
+};
 // The conversation went on without this page: it shows what the server has.
 const OUTDATED_CODES = new Set(["message_conflict", "invalid_state"]);
 
 export class ChatView {
   #isBusy = false;
-  // Messages that the server has stored.
+  // Messages that the server has stored, and one of which this page does not know it.
   #count = 0;
+  #unsent = null;
 
   constructor({ form, api, address, place }) {
     Object.assign(this, { form, api, address, place });
@@ -31,20 +36,36 @@ export class ChatView {
   #build() {
     this.bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" });
     this.count = el("span", {});
-    this.log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Conversation", tabindex: "0" });
-    // Screen readers hear whole messages, not their parts.
-    this.spoken = el("p", { class: "unseen", "aria-live": "polite" });
+    this.log = new ChatLog();
     this.replies = el("div", { class: "replies" });
     this.failure = el("div", { class: "notice-line", role: "alert" });
     this.input = el("textarea", {
-      rows: 1, dir: "auto", placeholder: "Type your answer", "aria-label": "Your answer",
+      rows: 1,
+      dir: "auto",
+      placeholder: "Type your answer",
+      "aria-label": "Your answer",
       on: { keydown: (event) => this.#press(event), input: () => this.#grow() },
     });
     const send = el("button", { class: "send", "aria-label": "Send" }, icon("send"));
-    this.composer = el("form", { class: "composer", on: { submit: (event) => this.#submit(event) } }, this.input, send);
-    this.bottom = el("div", { class: "bottom" }, this.failure, this.replies, this.composer, this.#buildLinks());
+    this.composer = el(
+      "form",
+      { class: "composer", on: { submit: (event) => this.#submit(event) } },
+      this.input,
+      send,
+    );
+    this.bottom = el(
+      "div",
+      { class: "bottom" },
+      this.failure,
+      this.replies,
+      this.composer,
+      this.#buildLinks(),
+    );
     this.place.replaceChildren(
-      el("div", { class: "progress" }, this.bar, this.count), this.log, this.spoken, this.bottom,
+      el("div", { class: "progress" }, this.bar, this.count),
+      this.log.element,
+      this.log.spoken,
+      this.bottom,
     );
   }
 
@@ -73,7 +94,9 @@ export class ChatView {
   }
 
   #startOver() {
+    if (this.#isBusy) return;
     this.conversation.forget();
+    this.#unsent = null;
     document.documentElement.classList.remove("finished");
     this.#build();
     this.start();
@@ -81,8 +104,7 @@ export class ChatView {
 
   #showState({ view, messages }) {
     this.#count = messages.length;
-    this.log.replaceChildren();
-    for (const { role, content } of messages) this.#addBubble(role, content);
+    this.log.replace(messages);
     this.#showProgress(view);
     if (view.status === "completed") this.#finish();
     else this.#ask(messages.at(-1));
@@ -97,24 +119,12 @@ export class ChatView {
   // Offers what answers the question of a message.
   #ask({ content, field_id: id }) {
     const field = this.fields.get(id);
-    this.spoken.textContent = content;
+    this.log.speak(content);
     this.input.inputMode = INPUT_MODES[field?.type] ?? "text";
     const context = { api: this.api, loadOptions: (item) => this.options.load(item) };
     const say = (text, shown) => this.#say(text, shown);
     this.replies.replaceChildren(...(field ? buildReplies(field, context, say) : []));
-    this.#scroll();
-  }
-
-  #addBubble(role, content) {
-    const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...showContent(content));
-    const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
-    this.log.append(el("div", { class: `turn ${role}` }, speaker, bubble));
-    this.#scroll();
-    return bubble;
-  }
-
-  #scroll() {
-    this.log.scrollTop = this.log.scrollHeight;
+    this.log.scroll();
   }
 
   #press(event) {
@@ -136,21 +146,19 @@ export class ChatView {
     this.#say(text, text);
   }
 
-  #say(content, shown) {
+  async #say(content, shown) {
     if (this.#isBusy) return;
-    this.#addBubble("user", shown);
-    this.#exchange(content);
-  }
-
-  async #exchange(content) {
     this.#setBusy(true);
     this.failure.replaceChildren();
     this.replies.replaceChildren();
     try {
+      if (this.#unsent) await this.#settle();
+      this.#unsent = this.log.add("user", shown);
       await this.#receive(content);
+      this.#unsent = null;
     } catch (problem) {
       if (OUTDATED_CODES.has(problem.code)) await this.#reload();
-      else this.#fail(problem, () => this.#retry(content));
+      else this.#fail(problem, () => this.#retry(content, shown));
     } finally {
       this.#setBusy(false);
     }
@@ -158,39 +166,50 @@ export class ChatView {
   }
 
   async #receive(content) {
-    const bubble = this.#addBubble("assistant", "");
-    bubble.classList.add("typing");
+    const message = this.log.add("assistant", "");
+    message.setTyping(true);
     let [text, progress] = ["", null];
     try {
       for await (const { event, data } of this.conversation.send(content)) {
-        if (event === "content_delta") {
-          text += data.delta;
-          bubble.replaceChildren(text);
-          this.#scroll();
-        } else if (event === "form_progress") progress = data;
+        if (event === "content_delta") message.show((text += data.delta));
+        else if (event === "form_progress") progress = data;
       }
       if (!progress) throw new ApiProblem(0, { message: "The connection was lost." });
     } catch (problem) {
-      bubble.parentElement.remove();
+      message.remove();
       throw problem;
     }
-    bubble.classList.remove("typing");
+    message.setTyping(false);
     this.#count += 2;
     this.#showProgress(progress);
     if (progress.form_completed) this.#finish(progress.submission_id, text);
     else this.#ask({ content: text, field_id: progress.field_id });
   }
 
-  // The message may have arrived although its reply did not.
-  async #retry(content) {
+  async #retry(content, shown) {
+    if (this.#isBusy) return;
+    this.#setBusy(true);
     this.failure.replaceChildren();
+    let isStored = false;
     try {
-      const state = await this.conversation.load();
-      if (state.messages.length > this.#count) this.#showState(state);
-      else await this.#exchange(content);
+      isStored = await this.#settle();
     } catch (problem) {
-      this.#fail(problem, () => this.#retry(content));
+      this.#fail(problem, () => this.#retry(content, shown));
+      return;
+    } finally {
+      this.#setBusy(false);
     }
+    if (!isStored) await this.#say(content, shown);
+  }
+
+  // A message may have arrived although its reply did not. Returns true when it did.
+  async #settle() {
+    const state = await this.conversation.load();
+    const isStored = state.messages.length > this.#count;
+    if (isStored) this.#showState(state);
+    else this.#unsent?.remove();
+    this.#unsent = null;
+    return isStored;
   }
 
   async #reload() {
@@ -219,30 +238,26 @@ export class ChatView {
     if (document.activeElement !== document.body) return;
     const next = this.replies.querySelector("button, input, summary");
     if (next) next.focus({ preventScroll: true });
-    else if (!window.matchMedia("(pointer: coarse)").matches) this.input.focus({ preventScroll: true });
+    else if (!window.matchMedia("(pointer: coarse)").matches)
+      this.input.focus({ preventScroll: true });
   }
 
   // With a submission, it has just been made.
   #finish(submissionId = null, text = "") {
-    this.spoken.textContent = text;
+    this.log.speak(text);
     this.bar.value = this.bar.max;
     document.documentElement.classList.add("finished");
     const place = el("div", {});
-    this.bottom.replaceChildren(place, button("Answer again", () => this.#startOver(), { class: "link" }));
+    this.bottom.replaceChildren(
+      place,
+      button("Answer again", () => this.#startOver(), { class: "link" }),
+    );
     showOutcome(place, {
       message: "Your answers have been sent.",
       submissionId,
       redirectUrl: submissionId ? this.form.settings.redirect_url : null,
       isEmbedded: this.address.isEmbedded,
     });
-    this.#scroll();
+    this.log.scroll();
   }
-}
-
-// Answers that are no texts are shown as what they stand for.
-function showContent(content) {
-  if (content.startsWith(SIGNATURE_START)) return [el("img", { src: content, alt: "Your signature" })];
-  if (FILE_ID.test(content)) return ["Your uploaded file"];
-  if (TIME.test(content)) return [new Date(content).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })];
-  return [content];
 }

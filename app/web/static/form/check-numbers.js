@@ -34,7 +34,5 @@ function toDecimal(number) {
   const [whole, fraction = ""] = mantissa.split(".");
   const places = fraction.length - Number(exponent);
   const digits = BigInt(whole + fraction);
-  return places < 0
-    ? { digits: digits * 10n ** BigInt(-places), places: 0 }
-    : { digits, places };
+  return places < 0 ? { digits: digits * 10n ** BigInt(-places), places: 0 } : { digits, places };
 }

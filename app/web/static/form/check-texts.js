@@ -36,7 +36,8 @@ function checkOneLine(text) {
 function checkLength(text, field) {
   const { min_length: fewest, max_length: most } = field.validation;
   const [length, longest] = [countCharacters(text), most ?? DEFAULT_LENGTHS[field.type]];
-  if (length > longest) throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
+  if (length > longest)
+    throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
   if (length < (fewest ?? 0)) {
     throw new WrongValue(`must have at least ${formatCount(fewest)} characters`);
   }
@@ -118,7 +119,9 @@ export function checkUrl(_field, value) {
 
 function isWebAddress(text) {
   const [, , host, port] = URL_PARTS.exec(text) ?? [];
-  return host !== undefined && HOST.test(host) && Number(port ?? 0) <= 65_535 && !/[\s<>"]/.test(text);
+  return (
+    host !== undefined && HOST.test(host) && Number(port ?? 0) <= 65_535 && !/[\s<>"]/.test(text)
+  );
 }
 
 export function checkHidden(_field, value) {

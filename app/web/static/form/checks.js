@@ -3,7 +3,14 @@
 // nothing that it takes is refused here.
 import { checkDate, checkTime } from "./check-dates.js";
 import { checkNumber, checkRange } from "./check-numbers.js";
-import { checkEmail, checkHidden, checkLine, checkPhone, checkText, checkUrl } from "./check-texts.js";
+import {
+  checkEmail,
+  checkHidden,
+  checkLine,
+  checkPhone,
+  checkText,
+  checkUrl,
+} from "./check-texts.js";
 import { joinWords, strip } from "./text.js";
 import { WrongValue } from "./wrong-value.js";
 

@@ -34,13 +34,18 @@ export class Conversation {
 
   async load() {
     const path = `/conversations/${this.#id}`;
-    const [view, messages] = await Promise.all([this.api.get(path), this.api.get(`${path}/messages`)]);
+    const [view, messages] = await Promise.all([
+      this.api.get(path),
+      this.api.get(`${path}/messages`),
+    ]);
     return { view: view.data, messages: messages.data };
   }
 
   // Yields the events of the reply. Throws ApiProblem.
   async *send(content) {
-    const response = await this.api.stream(`/conversations/${this.#id}/messages/stream`, { content });
+    const response = await this.api.stream(`/conversations/${this.#id}/messages/stream`, {
+      content,
+    });
     const events = readEvents(response);
     for (;;) {
       const { done, value } = await readNext(events);

@@ -15,9 +15,10 @@ export class Draft {
     this.sending = new Sending(view.api, "/drafts");
     this.element = el("div", { class: "draft", role: "status" });
     const isLong = view.form.fields.filter(hasValue).length >= MIN_FIELDS;
-    this.button = isLong || this.token
-      ? button("Save and continue later", () => this.#save(), { class: "link" })
-      : null;
+    this.button =
+      isLong || this.token
+        ? button("Save and continue later", () => this.#save(), { class: "link" })
+        : null;
   }
 
   // Returns the answers of the draft that the address names.
@@ -29,7 +30,7 @@ export class Draft {
       return data.data;
     } catch (problem) {
       if (!problem.isLost) this.token = null;
-      this.view.showNotice(problem, () => this.view.restore());
+      this.view.showNotice(problem, problem.isLost ? () => this.view.restore() : null);
       return {};
     }
   }
@@ -62,13 +63,24 @@ export class Draft {
   }
 
   #show({ url, expires_at: expiresAt }) {
-    const link = el("input", { type: "text", readonly: true, value: url, "aria-label": "Link to your answers", dir: "ltr" });
+    const link = el("input", {
+      type: "text",
+      readonly: true,
+      value: url,
+      "aria-label": "Link to your answers",
+      dir: "ltr",
+    });
     link.addEventListener("focus", () => link.select());
     const copied = el("span", { class: "copied", role: "status" });
     const copy = button("Copy the link", () => copyText(link, copied), { class: "quiet" });
     const until = new Date(expiresAt).toLocaleDateString(undefined, { dateStyle: "long" });
     this.element.replaceChildren(
-      el("p", { dir: "ltr" }, el("strong", {}, "Saved. "), `Go on with this link until ${until}. Who has the link sees your answers.`),
+      el(
+        "p",
+        { dir: "ltr" },
+        el("strong", {}, "Saved. "),
+        `Go on with this link until ${until}. Who has the link sees your answers.`,
+      ),
       el("div", { class: "row" }, link, copy, copied),
     );
     moveTo(link, "nearest");

@@ -11,7 +11,9 @@
   // The texts of the page around are light on a dark page.
   function findTheme() {
     const { color } = getComputedStyle(script.parentElement ?? document.body);
-    const [red = 0, green = 0, blue = 0] = /^rgb/.test(color) ? color.match(/[\d.]+/g).map(Number) : [];
+    const [red = 0, green = 0, blue = 0] = /^rgb/.test(color)
+      ? color.match(/[\d.]+/g).map(Number)
+      : [];
     return red * 0.3 + green * 0.6 + blue * 0.1 > 140 ? "dark" : "light";
   }
 
@@ -29,7 +31,10 @@
     Object.assign(frame, { src: address.href, title: title || "Form", loading: "lazy" });
     frame.height = height;
     for (const [name, value] of Object.entries({
-      display: "block", width: "100%", border: "0", "color-scheme": scheme,
+      display: "block",
+      width: "100%",
+      border: "0",
+      "color-scheme": scheme,
     })) {
       frame.style.setProperty(name, value);
     }
@@ -39,7 +44,8 @@
   // Moves to a place in the frame, unless it is in sight.
   function show(frame, top) {
     const position = frame.getBoundingClientRect().top + top;
-    if (position < 0 || position > innerHeight * 0.8) scrollBy({ top: position - innerHeight * 0.15 });
+    if (position < 0 || position > innerHeight * 0.8)
+      scrollBy({ top: position - innerHeight * 0.15 });
   }
 
   function redirect(text) {
@@ -53,7 +59,9 @@
     else if (type === "parley:ready" && !title && typeof name === "string") frame.title = name;
     else if (type === "parley:redirect" && typeof url === "string") redirect(url);
     else if (type === "parley:submitted") {
-      frame.dispatchEvent(new CustomEvent("parley:submitted", { bubbles: true, detail: { submissionId } }));
+      frame.dispatchEvent(
+        new CustomEvent("parley:submitted", { bubbles: true, detail: { submissionId } }),
+      );
     }
   }
 

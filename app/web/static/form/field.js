@@ -56,10 +56,20 @@ export class FieldView {
     const { type, label, help_text: help } = this.field;
     if (type === "hidden") return null;
     if (type === "section") {
-      return el("div", { class: "section" }, prose("h2", label), prose("p", help, { class: "help" }));
+      return el(
+        "div",
+        { class: "section" },
+        prose("h2", label),
+        prose("p", help, { class: "help" }),
+      );
     }
     if (type === "paragraph") {
-      return el("div", { class: "paragraph" }, prose("p", label), prose("p", help, { class: "help" }));
+      return el(
+        "div",
+        { class: "paragraph" },
+        prose("p", label),
+        prose("p", help, { class: "help" }),
+      );
     }
     const element = this.control.role ? this.#buildGroup() : this.#buildSingle();
     this.#describe();
@@ -70,7 +80,14 @@ export class FieldView {
     const { control, field } = this;
     const label = el("label", { for: `field-${field.id}` }, ...this.#listLabel());
     const top = control.isBox ? el("div", { class: "box" }, ...control.inputs, label) : label;
-    return el("div", { class: "field" }, top, ...this.#listHelp(), control.element, this.#addMessage());
+    return el(
+      "div",
+      { class: "field" },
+      top,
+      ...this.#listHelp(),
+      control.element,
+      this.#addMessage(),
+    );
   }
 
   #buildGroup() {
@@ -78,7 +95,12 @@ export class FieldView {
     const isRequired = field.required && control.role === "radiogroup";
     this.element = el(
       "fieldset",
-      { class: "field", id: control.inputs.length ? null : `field-${field.id}`, role: control.role, "aria-required": isRequired ? "true" : null },
+      {
+        class: "field",
+        id: control.inputs.length ? null : `field-${field.id}`,
+        role: control.role,
+        "aria-required": isRequired ? "true" : null,
+      },
       el("legend", {}, ...this.#listLabel()),
       ...this.#listHelp(),
       control.element,
@@ -89,7 +111,8 @@ export class FieldView {
 
   #listLabel() {
     const mark = el("span", { class: "mark", "aria-hidden": "true" }, "*");
-    const spoken = this.control.role === "group" ? el("span", { class: "unseen" }, "(required)") : null;
+    const spoken =
+      this.control.role === "group" ? el("span", { class: "unseen" }, "(required)") : null;
     return [prose("span", this.field.label), ...(this.field.required ? [mark, spoken] : [])];
   }
 

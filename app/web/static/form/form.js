@@ -37,14 +37,27 @@ export class FormView {
     this.top = el("div", { class: "top" });
     this.notice = el("div", { class: "notice-line", role: "alert" });
     this.trap = el("input", { name: "contact_fax", tabindex: "-1", autocomplete: "off" });
-    this.submitButton = el("button", { type: "submit" }, el("span", { dir: "auto" }, this.form.settings.submit_button_text));
+    this.submitButton = el(
+      "button",
+      { type: "submit" },
+      el("span", { dir: "auto" }, this.form.settings.submit_button_text),
+    );
     this.element = el(
       "form",
-      { novalidate: true, on: { submit: (event) => this.#submit(event), focusout: (event) => this.#leave(event) } },
-      this.form.fields.some((field) => field.required) ? el("p", { class: "legend" }, own("Fields marked with * are required.")) : null,
+      {
+        novalidate: true,
+        on: { submit: (event) => this.#submit(event), focusout: (event) => this.#leave(event) },
+      },
+      this.form.fields.some((field) => field.required)
+        ? el("p", { class: "legend" }, own("Fields marked with * are required."))
+        : null,
       ...this.views.map((view) => view.element),
       // People do not see it; programs that fill in everything do.
-      el("div", { class: "trap", "aria-hidden": "true" }, el("label", {}, "Leave this empty", this.trap)),
+      el(
+        "div",
+        { class: "trap", "aria-hidden": "true" },
+        el("label", {}, "Leave this empty", this.trap),
+      ),
       this.notice,
       el("div", { class: "actions" }, this.submitButton, this.draft.button),
       this.draft.element,
@@ -93,7 +106,8 @@ export class FormView {
   // Says what is wrong with an answer when the visitor leaves its field.
   #leave({ target, relatedTarget }) {
     const view = this.views.find(({ element }) => element?.contains(target));
-    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox") return;
+    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox")
+      return;
     const problem = isEmpty(view.read()) ? "" : this.#evaluate().problems.get(view.field.id);
     if (problem) view.showProblem(problem);
   }
@@ -107,7 +121,8 @@ export class FormView {
 
   // `problems` maps the ids of fields to messages.
   showProblems(problems) {
-    for (const view of this.views) view.control && view.showProblem(problems.get(view.field.id) ?? "");
+    for (const view of this.views)
+      view.control && view.showProblem(problems.get(view.field.id) ?? "");
     const items = [...problems].map(([id, message]) => this.#describe(id, message));
     this.top.replaceChildren(...(items.length ? [buildSummary(this.#sort(items))] : []));
     if (items.length) moveTo(this.top.firstChild);
@@ -178,9 +193,12 @@ export class FormView {
     this.showNotice(problem, () => this.element.requestSubmit());
   }
 
+  // Without `retry`, trying again would not help.
   showNotice(problem, retry) {
-    const text = problem.isLost ? `${problem.message} Your answers are still here.` : problem.message;
-    const canRetry = !CLOSED_CODES.has(problem.code);
+    const text = problem.isLost
+      ? `${problem.message} Your answers are still here.`
+      : problem.message;
+    const canRetry = retry && !CLOSED_CODES.has(problem.code);
     this.notice.replaceChildren(
       el("p", { dir: "auto" }, text),
       ...(canRetry ? [button("Try again", retry, { class: "quiet" })] : []),

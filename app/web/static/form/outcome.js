@@ -29,9 +29,7 @@ export function showOutcome(place, { message, submissionId, redirectUrl, isEmbed
   notify("submitted", { submissionId });
   const url = toWebAddress(redirectUrl);
   if (!url) return;
-  outcome.append(
-    el("a", { href: url, target: "_top", rel: "noreferrer" }, "Continue"),
-  );
+  outcome.append(el("a", { href: url, target: "_top", rel: "noreferrer" }, "Continue"));
   follow(url, isEmbedded);
 }
 

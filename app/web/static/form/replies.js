@@ -1,17 +1,27 @@
 // Ready answers to a question of the chat: buttons for options, and controls for what is hard to
 // type, such as a date or a file.
 import { check, isEmpty } from "./checks.js";
+import { listChosen } from "./controls/choices.js";
 import { CONTROLS } from "./controls/registry.js";
 import { button, el, prose } from "./dom.js";
 import { toSentence } from "./text.js";
 
 const MAX_RATING = 10;
-const WITH_CONTROL = new Set(["multi_select", "checkbox_group", "date", "datetime", "slider", "file", "signature"]);
+const WITH_CONTROL = new Set([
+  "multi_select",
+  "checkbox_group",
+  "date",
+  "datetime",
+  "slider",
+  "file",
+  "signature",
+]);
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
 export function buildReplies(field, context, say) {
   const replies = [buildAnswers(field, context, say)];
-  if (!field.required) replies.push(button("Skip", () => say("skip", "Skip"), { class: "chip quiet" }));
+  if (!field.required)
+    replies.push(button("Skip", () => say("skip", "Skip"), { class: "chip quiet" }));
   return replies.filter(Boolean);
 }
 
@@ -23,19 +33,26 @@ function buildAnswers(field, context, say) {
 
 function listWords(field) {
   if (field.type === "checkbox") return ["Yes", "No"];
-  const most = field.type === "rating" ? field.validation.max ?? 5 : 0;
+  const most = field.type === "rating" ? (field.validation.max ?? 5) : 0;
   return most <= MAX_RATING ? Array.from({ length: most }, (_, index) => String(index + 1)) : [];
 }
 
 function buildChips(words, say) {
-  const chips = words.map((word) => button(prose("span", word), () => say(word, word), { class: "chip" }));
+  const chips = words.map((word) =>
+    button(prose("span", word), () => say(word, word), { class: "chip" }),
+  );
   return chips.length ? el("div", { class: "chips" }, ...chips) : null;
 }
 
 function buildOptions(field, context, say) {
   const place = el("div", { class: "chips-place" });
   const show = (options) => {
-    place.replaceChildren(buildChips(options.map(({ label }) => label), say) ?? "");
+    place.replaceChildren(
+      buildChips(
+        options.map(({ label }) => label),
+        say,
+      ) ?? "",
+    );
   };
   // Without the options, the answer can still be typed.
   if (field.has_data_source) context.loadOptions(field).then(show, () => {});
@@ -45,8 +62,14 @@ function buildOptions(field, context, say) {
 
 function buildWithControl(field, context, say) {
   const problem = el("p", { class: "problem", role: "alert" });
-  const showProblem = (text) => { problem.textContent = text ? toSentence(text) : ""; };
-  const control = CONTROLS[field.type](field, { ...context, changed: () => showProblem(""), showProblem });
+  const showProblem = (text) => {
+    problem.textContent = text ? toSentence(text) : "";
+  };
+  const control = CONTROLS[field.type](field, {
+    ...context,
+    changed: () => showProblem(""),
+    showProblem,
+  });
   for (const input of control.inputs) {
     if (field.type !== "signature") input.setAttribute("aria-label", field.label);
   }
@@ -57,7 +80,13 @@ function buildWithControl(field, context, say) {
     else say(...describe(field, value, control.element));
   });
   const role = control.role ?? null;
-  return el("div", { class: "control", role, "aria-label": role ? field.label : null }, control.element, problem, send);
+  return el(
+    "div",
+    { class: "control", role, "aria-label": role ? field.label : null },
+    control.element,
+    problem,
+    send,
+  );
 }
 
 function findProblem(field, value) {
@@ -73,12 +102,8 @@ function describe(field, value, element) {
       return [value, value];
     case "multi_select":
     case "checkbox_group":
-      return Array(2).fill(listLabels(element).join(", "));
+      return Array(2).fill(listChosen(element).join(", "));
     default:
       return Array(2).fill(String(value));
   }
-}
-
-function listLabels(element) {
-  return [...element.querySelectorAll(".choice:has(:checked)")].map((label) => label.textContent);
 }

@@ -59,11 +59,15 @@ function buildChoice(type, name, option) {
 export function radio(field, context) {
   const list = el("div", { class: "choices" });
   const name = `field-${field.id}`;
-  const clear = button("Clear the choice", () => {
-    write(undefined);
-    list.querySelector("input")?.focus();
-    context.changed();
-  }, { class: "link", hidden: true });
+  const clear = button(
+    "Clear the choice",
+    () => {
+      write(undefined);
+      list.querySelector("input")?.focus();
+      context.changed();
+    },
+    { class: "link", hidden: true },
+  );
   const read = () => list.querySelector("input:checked")?.value;
   let waiting;
   const write = (value) => {
@@ -75,7 +79,9 @@ export function radio(field, context) {
     list.replaceChildren(...options.map((option) => buildChoice("radio", name, option)));
     write(waiting);
   });
-  list.addEventListener("change", () => { clear.hidden = field.required; });
+  list.addEventListener("change", () => {
+    clear.hidden = field.required;
+  });
   return {
     element: el("div", { class: "input" }, list, status, clear),
     inputs: [],
@@ -86,7 +92,11 @@ export function radio(field, context) {
   };
 }
 
-function buildBoxes(field, context, { list = el("div", { class: "choices" }), onShown = () => {} } = {}) {
+function buildBoxes(
+  field,
+  context,
+  { list = el("div", { class: "choices" }), onShown = () => {} } = {},
+) {
   const listInputs = () => [...list.querySelectorAll("input")];
   let waiting = [];
   const write = (values) => {
@@ -100,7 +110,9 @@ function buildBoxes(field, context, { list = el("div", { class: "choices" }), on
     onShown(options);
   });
   const read = () => {
-    const values = listInputs().filter((input) => input.checked).map((input) => input.value);
+    const values = listInputs()
+      .filter((input) => input.checked)
+      .map((input) => input.value);
     return values.length ? values : undefined;
   };
   return { list, status, read, write };
@@ -120,31 +132,22 @@ export function checkboxGroup(field, context) {
 
 // A list that opens, with a search where it is long.
 export function multiSelect(field, context) {
-  const search = el("input", {
-    type: "search", placeholder: "Search", "aria-label": "Search the options", hidden: true,
-    autocomplete: "off", dir: "auto",
-  });
   const [opener, list] = [el("summary"), el("div", { class: "choices" })];
-  const details = el("details", { class: "picker" }, opener, el("div", { class: "picked" }, search, list));
+  const search = buildSearch(list);
+  const content = el("div", { class: "picked" }, search, list);
+  const details = el("details", { class: "picker" }, opener, content);
+  const showChosen = () => {
+    const text = joinWords(listChosen(list), "and");
+    const shown = text || field.placeholder || "Please choose";
+    opener.replaceChildren(el("span", { class: text ? "" : "empty", dir: "auto" }, shown));
+  };
   const onShown = (options) => {
     search.hidden = options.length <= SEARCHED_OPTIONS;
     showChosen();
   };
   const boxes = buildBoxes(field, context, { list, onShown });
-  function showChosen() {
-    const labels = [...list.querySelectorAll("label:has(:checked)")].map((label) => label.textContent);
-    const text = labels.length ? joinWords(labels, "and") : field.placeholder || "Please choose";
-    opener.replaceChildren(el("span", { class: labels.length ? "" : "empty", dir: "auto" }, text));
-  }
   list.addEventListener("change", showChosen);
-  search.addEventListener("input", () => {
-    for (const label of list.children) label.hidden = !fold(label.textContent).includes(fold(search.value));
-  });
-  details.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !details.open) return;
-    details.open = false;
-    opener.focus();
-  });
+  closeByEscape(details, opener);
   return {
     element: el("div", { class: "input" }, details, boxes.status),
     inputs: [],
@@ -159,6 +162,39 @@ export function multiSelect(field, context) {
   };
 }
 
+// Returns the labels of the options that are checked.
+export function listChosen(element) {
+  return [...element.querySelectorAll(".choice:has(:checked)")].map((label) => label.textContent);
+}
+
+function buildSearch(list) {
+  const search = el("input", {
+    type: "search",
+    placeholder: "Search",
+    "aria-label": "Search the options",
+    hidden: true,
+    autocomplete: "off",
+    dir: "auto",
+  });
+  search.addEventListener("input", () => {
+    const text = fold(search.value);
+    for (const label of list.children) label.hidden = !fold(label.textContent).includes(text);
+  });
+  search.addEventListener("keydown", (event) => {
+    // It would send the form.
+    if (event.key === "Enter") event.preventDefault();
+  });
+  return search;
+}
+
+function closeByEscape(details, opener) {
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    opener.focus();
+  });
+}
+
 function describeCount({ min_selections: fewest, max_selections: most }) {
   if (fewest && most) return fewest === most ? `Choose ${most}.` : `Choose ${fewest} to ${most}.`;
   if (most) return `Choose at most ${most}.`;
@@ -167,13 +203,19 @@ function describeCount({ min_selections: fewest, max_selections: most }) {
 
 // One box: its label stands beside it.
 export function checkbox(field) {
-  const input = el("input", { type: "checkbox", id: `field-${field.id}`, required: field.required });
+  const input = el("input", {
+    type: "checkbox",
+    id: `field-${field.id}`,
+    required: field.required,
+  });
   return {
     element: el("div", { class: "input" }),
     inputs: [input],
     isBox: true,
     read: () => input.checked,
-    write: (value) => { input.checked = value === true; },
+    write: (value) => {
+      input.checked = value === true;
+    },
     focus: () => input.focus(),
   };
 }

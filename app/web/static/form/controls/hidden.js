@@ -5,7 +5,9 @@ export function hidden() {
     element: null,
     inputs: [],
     read: () => current,
-    write: (value) => { current = value; },
+    write: (value) => {
+      current = value;
+    },
     focus: () => {},
   };
 }

@@ -16,7 +16,11 @@ function buildControl(input, { read, write, after = [] } = {}) {
     element: el("div", { class: "input" }, input, ...after),
     inputs: [input],
     read: read ?? (() => (strip(input.value) ? input.value : undefined)),
-    write: write ?? ((value) => { input.value = value ?? ""; }),
+    write:
+      write ??
+      ((value) => {
+        input.value = value ?? "";
+      }),
     focus: () => input.focus(),
   };
 }
@@ -44,7 +48,11 @@ export const phone = (field) => buildText(field, { type: "tel", autocomplete: "t
 
 export function url(field) {
   const control = buildText(field, {
-    type: "url", inputmode: "url", autocomplete: "url", spellcheck: "false", dir: "ltr",
+    type: "url",
+    inputmode: "url",
+    autocomplete: "url",
+    spellcheck: "false",
+    dir: "ltr",
   });
   const [input] = control.inputs;
   input.addEventListener("change", () => {
@@ -78,7 +86,7 @@ export function textarea(field) {
 
 function buildCounter(field, input) {
   const longest = field.validation.max_length ?? DEFAULT_LENGTHS[field.type];
-  const counter = el("p", { class: "counter", "aria-live": "polite" });
+  const counter = el("p", { class: "counter" });
   input.addEventListener("input", () => {
     const length = countCharacters(input.value);
     const isNear = length >= longest * COUNTED_SHARE;
@@ -91,20 +99,33 @@ export function number(field) {
   const { min, max, step } = field.validation;
   const isWhole = Number.isInteger(step) && (min ?? -1) >= 0;
   const input = buildInput(field, {
-    type: "number", min, max, step: step ?? "any", inputmode: isWhole ? "numeric" : "decimal",
-    dir: null, class: "short",
+    type: "number",
+    min,
+    max,
+    step: step ?? "any",
+    inputmode: isWhole ? "numeric" : "decimal",
+    dir: null,
+    class: "short",
   });
   const read = () => {
     if (input.validity.badInput) return Number.NaN;
     return input.value === "" ? undefined : Number(input.value);
   };
-  return buildControl(input, { read });
+  return { ...buildControl(input, { read }), hint: describeRange(min, max) };
+}
+
+function describeRange(min = null, max = null) {
+  if (min !== null && max !== null) return `From ${min} to ${max}.`;
+  if (max !== null) return `At most ${max}.`;
+  return min ? `At least ${min}.` : "";
 }
 
 export function date(field) {
   const { min_date: min, max_date: max } = field.validation;
   const autocomplete = guessAutocomplete(field);
-  return buildMoment(buildInput(field, { type: "date", min, max, autocomplete, dir: null, class: "short" }));
+  return buildMoment(
+    buildInput(field, { type: "date", min, max, autocomplete, dir: null, class: "short" }),
+  );
 }
 
 // The visitor enters a local time; the answer is in UTC.
@@ -117,8 +138,11 @@ export function datetime(field) {
     dir: null,
     class: "short",
   });
-  const read = () => (input.value && !input.validity.badInput ? toUtc(input.value) : readBad(input));
-  const write = (value) => { input.value = value ? toLocal(Date.parse(value)) : ""; };
+  const read = () =>
+    input.value && !input.validity.badInput ? toUtc(input.value) : readBad(input);
+  const write = (value) => {
+    input.value = value ? toLocal(Date.parse(value)) : "";
+  };
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return { ...buildControl(input, { read, write }), hint: `In your time zone, ${zone}.` };
 }

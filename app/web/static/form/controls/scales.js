@@ -21,7 +21,9 @@ function buildNumbers(field, most) {
     element: el("div", { class: "input" }, input),
     inputs: [input],
     read: () => (input.value ? Number(input.value) : undefined),
-    write: (value) => { input.value = value ?? ""; },
+    write: (value) => {
+      input.value = value ?? "";
+    },
     focus: () => input.focus(),
   };
 }
@@ -31,17 +33,22 @@ function buildStars(field, most, context) {
   const list = el("div", { class: "stars" }, ...stars);
   const read = () => Number(list.querySelector("input:checked")?.value) || undefined;
   const shown = el("output", { class: "value" });
-  const clear = button("Clear", () => {
-    write(undefined);
-    list.querySelector("input").focus();
-    context.changed();
-  }, { class: "link" });
+  const clear = button(
+    "Clear",
+    () => {
+      write(undefined);
+      list.querySelector("input").focus();
+      context.changed();
+    },
+    { class: "link" },
+  );
   const show = () => {
     shown.textContent = read() ? `${read()} of ${most}` : "";
     clear.hidden = field.required || !read();
   };
   function write(value) {
-    for (const input of list.querySelectorAll("input")) input.checked = Number(input.value) === value;
+    for (const input of list.querySelectorAll("input"))
+      input.checked = Number(input.value) === value;
     show();
   }
   list.addEventListener("change", show);
@@ -59,7 +66,10 @@ function buildStars(field, most, context) {
 function buildStar(field, number, most) {
   const text = `${number} of ${most}`;
   const input = el("input", {
-    type: "radio", name: `field-${field.id}`, value: number, "aria-label": text,
+    type: "radio",
+    name: `field-${field.id}`,
+    value: number,
+    "aria-label": text,
   });
   return el("label", { class: "star", title: text }, input, el("span", { class: "shape" }));
 }
@@ -69,11 +79,15 @@ export function slider(field, context) {
   const { min = 0, max = 100, step = 1 } = field.validation;
   const input = el("input", { type: "range", id: `field-${field.id}`, min, max, step });
   const shown = el("output", { class: "value", for: input.id });
-  const clear = button("Clear", () => {
-    write(undefined);
-    input.focus();
-    context.changed();
-  }, { class: "link" });
+  const clear = button(
+    "Clear",
+    () => {
+      write(undefined);
+      input.focus();
+      context.changed();
+    },
+    { class: "link" },
+  );
   let isAnswered = false;
   const show = () => {
     input.classList.toggle("unused", !isAnswered);
@@ -94,11 +108,24 @@ export function slider(field, context) {
   input.addEventListener("input", answer);
   // Also where the position is right from the beginning.
   input.addEventListener("pointerup", answer);
-  input.addEventListener("keydown", ({ key }) => { if (key === " " || key === "Enter") answer(); });
+  input.addEventListener("keydown", ({ key }) => {
+    if (key === " " || key === "Enter") answer();
+  });
   write(undefined);
-  const ends = el("div", { class: "ends", "aria-hidden": "true" }, el("span", {}, min), el("span", {}, max));
+  const ends = el(
+    "div",
+    { class: "ends", "aria-hidden": "true" },
+    el("span", {}, min),
+    el("span", {}, max),
+  );
   return {
-    element: el("div", { class: "input scale" }, el("div", { class: "track" }, input, ends), shown, clear),
+    element: el(
+      "div",
+      { class: "input scale" },
+      el("div", { class: "track" }, input, ends),
+      shown,
+      clear,
+    ),
     inputs: [input],
     read: () => (isAnswered ? Number(input.value) : undefined),
     write,

@@ -27,12 +27,20 @@ class Pad {
   constructor(field, context) {
     this.context = context;
     this.canvas = el("canvas", {
-      width: WIDTH, height: HEIGHT, role: "img", "aria-label": "Area to sign with a pen, a finger or a mouse",
+      width: WIDTH,
+      height: HEIGHT,
+      role: "img",
+      "aria-label": "Area to sign with a pen, a finger or a mouse",
     });
     this.pen = this.canvas.getContext("2d");
     this.name = el("input", {
-      type: "text", id: `field-${field.id}`, autocomplete: "name", dir: "auto", maxlength: 100,
-      "aria-label": "Type your name to sign", placeholder: "Or type your name to sign",
+      type: "text",
+      id: `field-${field.id}`,
+      autocomplete: "name",
+      dir: "auto",
+      maxlength: 100,
+      "aria-label": "Type your name to sign",
+      placeholder: "Or type your name to sign",
       on: { input: () => this.#type() },
     });
     this.clearButton = button("Clear", () => this.#clear(), { class: "quiet" });
@@ -71,7 +79,10 @@ class Pad {
 
   #locate({ clientX, clientY }) {
     const box = this.canvas.getBoundingClientRect();
-    return [((clientX - box.left) * WIDTH) / box.width, ((clientY - box.top) * HEIGHT) / box.height];
+    return [
+      ((clientX - box.left) * WIDTH) / box.width,
+      ((clientY - box.top) * HEIGHT) / box.height,
+    ];
   }
 
   #begin(event) {
@@ -131,7 +142,12 @@ class Pad {
   #wipe() {
     this.pen.fillStyle = PAPER;
     this.pen.fillRect(0, 0, WIDTH, HEIGHT);
-    Object.assign(this.pen, { strokeStyle: INK, lineWidth: LINE_WIDTH, lineCap: "round", lineJoin: "round" });
+    Object.assign(this.pen, {
+      strokeStyle: INK,
+      lineWidth: LINE_WIDTH,
+      lineCap: "round",
+      lineJoin: "round",
+    });
   }
 }
 

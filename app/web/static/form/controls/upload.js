@@ -42,7 +42,10 @@ class Upload {
     this.context = context;
     const accept = (field.validation.allowed_types ?? []).map((ending) => `.${normalize(ending)}`);
     this.input = el("input", {
-      type: "file", id: `field-${field.id}`, required: field.required, accept: accept.join(",") || null,
+      type: "file",
+      id: `field-${field.id}`,
+      required: field.required,
+      accept: accept.join(",") || null,
       on: { change: () => this.#take(this.input.files[0]) },
     });
     this.zone = el(
@@ -88,7 +91,9 @@ class Upload {
     // First, so that the server knows the field before the file arrives.
     body.append("field_id", this.field.id);
     body.append("file", chosen);
-    this.#request = post(`${this.context.api.path}/upload`, body, (share) => { bar.value = share; });
+    this.#request = post(`${this.context.api.path}/upload`, body, (share) => {
+      bar.value = share;
+    });
     this.#request.done.then((answer) => this.#finish(chosen, answer));
     this.context.changed();
   }

@@ -1,0 +1,60 @@
+// The messages of the chat.
+import { el } from "./dom.js";
+
+const SIGNATURE_START = "data:image/png;base64,";
+const FILE_ID = /^fil_[A-Za-z0-9]+$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
+
+export class ChatLog {
+  constructor() {
+    this.element = el("div", {
+      class: "log",
+      role: "log",
+      "aria-live": "off",
+      "aria-label": "Conversation",
+      tabindex: "0",
+    });
+    // Screen readers hear whole messages, not their parts.
+    this.spoken = el("p", { class: "unseen", "aria-live": "polite" });
+  }
+
+  // Returns the message as an element, which can grow and be removed.
+  add(role, content) {
+    const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
+    const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...showContent(content));
+    const turn = el("div", { class: `turn ${role}` }, speaker, bubble);
+    this.element.append(turn);
+    this.scroll();
+    return {
+      show: (text) => {
+        bubble.replaceChildren(text);
+        this.scroll();
+      },
+      setTyping: (isTyping) => bubble.classList.toggle("typing", isTyping),
+      remove: () => turn.remove(),
+    };
+  }
+
+  replace(messages) {
+    this.element.replaceChildren();
+    for (const { role, content } of messages) this.add(role, content);
+  }
+
+  speak(text) {
+    this.spoken.textContent = text;
+  }
+
+  scroll() {
+    this.element.scrollTop = this.element.scrollHeight;
+  }
+}
+
+// Answers that are no texts are shown as what they stand for.
+function showContent(content) {
+  if (content.startsWith(SIGNATURE_START)) {
+    return [el("img", { src: content, alt: "Your signature" })];
+  }
+  if (FILE_ID.test(content)) return ["Your uploaded file"];
+  if (!TIME.test(content)) return [content];
+  return [new Date(content).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })];
+}
