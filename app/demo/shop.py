@@ -15,19 +15,19 @@ GREETING: Final = "Hello! Ask me about our pieces, delivery, returns or opening 
 SUGGESTIONS: Final = (
     "When is the shop open?",
     "How much is shipping?",
-    "How can I return something?",
+    "What is your return policy?",
 )
 
 AGENT: Final = CreateAgent(
     name="Fernhill Pottery assistant",
     description="The assistant of the demo shop at /demo",
     primary_model="local/smollm2",
+    # Short, for a small model, which also tends to repeat itself after a sentence or two.
     system_prompt=(
-        f"You are the friendly assistant of {NAME}, a small shop for handmade ceramics. "
-        "Answer the customer's question in one or two short sentences."
+        f"You are the friendly assistant of the shop {NAME}. Answer in one short sentence."
     ),
+    max_tokens=40,
     temperature=0.0,
-    max_tokens=160,
     status="published",
 )
 
@@ -38,8 +38,7 @@ _TOPICS = (
     ("other", "Something else"),
 )
 FORM: Final = CreateForm(
-    name="Write to Fernhill Pottery",
-    description="We read every message and reply within one working day.",
+    name="Your message to the shop",
     fields=[
         Field(id="name", type="text", label="Your name", required=True),
         Field(id="email", type="email", label="Your e-mail address", required=True),

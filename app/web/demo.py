@@ -33,8 +33,10 @@ _WAITING = """<main class="waiting" aria-live="polite">
 _CONTACT = """<section class="contact" id="contact" aria-labelledby="contact-title">
 <div><h2 id="contact-title">Write to us</h2>
 <p>A question about an order, a return, or a piece that you would like us to make? We read every
-message and reply within one working day.</p></div>
-<div>{form}</div></section>"""
+message and reply within one working day.</p>
+<p>Since this shop is made up, nobody does: the message is stored as a submission of the form, in
+this Parley.</p></div>
+<div class="sheet">{form}</div></section>"""
 
 
 @get("/demo", include_in_schema=False, public=True)
