@@ -24,9 +24,6 @@ class _Request(Protocol):
     def scope(self) -> Any: ...
 
     @property
-    def base_url(self) -> Any: ...
-
-    @property
     def app(self) -> Any: ...
 
 
@@ -39,7 +36,12 @@ def origin_of(request: _Request) -> str | None:
 def own_origins(request: _Request) -> set[str]:
     """Returns the origins of this instance: the public one, and the one that was called."""
     own = urlsplit(request.app.state.services.settings.public_url)
-    return {f"{own.scheme}://{own.netloc}", str(request.base_url).rstrip("/")}
+    return {f"{own.scheme}://{own.netloc}", _called_origin(request)}
+
+
+def _called_origin(request: _Request) -> str:
+    """Not parsed as an address: the header Host may be anything."""
+    return f"{request.scope['scheme']}://{request.headers.get('host', '')}"
 
 
 def page_origin(request: _Request) -> str | None:
@@ -48,7 +50,7 @@ def page_origin(request: _Request) -> str | None:
     """
     origin = origin_of(request)
     if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
-        return str(request.base_url).rstrip("/")
+        return _called_origin(request)
     return origin
 
 
