@@ -48,7 +48,8 @@ class PublicSpeechController(Controller):
         agent = embed.agent_of(request, agent_id)
         question = await embed.create_visitor_question(request, agent, data.session_id, "")
         client_gone = partial(wait_for_disconnect, request)
-        transcript = await service.transcribe(services, agent.runtime, data.audio, client_gone)
+        with service.hide_provider_errors(agent_id):
+            transcript = await service.transcribe(services, agent.runtime, data.audio, client_gone)
         question = msgspec.structs.replace(question, text=transcript)
         reply = await chat.answer(services, agent.runtime, question)
         message = reply.message
@@ -72,7 +73,8 @@ class PublicSpeechController(Controller):
         agent = embed.agent_of(request, agent_id)
         await embed.start_use(services, agent)
         client_gone = partial(wait_for_disconnect, request)
-        mp3 = await service.synthesize(services, agent.runtime, data, client_gone)
+        with service.hide_provider_errors(agent_id):
+            mp3 = await service.synthesize(services, agent.runtime, data, client_gone)
         return Response(mp3, media_type=_MP3)
 
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that

@@ -1,6 +1,7 @@
 """Chat by voice, and texts as speech."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -10,19 +11,25 @@ from app.domain.agents import service as agents
 from app.domain.agents.service import AgentRuntime
 from app.domain.chat import service as chat
 from app.domain.chat.service import AgentReference, Question, Speaker
+from app.domain.models.errors import ModelNotConfigured
 from app.domain.models.service import Models
 from app.domain.speech import engines, jobs
 from app.domain.speech.audio import MAX_MB
 from app.domain.speech.errors import RecordingTooLarge
 from app.domain.speech.jobs import SpeechRequest
 from app.domain.speech.schemas import AudioReply, SpeakText
+from app.kit import logs
 from app.kit.cancellation import run_unless
+from app.kit.errors import ProviderError, Unavailable
 from app.security.principal import Principal
 from app.services import Services
 
 # Waits until the client has closed its connection.
 ClientGone = Callable[[], Awaitable[object]]
 _MEGABYTE = 1024 * 1024
+_NO_VOICE = "The agent cannot listen or speak right now; try again later"
+
+log = logs.get("speech")
 
 
 class Upload(Protocol):
@@ -104,6 +111,19 @@ async def synthesize(
         voice=data.voice,
     )
     return await run_unless(client_gone(), jobs.synthesize(services, request))
+
+
+@contextmanager
+def hide_provider_errors(agent_id: str) -> Iterator[None]:
+    """A provider's error may name keys, accounts and models: visitors do not see it."""
+    try:
+        yield
+    except ProviderError as error:
+        log.warning("a visitor got no speech", agent_id=agent_id, reason=error.message)
+        raise ProviderError(_NO_VOICE) from error
+    except (ModelNotConfigured, Unavailable) as error:
+        log.warning("a visitor got no speech", agent_id=agent_id, reason=error.message)
+        raise Unavailable(_NO_VOICE, 60) from error
 
 
 async def _read_recording(services: Services, upload: Upload) -> bytes:
