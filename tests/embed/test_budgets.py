@@ -106,6 +106,25 @@ async def test_requests_that_are_refused_for_another_reason_are_not_counted(talk
     assert await _read_usage(site) == (0, 0)
 
 
+async def test_a_message_to_a_busy_session_is_not_counted(talk: Talker) -> None:
+    """A page tries again until the last turn is over."""
+    site = await create_shop(talk, max_messages_per_day=2)
+    latch = Latch()
+    talk.script(Reply(hold=latch), Reply())
+    turn = asyncio.create_task(site.say())
+    try:
+        await asyncio.wait_for(latch.reached.wait(), 10)
+        for route in ("POST chat", "POST chat/stream"):
+            answer = await call(site, route, site.api_key, session_id=site.session)
+            assert error_of(answer) == (409, "conversation_busy")
+        assert (await _read_usage(site))[0] == 1
+    finally:
+        latch.open()
+    await turn
+    await site.say()
+    assert error_of(await site.ask()) == REFUSED
+
+
 # Tokens
 
 

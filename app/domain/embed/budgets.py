@@ -29,6 +29,15 @@ async def take_message(services: Services, agent: EmbeddedAgent) -> None:
         raise _refusal()
 
 
+async def return_message(services: Services, agent: EmbeddedAgent) -> None:
+    """Takes back what `take_message` counted, for a message that was not accepted."""
+    if not agent.rules.has_budget:
+        return
+    tenant_id = agent.runtime.tenant_id
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        await queries.return_message(tx, tenant_id, agent.embed_key_id)
+
+
 async def add_tokens(services: Services, agent: EmbeddedAgent, tokens: int) -> None:
     """The turn that uses up the day's tokens is answered; the next one is refused."""
     tenant_id = agent.runtime.tenant_id

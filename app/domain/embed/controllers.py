@@ -181,7 +181,8 @@ class PublicAgentController(Controller):
         question = await service.create_visitor_question(
             request, agent, data.session_id, data.message
         )
-        reply = await chat.answer(services, agent.runtime, question)
+        async with service.count_unless_busy(services, agent):
+            reply = await chat.answer(services, agent.runtime, question)
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
         return PublicReply(data.session_id, reply.conversation_id, answer, reply.sources)
@@ -209,7 +210,8 @@ class PublicAgentController(Controller):
         question = await service.create_visitor_question(
             request, agent, data.session_id, data.message
         )
-        events = await chat.stream(services, agent.runtime, question)
+        async with service.count_unless_busy(services, agent):
+            events = await chat.stream(services, agent.runtime, question)
         return EventStream(chat.encode_stream(events, is_public=True))
 
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that

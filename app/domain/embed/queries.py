@@ -41,6 +41,10 @@ WHERE k.tenant_id = $1 AND k.id = $2
 ON CONFLICT (embed_key_id, day) DO UPDATE SET messages = u.messages + 1
 WHERE ($3::int IS NULL OR u.messages < $3) AND ($4::bigint IS NULL OR u.tokens < $4)
 """
+_RETURN_MESSAGE = f"""
+UPDATE embed_key_usage SET messages = messages - 1
+WHERE tenant_id = $1 AND embed_key_id = $2 AND day = {_TODAY} AND messages > 0
+"""
 _ADD_TOKENS = f"""
 INSERT INTO embed_key_usage AS u (tenant_id, embed_key_id, day, tokens)
 SELECT k.tenant_id, k.id, {_TODAY}, $3::bigint FROM embed_keys k
@@ -63,6 +67,10 @@ async def take_message(
 ) -> bool:
     """Counts a message of today; False, without counting, when one of the limits is reached."""
     return await fast.execute(tx, tenant, _TAKE_MESSAGE, key_id, max_messages, max_tokens) == 1
+
+
+async def return_message(tx: Tx, tenant: str, key_id: str) -> None:
+    await fast.execute(tx, tenant, _RETURN_MESSAGE, key_id)
 
 
 async def add_tokens(tx: Tx, tenant: str, key_id: str, tokens: int) -> None:

@@ -2,11 +2,14 @@
 accepts them.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from app.domain.agents import service as agents
 from app.domain.agents.errors import AgentNotFound
 from app.domain.agents.service import EmbeddedAgent
+from app.domain.chat.errors import ConversationBusy
 from app.domain.chat.service import OnTokens, Question, Speaker
 from app.domain.embed import (
     budgets,
@@ -179,6 +182,16 @@ async def start_use(services: Services, agent: EmbeddedAgent) -> OnTokens | None
         return None
     await budgets.take_message(services, agent)
     return partial(budgets.add_tokens, services, agent)
+
+
+@asynccontextmanager
+async def count_unless_busy(services: Services, agent: EmbeddedAgent) -> AsyncIterator[None]:
+    """Does not count a message that comes before the last turn is over: its sender tries again."""
+    try:
+        yield
+    except ConversationBusy:
+        await budgets.return_message(services, agent)
+        raise
 
 
 async def preflight_headers(request: HttpRequest, agent_id: str) -> dict[str, str]:
