@@ -75,7 +75,7 @@ async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> 
     async with services.db.tx(None, autocommit=True) as tx:
         agent = await agents.find_by_embed_key_id(tx, services.keyring, claims.key_id)
     agent = _require(agent)
-    _check_origin(request, agent, origin, own_is_allowed=True)
+    _check_origin(request, agent, claims.origin or None, own_is_allowed=True)
     if not request.route_handler.opt.get("opens_session"):
         sessions.require_customer(agent, claims)
     if claims.identity != user_tokens.fingerprint_for(services.keyring, agent, claims.visitor):

@@ -86,4 +86,5 @@ def describe_origin(request: HttpRequest) -> Origin:
 
 def _is_foreign(request: HttpRequest, origin: str) -> bool:
     """True for a request of another site's page."""
-    return bool(origin) and origin not in cors.own_origins(request)
+    own = {*cors.own_origins(request), cors.called_origin(request)}
+    return bool(origin) and origin not in own
