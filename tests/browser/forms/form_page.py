@@ -1,9 +1,9 @@
 """The page of a form in a browser, as tests use it."""
 
 import re
-from typing import Any
+from typing import Any, Literal
 
-from playwright.async_api import Locator, Page, Request, expect
+from playwright.async_api import Locator, Page, Request, Route, expect
 
 from tests.forms.api import list_submissions
 from tests.world import Client
@@ -73,6 +73,22 @@ class FormPage:
     async def set_time_zone(self, name: str) -> None:
         session = await self.page.context.new_cdp_session(self.page)
         await session.send("Emulation.setTimezoneOverride", {"timezoneId": name})
+
+    async def lose(self, path: str, *parts: Literal["request", "answer"]) -> None:
+        """Breaks the connection of as many requests: before the server receives the request, or
+        when it has answered.
+        """
+        losses = list(parts)
+
+        async def handle(route: Route) -> None:
+            if not losses:
+                await route.continue_()
+                return
+            if losses.pop(0) == "answer":
+                await route.fetch()
+            await route.abort()
+
+        await self.page.route(f"**{path}", handle)
 
     async def set_upload_speed(self, bytes_per_second: int) -> None:
         session = await self.page.context.new_cdp_session(self.page)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from tests.browser.axe import find_violations
 from tests.browser.forms.every_field import FIELDS
@@ -43,8 +43,11 @@ class Chat:
 
 
 async def _open(form_page: FormPage, form: dict[str, Any], rest: str = "?mode=chat") -> Chat:
+    """Opens the chat and waits for its first question."""
     await form_page.open(form, rest)
-    return Chat(form_page.page)
+    chat = Chat(form_page.page)
+    await chat.expect_question("Hello!")
+    return chat
 
 
 async def _answer_texts(chat: Chat) -> None:
@@ -109,7 +112,6 @@ async def test_every_type_of_field_is_answered_by_chat(
 ) -> None:
     form = await create_form(developer, *FIELDS, name="Plan your visit", settings=_NO_MODEL)
     chat = await _open(form_page, form, "?mode=chat&campaign=spring")
-    await chat.expect_question("Hello!")
     await chat.expect_progress("0 of 17")
     await take(form_page.page, "chat")
     assert await find_violations(form_page.page) == []
@@ -189,18 +191,7 @@ async def test_a_message_whose_reply_was_lost_is_not_sent_twice(
 ) -> None:
     form = await create_form(developer, TEXT, EMAIL, settings=_NO_MODEL)
     chat = await _open(form_page, form)
-    await chat.expect_question("Your name")
-    is_stored = [True, False]
-
-    async def lose(route: Route) -> None:
-        if not is_stored:
-            await route.continue_()
-            return
-        if is_stored.pop(0):
-            await route.fetch()
-        await route.abort()
-
-    await form_page.page.route("**/messages/stream", lose)
+    await form_page.lose("/messages/stream", "answer", "request")
     await chat.say("Ada")
     failure = form_page.page.get_by_role("alert")
     await expect(failure).to_contain_text("The connection was lost")
@@ -223,18 +214,7 @@ async def test_another_message_after_a_lost_one_finds_what_the_server_has(
 ) -> None:
     form = await create_form(developer, TEXT, EMAIL, TOPIC, settings=_NO_MODEL)
     chat = await _open(form_page, form)
-    await chat.expect_question("Your name")
-    is_stored = [False, True]
-
-    async def lose(route: Route) -> None:
-        if not is_stored:
-            await route.continue_()
-            return
-        if is_stored.pop(0):
-            await route.fetch()
-        await route.abort()
-
-    await form_page.page.route("**/messages/stream", lose)
+    await form_page.lose("/messages/stream", "request", "answer")
     failure, bubbles = form_page.page.get_by_role("alert"), form_page.page.locator(".bubble.user")
     # The first message is lost, the second one arrives without a reply.
     await chat.say("Bob")
@@ -256,7 +236,6 @@ async def test_a_chat_with_a_form_that_was_closed_says_so(
 ) -> None:
     form = await create_form(developer, TEXT, EMAIL, settings=_NO_MODEL)
     chat = await _open(form_page, form)
-    await chat.expect_question("Your name")
     await update_form(developer, form, settings={"closes_at": "2026-01-01T00:00:00Z"})
     await chat.say("Ada")
     await expect(form_page.page.get_by_role("alert")).to_contain_text("was closed")

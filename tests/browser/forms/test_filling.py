@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.async_api import Route, expect
@@ -154,12 +154,7 @@ async def test_options_of_a_data_table_are_loaded_and_again_after_a_failure(
         {"id": "city", "type": "select", "label": "City", "data_source": source},
         {"id": "cities", "type": "checkbox_group", "label": "Cities", "data_source": source},
     )
-    failures = [True]
-
-    async def fail_once(route: Route) -> None:
-        await (route.abort() if failures and failures.pop() else route.continue_())
-
-    await form_page.page.route("**/fields/city/options", fail_once)
+    await form_page.lose("/fields/city/options", "request")
     await form_page.open(form)
     await form_page.page.get_by_role("button", name="Try again").click()
     await form_page.field("City").select_option("Rome")
@@ -169,23 +164,12 @@ async def test_options_of_a_data_table_are_loaded_and_again_after_a_failure(
     assert (await read_submission(developer, form))["data"] == {"city": "r", "cities": ["o"]}
 
 
-@pytest.mark.parametrize("is_stored", [True, False])
+@pytest.mark.parametrize("part", ["request", "answer"])
 async def test_answers_are_stored_once_when_the_connection_is_lost(
-    form_page: FormPage, developer: Client, *, is_stored: bool
+    form_page: FormPage, developer: Client, part: Literal["request", "answer"]
 ) -> None:
     form = await create_form(developer)
-    losses = [True]
-
-    async def lose_once(route: Route) -> None:
-        if not losses:
-            await route.continue_()
-            return
-        losses.pop()
-        if is_stored:
-            await route.fetch()
-        await route.abort()
-
-    await form_page.page.route("**/submit", lose_once)
+    await form_page.lose("/submit", part)
     await form_page.open(form)
     await form_page.field("Your name").fill("Ada")
     await form_page.submit()

@@ -28,7 +28,7 @@ _HEBREW: list[dict[str, Any]] = [
     {"id": "file", "type": "file", "label": "קובץ"},
 ]
 _READABLE = """async ([url, pairs]) => {
-    const { contrast, makeReadable, parse } = await import(url);
+    const { contrast, makeReadable, parseColor: parse } = await import(url);
     return pairs.map(([color, surface]) =>
         contrast(makeReadable(parse(color), parse(surface)), parse(surface)));
 }"""
@@ -79,7 +79,7 @@ async def test_colours_of_the_author_stay_readable(form_page: FormPage, develope
         await take(form_page.page, f"form-{name}")
     colors = ["#ffe600", "#101040", "#808080", "#ffffff", "#000000", "#1a73e8", "#e11d48"]
     pairs = [[color, surface] for color in colors for surface in ("#ffffff", "#18181b")]
-    contrasts = await form_page.page.evaluate(_READABLE, [assets.url_of("form/branding.js"), pairs])
+    contrasts = await form_page.page.evaluate(_READABLE, [assets.url_of("shared/colors.js"), pairs])
     assert min(contrasts) >= 4.5
 
 

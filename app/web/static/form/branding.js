@@ -1,39 +1,17 @@
 // The colours and the logo of a form's author, with texts that stay readable on them.
-import { el } from "./dom.js";
+import { applyAccent, findScheme, parseColor } from "../shared/colors.js";
+import { el } from "../shared/dom.js";
 import { toWebAddress } from "./outcome.js";
-
-const READABLE = 4.5;
-const [WHITE, BLACK] = [
-  [255, 255, 255],
-  [0, 0, 0],
-];
-// The surfaces of both themes, as shared/theme.css has them.
-const SURFACES = { light: [255, 255, 255], dark: [24, 24, 27] };
-const STEPS = 20;
 
 export function applyBranding(branding, { theme, header }) {
   const { style } = document.documentElement;
-  const background = parse(branding.background_color);
+  const background = parseColor(branding.background_color);
   if (background) style.setProperty("--backdrop", branding.background_color);
   const scheme = theme ?? (background ? findScheme(background) : null);
   if (scheme) style.setProperty("color-scheme", scheme);
   document.documentElement.classList.toggle("colored", background !== null);
-  const accent = parse(branding.primary_color);
-  if (accent) applyAccent(style, accent);
+  applyAccent(style, branding.primary_color);
   addLogo(branding.logo_url, header);
-}
-
-function applyAccent(style, accent) {
-  const readable = {
-    light: toCss(makeReadable(accent, SURFACES.light)),
-    dark: toCss(makeReadable(accent, SURFACES.dark)),
-  };
-  const onAccent = contrast(accent, WHITE) >= contrast(accent, BLACK) ? WHITE : BLACK;
-  style.setProperty("--accent", toCss(accent));
-  style.setProperty("--on-accent", toCss(onAccent));
-  for (const name of ["--link", "--focus"]) {
-    style.setProperty(name, `light-dark(${readable.light}, ${readable.dark})`);
-  }
 }
 
 function addLogo(address, header) {
@@ -43,41 +21,4 @@ function addLogo(address, header) {
   const logo = el("img", { class: "logo", src: url, alt: "", referrerpolicy: "no-referrer" });
   logo.addEventListener("error", () => logo.remove());
   header.prepend(logo);
-}
-
-export function parse(color) {
-  const match = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(color ?? "");
-  return match && match.slice(1).map((part) => Number.parseInt(part, 16));
-}
-
-function toCss(color) {
-  return `rgb(${color.map(Math.round).join(" ")})`;
-}
-
-function luminance(color) {
-  const [red, green, blue] = color.map((part) => {
-    const share = part / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
-// As WCAG defines it: from 1 to 21.
-export function contrast(color, other) {
-  const [low, high] = [luminance(color), luminance(other)].sort((one, two) => one - two);
-  return (high + 0.05) / (low + 0.05);
-}
-
-function findScheme(background) {
-  return contrast(background, BLACK) >= contrast(background, WHITE) ? "light" : "dark";
-}
-
-// Mixes a colour with black or white until it can be read on the surface.
-export function makeReadable(color, surface) {
-  const target = findScheme(surface) === "light" ? BLACK : WHITE;
-  for (let step = 0; step < STEPS; step += 1) {
-    const mixed = color.map((part, index) => part + ((target[index] - part) * step) / STEPS);
-    if (contrast(mixed, surface) >= READABLE) return mixed;
-  }
-  return target;
 }

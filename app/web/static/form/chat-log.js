@@ -1,5 +1,5 @@
 // The messages of the chat.
-import { el } from "./dom.js";
+import { el } from "../shared/dom.js";
 
 const SIGNATURE_START = "data:image/png;base64,";
 const FILE_ID = /^fil_[A-Za-z0-9]+$/;

@@ -2,7 +2,7 @@
 import { ApiProblem } from "./api.js";
 import { ChatLog } from "./chat-log.js";
 import { Conversation } from "./conversation.js";
-import { button, el, icon } from "./dom.js";
+import { button, el, icon } from "../shared/dom.js";
 import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";

@@ -1,7 +1,7 @@
 // Saves the answers for later. Who has the link can go on with them, so the page says so.
 import { setDraft } from "./address.js";
 import { hasValue } from "./checks.js";
-import { button, el } from "./dom.js";
+import { button, el } from "../shared/dom.js";
 import { moveTo } from "./frame.js";
 import { Sending } from "./sending.js";
 

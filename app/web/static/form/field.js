@@ -1,7 +1,7 @@
 // A field on the page: its label, help, control and the message about what is wrong.
 import { hasValue } from "./checks.js";
 import { CONTROLS } from "./controls/registry.js";
-import { el, own, prose, setAttribute } from "./dom.js";
+import { el, own, prose, setAttribute } from "../shared/dom.js";
 import { toSentence } from "./text.js";
 
 export class FieldView {

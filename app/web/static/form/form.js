@@ -1,7 +1,7 @@
 // The form as a page: shows its fields, checks the answers and sends them.
 import { evaluate } from "./answers.js";
 import { isEmpty } from "./checks.js";
-import { button, el, own } from "./dom.js";
+import { button, el, own } from "../shared/dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
 import { isFramed, moveTo } from "./frame.js";

@@ -1,5 +1,5 @@
 // What a visitor sees when the form is submitted.
-import { el, icon, prose } from "./dom.js";
+import { el, icon, prose } from "../shared/dom.js";
 import { isFramed, moveTo, notify } from "./frame.js";
 
 // Returns an address only if it is one of the web: never one that runs a script.

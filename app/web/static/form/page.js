@@ -3,7 +3,7 @@ import { readAddress } from "./address.js";
 import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
 import { ChatView } from "./chat.js";
-import { el } from "./dom.js";
+import { el } from "../shared/dom.js";
 import { FormView } from "./form.js";
 import { notify, reportHeight } from "./frame.js";
 import { toWebAddress } from "./outcome.js";

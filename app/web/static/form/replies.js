@@ -3,7 +3,7 @@
 import { check, isEmpty } from "./checks.js";
 import { listChosen } from "./controls/choices.js";
 import { CONTROLS } from "./controls/registry.js";
-import { button, el, prose } from "./dom.js";
+import { button, el, prose } from "../shared/dom.js";
 import { toSentence } from "./text.js";
 
 const MAX_RATING = 10;

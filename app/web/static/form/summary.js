@@ -1,5 +1,5 @@
 // Lists what is wrong with the answers, above the form.
-import { el } from "./dom.js";
+import { el } from "../shared/dom.js";
 
 const MAX_LABEL_CHARACTERS = 80;
 

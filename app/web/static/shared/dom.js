@@ -22,6 +22,11 @@ export function prose(tag, text, attributes = {}) {
   return text ? el(tag, { dir: "auto", ...attributes }, text) : null;
 }
 
+// A text of ours, which is English also where the page is written from right to left.
+export function own(text) {
+  return el("span", { dir: "ltr" }, text);
+}
+
 export function button(text, listener, attributes = {}) {
   return el("button", { type: "button", on: { click: listener }, ...attributes }, text);
 }

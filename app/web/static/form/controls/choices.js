@@ -1,5 +1,5 @@
 // Fields that are answered by a choice. Options of a data table are requested when they are shown.
-import { button, el, prose } from "../dom.js";
+import { button, el, prose } from "../../shared/dom.js";
 import { fold, joinWords } from "../text.js";
 
 // A longer list can be searched.

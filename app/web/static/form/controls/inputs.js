@@ -1,7 +1,7 @@
 // Fields that are answered in one input: texts, numbers, dates.
 import { DEFAULT_LENGTHS } from "../check-texts.js";
 import { readLimit } from "../check-dates.js";
-import { el } from "../dom.js";
+import { el } from "../../shared/dom.js";
 import { countCharacters, formatCount, strip } from "../text.js";
 import { guessAutocomplete } from "./autocomplete.js";
 

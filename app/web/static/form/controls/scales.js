@@ -1,5 +1,5 @@
 // Fields whose answer is a number on a scale.
-import { button, el } from "../dom.js";
+import { button, el } from "../../shared/dom.js";
 
 // More stars than this are a list of numbers.
 const MAX_STARS = 10;

@@ -1,5 +1,5 @@
 // A signature: drawn with a pointer, or typed. The answer is a PNG image as a data URL.
-import { button, el } from "../dom.js";
+import { button, el } from "../../shared/dom.js";
 
 const [WIDTH, HEIGHT] = [900, 300];
 const MAX_CHARACTERS = 200_000;

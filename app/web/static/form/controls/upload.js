@@ -1,6 +1,6 @@
 // A file: it is uploaded as soon as it is chosen, and its id is the answer.
 import { createKey } from "../api.js";
-import { button, el, icon } from "../dom.js";
+import { button, el, icon } from "../../shared/dom.js";
 import { formatSize, joinWords } from "../text.js";
 
 const DEFAULT_MAX_MB = 10;
