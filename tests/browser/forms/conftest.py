@@ -1,8 +1,11 @@
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from tests.browser.forms.form_page import FormPage
 from tests.server import Server
+
+# On a busy machine, a page takes its time.
+expect.set_options(timeout=15_000)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import FrameLocator, Page, expect
 
+from tests.asking import wait_until
 from tests.browser.axe import find_violations
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
@@ -51,12 +52,12 @@ async def _read_heights(page: Page) -> tuple[float, float]:
 
 async def _expect_fit(page: Page) -> None:
     """Waits until the frame is as high as its content."""
-    for _ in range(100):
+
+    async def fits() -> bool:
         frame, content = await _read_heights(page)
-        if 0 <= frame - content < 2:
-            return
-        await page.wait_for_timeout(50)
-    pytest.fail(f"The frame is {frame} high, its content {content}")
+        return 0 <= frame - content < 2
+
+    await wait_until(fits, 15)
 
 
 def _find_frame(page: Page) -> FrameLocator:

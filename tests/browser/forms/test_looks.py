@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.async_api import expect
 
 from app.web import assets
@@ -11,6 +12,8 @@ from tests.browser.forms.every_field import FIELDS
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
 from tests.forms.api import create_form
+from tests.matrix.routes import FILE
+from tests.peer import answering
 from tests.world import Client
 
 _WIDTH = "document.documentElement.scrollWidth"
@@ -81,6 +84,25 @@ async def test_colours_of_the_author_stay_readable(form_page: FormPage, develope
     pairs = [[color, surface] for color in colors for surface in ("#ffffff", "#18181b")]
     contrasts = await form_page.page.evaluate(_READABLE, [assets.url_of("shared/colors.js"), pairs])
     assert min(contrasts) >= 4.5
+
+
+async def test_a_logo_is_shown_if_it_can_be_loaded(form_page: FormPage, developer: Client) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        if request.path != "/logo.png":
+            raise web.HTTPNotFound
+        return web.Response(body=FILE, content_type="image/png")
+
+    logo, logs = form_page.page.locator(".logo"), list[str]()
+    form_page.page.on("console", lambda line: logs.append(line.text))
+    async with answering(answer) as url:
+        form = await create_form(developer, branding={"logo_url": f"{url}/logo.png"})
+        await form_page.open(form)
+        await expect(logo).to_have_js_property("naturalWidth", 1)
+        # The policy allows it.
+        assert logs == []
+        form = await create_form(developer, branding={"logo_url": f"{url}/missing.png"})
+        await form_page.open(form)
+        await expect(logo).to_have_count(0)
 
 
 async def test_a_form_that_is_written_from_right_to_left(

@@ -8,10 +8,12 @@ from typing import Any
 from playwright.async_api import Route, expect
 
 from app.kit import clock
+from app.services import Services
 from tests.browser.axe import find_violations
 from tests.browser.forms.every_field import FIELDS
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
+from tests.database import fetch_rows
 from tests.forms.api import EMAIL, FILE, TEXT, create_form, update_form
 from tests.forms.contents import ELF, PDF
 from tests.world import Client
@@ -187,7 +189,7 @@ async def test_an_upload_can_be_cancelled_and_a_file_removed(
 
 
 async def test_a_file_that_is_refused_says_why_and_can_be_left_out(
-    form_page: FormPage, developer: Client
+    form_page: FormPage, developer: Client, services: Services
 ) -> None:
     rules = {"validation": {"max_size_mb": 0.5}}
     form = await create_form(developer, {**FILE, **rules})
@@ -224,11 +226,21 @@ async def test_a_file_that_is_refused_says_why_and_can_be_left_out(
             await page.get_by_role("button", name="Try again").click()
         await expect(message).to_have_text(f"Refused by {status}.")
     await page.unroute("**/upload")
+    await form_page.lose("/upload", "answer")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(message).to_contain_text("the connection was lost")
     await page.get_by_role("button", name="Try again").click()
     await expect(message).to_be_empty()
     await form_page.submit()
     await form_page.expect_success()
-    assert len((await read_submission(developer, form))["files"]) == 1
+    (file,) = (await read_submission(developer, form))["files"]
+    # The file whose answer was lost is the one that was submitted.
+    assert await _list_files(services, developer) == [file["file_id"]]
+
+
+async def _list_files(services: Services, client: Client) -> list[str]:
+    sql = "SELECT file_id FROM form_uploads WHERE tenant_id = $1"
+    return [row["file_id"] for row in await fetch_rows(services, sql, client.tenant_id)]
 
 
 async def test_a_signature_is_typed_drawn_and_cleared(

@@ -34,6 +34,8 @@ class Upload {
   fileId;
   problem = "";
   #request = null;
+  // Of the file: a second attempt with it stores the file once.
+  #key = "";
   #row = el("div", { class: "file", hidden: true });
   #status = el("p", { class: "unseen", role: "status" });
 
@@ -46,7 +48,7 @@ class Upload {
       id: `field-${field.id}`,
       required: field.required,
       accept: accept.join(",") || null,
-      on: { change: () => this.#take(this.input.files[0]) },
+      on: { change: () => this.#choose(this.input.files[0]) },
     });
     this.zone = el(
       "div",
@@ -69,8 +71,13 @@ class Upload {
     this.#showRow("Your uploaded file", "", "Remove");
   }
 
-  #take(chosen) {
+  #choose(chosen) {
     if (!chosen) return;
+    this.#key = createKey();
+    this.#take(chosen);
+  }
+
+  #take(chosen) {
     const { max_size_mb: megabytes = DEFAULT_MAX_MB } = this.field.validation;
     if (chosen.size > Math.floor(megabytes * MEGABYTE)) {
       this.#fail(`must have at most ${megabytes} MB`, chosen);
@@ -91,7 +98,8 @@ class Upload {
     // First, so that the server knows the field before the file arrives.
     body.append("field_id", this.field.id);
     body.append("file", chosen);
-    this.#request = post(`${this.context.api.path}/upload`, body, (share) => {
+    const url = `${this.context.api.path}/upload`;
+    this.#request = post(url, body, this.#key, (share) => {
       bar.value = share;
     });
     this.#request.done.then((answer) => this.#finish(chosen, answer));
@@ -164,7 +172,7 @@ function explain(status, body) {
 
 // Sends a file with progress, which fetch has not. `done` has the status 0 for a lost connection
 // and null after `abort`.
-function post(url, body, onProgress) {
+function post(url, body, key, onProgress) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve) => {
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
@@ -174,7 +182,7 @@ function post(url, body, onProgress) {
   });
   request.open("POST", url);
   request.responseType = "json";
-  request.setRequestHeader("idempotency-key", createKey());
+  request.setRequestHeader("idempotency-key", key);
   request.send(body);
   return { done, abort: () => request.abort() };
 }
