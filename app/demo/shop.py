@@ -13,7 +13,7 @@ COLOR: Final = "#9a4a2b"
 GREETING: Final = "Hello! Ask me about our pieces, delivery, returns or opening hours."
 # Questions that also the small local model answers well.
 SUGGESTIONS: Final = (
-    "When is the shop open?",
+    "When are you open?",
     "How much is shipping?",
     "What is your return policy?",
 )

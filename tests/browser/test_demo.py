@@ -1,6 +1,7 @@
 """The demo shop, used in a browser."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,8 +28,8 @@ class Shop:
         return page.frame_locator("#contact iframe")
 
 
-@pytest.fixture
-async def shop(stores: Stores) -> AsyncIterator[Shop]:
+@asynccontextmanager
+async def _serve(stores: Stores) -> AsyncIterator[Shop]:
     settings = msgspec.structs.replace(await stores.create_database(), demo=True)
     instance, server = Instance(settings), Server(settings)
     try:
@@ -40,10 +41,17 @@ async def shop(stores: Stores) -> AsyncIterator[Shop]:
 
 
 @pytest.fixture
-async def prepared_shop(shop: Shop) -> Shop:
-    await shop.instance.prepare()
-    await service.ensure(shop.instance.services)
-    return shop
+async def shop(stores: Stores) -> AsyncIterator[Shop]:
+    async with _serve(stores) as shop:
+        yield shop
+
+
+@pytest.fixture(scope="module")
+async def prepared_shop(stores: Stores) -> AsyncIterator[Shop]:
+    async with _serve(stores) as shop:
+        await shop.instance.prepare()
+        await service.ensure(shop.instance.services)
+        yield shop
 
 
 async def test_the_page_appears_by_itself(shop: Shop, page: Page) -> None:
