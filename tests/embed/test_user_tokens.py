@@ -125,6 +125,13 @@ async def test_staff_and_the_model_know_the_customer(site: Site) -> None:
     assert (await customer.load())["visitor_name"] == "Ada Lovelace"
 
 
+async def test_a_customer_who_has_a_new_name_is_shown_with_it(site: Site) -> None:
+    await (await visit_as(site, name="Ada Byron", email="ada@example.com")).say("Hi")
+    await (await visit_as(site, name="Ada Lovelace")).say("Hi again")
+    [listed] = (await site.talk.client.get(f"{site.talk.path}/conversations")).json()["data"]
+    assert listed["visitor"] == {"id": "customer-7", "name": "Ada Lovelace", "email": None}
+
+
 async def test_a_visitor_who_is_not_known_is_null(site: Site) -> None:
     await (await visit(site)).say("Hi")
     [listed] = (await site.talk.client.get(f"{site.talk.path}/conversations")).json()["data"]

@@ -60,7 +60,8 @@ WITH taken AS (
     VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9,
             CAST($11::text AS jsonb))
     ON CONFLICT (id) DO UPDATE
-    SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL
+    SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL,
+        visitor = coalesce(excluded.visitor, c.visitor)
     WHERE c.tenant_id = $1 AND c.agent_id = $3 AND c.embed_key_id = $7 AND {_IS_FREE}
     RETURNING c.id, c.turn_holder AS holder, c.xmax = 0 AS is_new, c.message_count
 ), {events.emission_sql("$10", "WHERE (SELECT is_new FROM taken)")}
