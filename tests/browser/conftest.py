@@ -1,9 +1,12 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.browser.chromium import find_program
+
+# Where several tests run at once, a model or a voice takes seconds to load.
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session")

@@ -62,12 +62,24 @@ function formatDuration(ms) {
 function buildRows(trace) {
   const rows = [
     ...trace.spans.map((span) => ({
-      id: span.id, parent: span.parent_id, kind: span.kind, name: span.name,
-      status: span.status, at: Date.parse(span.started_at), ms: span.duration_ms, more: span,
+      id: span.id,
+      parent: span.parent_id,
+      kind: span.kind,
+      name: span.name,
+      status: span.status,
+      at: Date.parse(span.started_at),
+      ms: span.duration_ms,
+      more: span,
     })),
     ...trace.data.map((event) => ({
-      id: event.id, parent: event.parent_id, kind: event.test ? "test event" : "event",
-      name: event.type, status: "", at: Date.parse(event.created_at), ms: 0, more: event,
+      id: event.id,
+      parent: event.parent_id,
+      kind: event.test ? "test event" : "event",
+      name: event.type,
+      status: "",
+      at: Date.parse(event.created_at),
+      ms: 0,
+      more: event,
     })),
   ];
   const ids = new Set(rows.map((row) => row.id));
@@ -120,10 +132,17 @@ function drawTrace(trace) {
     line.setAttribute("role", "row");
     const label = createElement("span", `label depth-${Math.min(row.depth, 8)}`);
     label.setAttribute("role", "rowheader");
-    label.append(createElement("span", `kind ${row.kind.replace(" ", "-")}`, row.kind), createElement("span", "name", row.name));
+    label.append(
+      createElement("span", `kind ${row.kind.replace(" ", "-")}`, row.kind),
+      createElement("span", "name", row.name),
+    );
     const state = createElement("span", `state ${row.status}`, row.status);
     state.setAttribute("role", "cell");
-    const time = createElement("span", "time", `+${formatDuration(row.at - start)}${row.ms ? `, ${formatDuration(row.ms)}` : ""}`);
+    const time = createElement(
+      "span",
+      "time",
+      `+${formatDuration(row.at - start)}${row.ms ? `, ${formatDuration(row.ms)}` : ""}`,
+    );
     time.setAttribute("role", "cell");
     line.append(label, state, time, drawBar(row, start, duration));
     line.addEventListener("click", () => {
@@ -154,9 +173,11 @@ async function showTrace() {
   if (token === null) return;
   showStatus("Reading…");
   try {
-    drawTrace(await request(`/api/v1/event-log/trace/${encodeURIComponent(id)}`, {
-      headers: { authorization: `Bearer ${token}` },
-    }));
+    drawTrace(
+      await request(`/api/v1/event-log/trace/${encodeURIComponent(id)}`, {
+        headers: { authorization: `Bearer ${token}` },
+      }),
+    );
     result.hidden = false;
   } catch (error) {
     clear();
@@ -204,7 +225,10 @@ document.getElementById("sign-in").addEventListener("submit", async (event) => {
 
 document.getElementById("paste").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const token = new FormData(event.target).get("token").trim().replace(/^Bearer\s+/i, "");
+  const token = new FormData(event.target)
+    .get("token")
+    .trim()
+    .replace(/^Bearer\s+/i, "");
   event.target.reset();
   if (/^[\x21-\x7e]+$/.test(token)) await useToken(token);
   else showStatus("This is not an access token.", true);

@@ -1,7 +1,10 @@
 // Colours that a customer chooses, with texts that stay readable on them.
 
 const READABLE = 4.5;
-const [WHITE, BLACK] = [[255, 255, 255], [0, 0, 0]];
+const [WHITE, BLACK] = [
+  [255, 255, 255],
+  [0, 0, 0],
+];
 // The surfaces of both themes, as theme.css has them.
 const SURFACES = { light: [255, 255, 255], dark: [24, 24, 27] };
 const STEPS = 20;

@@ -64,7 +64,8 @@ function findBlock(lines, start) {
   if (FENCE.test(line)) return ["code", findFenceEnd(lines, start)];
   if (HEADING.test(line)) return ["heading", start + 1];
   if (RULE.test(line)) return ["rule", start + 1];
-  if (/^ {0,3}>/.test(line)) return ["quote", findEnd(lines, start, (next) => /^ {0,3}>/.test(next))];
+  if (/^ {0,3}>/.test(line))
+    return ["quote", findEnd(lines, start, (next) => /^ {0,3}>/.test(next))];
   if (ITEM.test(line)) return ["list", findListEnd(lines, start)];
   if (isTable(lines, start)) return ["table", findEnd(lines, start, (next) => next.includes("|"))];
   return ["paragraph", findParagraphEnd(lines, start)];
@@ -116,7 +117,9 @@ function startsBlock(lines, index) {
 function isTable(lines, start) {
   const delimiters = lines[start + 1] ?? "";
   const isShort = delimiters.length < MAX_DELIMITERS;
-  return lines[start].includes("|") && delimiters.includes("-") && isShort && DELIMITERS.test(delimiters);
+  return (
+    lines[start].includes("|") && delimiters.includes("-") && isShort && DELIMITERS.test(delimiters)
+  );
 }
 
 function buildBlock({ type, lines }, depth) {
@@ -126,7 +129,14 @@ function buildBlock({ type, lines }, depth) {
   if (type === "list") return buildList(lines, depth);
   if (type === "table") return buildTable(lines);
   if (type === "quote") {
-    return el("blockquote", {}, buildBlocks(lines.map((line) => line.replace(/^ {0,3}> ?/, "")), depth));
+    return el(
+      "blockquote",
+      {},
+      buildBlocks(
+        lines.map((line) => line.replace(/^ {0,3}> ?/, "")),
+        depth,
+      ),
+    );
   }
   return el("p", { dir: "auto" }, buildInline(lines.map((line) => line.trimStart()).join("\n")));
 }
@@ -182,14 +192,23 @@ function buildTable(lines) {
     if (!cell.endsWith(":")) return null;
     return cell.startsWith(":") ? "center" : "end";
   });
-  const buildRow = (cells, tag) => el("tr", {}, head.map((_, index) => (
-    el(tag, { class: alignments[index], dir: "auto" }, buildInline(cells[index] ?? ""))
-  )));
+  const buildRow = (cells, tag) =>
+    el(
+      "tr",
+      {},
+      head.map((_, index) =>
+        el(tag, { class: alignments[index], dir: "auto" }, buildInline(cells[index] ?? "")),
+      ),
+    );
   const table = el(
     "table",
     {},
     el("thead", {}, buildRow(head, "th")),
-    el("tbody", {}, rows.map((cells) => buildRow(cells, "td"))),
+    el(
+      "tbody",
+      {},
+      rows.map((cells) => buildRow(cells, "td")),
+    ),
   );
   return el("div", { class: "table", tabindex: 0 }, table);
 }
@@ -204,7 +223,7 @@ const INLINE = new RegExp(
   [
     "(?<escaped>\\\\[\\\\`*_{}\\[\\]()#+.!|~>-])",
     "(?<code>`+)",
-    "(?<image>!)?\\[(?<label>[^\\[\\]]{0,1000})\\]\\((?<target>[^\\s()]{1,2000})(?:\\s+\"[^\"]{0,200}\")?\\)",
+    '(?<image>!)?\\[(?<label>[^\\[\\]]{0,1000})\\]\\((?<target>[^\\s()]{1,2000})(?:\\s+"[^"]{0,200}")?\\)',
     "<?(?<url>(?:https?://|mailto:)[^\\s<>\"'`]{1,2000})>?",
     "(?<mark>\\*\\*|__|~~|\\*|_)",
     "\\n",
@@ -255,7 +274,10 @@ function buildInlineCode(text, start, ticks) {
   const from = start + ticks.length;
   const end = text.indexOf(ticks, from);
   if (end < 0) return null;
-  return { nodes: [el("code", { dir: "ltr" }, text.slice(from, end).trim())], end: end + ticks.length };
+  return {
+    nodes: [el("code", { dir: "ltr" }, text.slice(from, end).trim())],
+    end: end + ticks.length,
+  };
 }
 
 function buildEmphasis(text, start, mark, depth) {
@@ -264,7 +286,13 @@ function buildEmphasis(text, start, mark, depth) {
   // Of `**a *b***`, the last two close the first two.
   if (mark.length > 1 && end >= 0 && text[end + mark.length] === mark[0]) end += 1;
   const isWithinWord = mark.startsWith("_") && /\w/.test(text[start - 1] ?? "");
-  if (end < 0 || depth >= MAX_DEPTH || isWithinWord || /\s/.test(text[from]) || /\s/.test(text[end - 1])) {
+  if (
+    end < 0 ||
+    depth >= MAX_DEPTH ||
+    isWithinWord ||
+    /\s/.test(text[from]) ||
+    /\s/.test(text[end - 1])
+  ) {
     return null;
   }
   // `**a*b**` closes at the longer mark.
@@ -277,7 +305,9 @@ function buildEmphasis(text, start, mark, depth) {
 export function buildLink(target, children) {
   const address = toSafeAddress(target);
   if (!address) return children;
-  return [el("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow" }, children)];
+  return [
+    el("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow" }, children),
+  ];
 }
 
 export function toSafeAddress(text) {

@@ -7,7 +7,11 @@ const MAX_LINES = 20;
 
 export class Announcer {
   constructor() {
-    this.element = el("div", { class: "hidden-text", "aria-live": "polite", "aria-relevant": "additions" });
+    this.element = el("div", {
+      class: "hidden-text",
+      "aria-live": "polite",
+      "aria-relevant": "additions",
+    });
     this.position = 0;
   }
 

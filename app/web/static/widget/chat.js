@@ -24,18 +24,38 @@ export class Chat {
     this.messages = el("div", { class: "messages" });
     this.log = el(
       "div",
-      { class: "log", role: "log", "aria-live": "off", "aria-label": texts.conversation, tabindex: 0, on: { scroll: () => this.showNewer() } },
+      {
+        class: "log",
+        role: "log",
+        "aria-live": "off",
+        "aria-label": texts.conversation,
+        tabindex: 0,
+        on: { scroll: () => this.showNewer() },
+      },
       this.messages,
     );
     this.newer = button(icon("down"), () => this.scrollToEnd(true), {
-      class: "newer", "aria-label": texts.newer, title: texts.newer, hidden: true,
+      class: "newer",
+      "aria-label": texts.newer,
+      title: texts.newer,
+      hidden: true,
     });
     this.suggestions = el("div", { class: "suggestions", hidden: true });
     this.input = el("textarea", {
-      id: "message", rows: 1, maxlength: MAX_CHARS, placeholder: texts.placeholder, dir: "auto", autocomplete: "off", enterkeyhint: "send",
+      id: "message",
+      rows: 1,
+      maxlength: MAX_CHARS,
+      placeholder: texts.placeholder,
+      dir: "auto",
+      autocomplete: "off",
+      enterkeyhint: "send",
       on: { keydown: (event) => this.handleKey(event), input: () => this.fitInput() },
     });
-    this.action = button(icon("send"), () => this.act(), { class: "send", "aria-label": texts.send, title: texts.send });
+    this.action = button(icon("send"), () => this.act(), {
+      class: "send",
+      "aria-label": texts.send,
+      title: texts.send,
+    });
     this.composer = el(
       "form",
       { class: "composer", on: { submit: (event) => this.submit(event) } },
@@ -97,10 +117,15 @@ export class Chat {
   }
 
   showSuggestions(isNew) {
-    const questions = (this.options.suggestions ?? "").split("|").map((text) => text.trim()).filter(Boolean);
-    this.suggestions.replaceChildren(...questions.map((text) => (
-      button(text, () => this.ask(text), { class: "suggestion", dir: "auto" })
-    )));
+    const questions = (this.options.suggestions ?? "")
+      .split("|")
+      .map((text) => text.trim())
+      .filter(Boolean);
+    this.suggestions.replaceChildren(
+      ...questions.map((text) =>
+        button(text, () => this.ask(text), { class: "suggestion", dir: "auto" }),
+      ),
+    );
     this.suggestions.hidden = !isNew || !questions.length;
   }
 
@@ -288,7 +313,8 @@ export class Chat {
   }
 
   scrollToEnd(isSmooth = false) {
-    const jump = () => this.log.scrollTo({ top: this.log.scrollHeight, behavior: isSmooth ? "smooth" : "auto" });
+    const jump = () =>
+      this.log.scrollTo({ top: this.log.scrollHeight, behavior: isSmooth ? "smooth" : "auto" });
     jump();
     if (!isSmooth) requestAnimationFrame(jump);
   }

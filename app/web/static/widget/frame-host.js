@@ -7,12 +7,19 @@ const STYLES = ["../shared/theme.css", "./panel.css"];
 export async function mount(context) {
   const { base, options, shadow } = context;
   const origin = new URL(base).origin;
-  await adoptStyles(shadow, STYLES.map((path) => new URL(path, import.meta.url)));
+  await adoptStyles(
+    shadow,
+    STYLES.map((path) => new URL(path, import.meta.url)),
+  );
   const address = new URL("embed/frame", base);
   address.searchParams.set("api_key", options.apiKey);
   const frame = el("iframe", {
-    class: "panel", src: address, title: options.title || options.textConversation || "Chat",
-    allow: "microphone; autoplay; clipboard-write", referrerpolicy: "strict-origin", hidden: true,
+    class: "panel",
+    src: address,
+    title: options.title || options.textConversation || "Chat",
+    allow: "microphone; autoplay; clipboard-write",
+    referrerpolicy: "strict-origin",
+    hidden: true,
   });
   let userToken = options.userToken;
   let isReady = false;
@@ -30,7 +37,8 @@ export async function mount(context) {
     "parley:reply": () => context.isOpen() || context.addUnread(),
   };
   const receive = (event) => {
-    if (event.source === frame.contentWindow && event.origin === origin) receivers[event.data?.type]?.();
+    if (event.source === frame.contentWindow && event.origin === origin)
+      receivers[event.data?.type]?.();
   };
   addEventListener("message", receive);
   shadow.append(frame);

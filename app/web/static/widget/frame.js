@@ -15,7 +15,8 @@ function notify(type) {
 async function start(options) {
   if (panel) return;
   host.dir = options.dir === "rtl" ? "rtl" : "ltr";
-  if (options.theme === "light" || options.theme === "dark") host.style.setProperty("--scheme", options.theme);
+  if (options.theme === "light" || options.theme === "dark")
+    host.style.setProperty("--scheme", options.theme);
   panel = await mount({
     base: new URL("../", location.href).href,
     host,

@@ -13,22 +13,44 @@
   const unreadKey = `parley:${options.agentId}:unread`;
   const openKey = `parley:${options.agentId}:open`;
   const STYLE = `
-    :host { all: initial !important; position: fixed !important; z-index: 2147483000 !important; inset: auto !important; bottom: 0 !important; width: 0 !important; height: 0 !important; display: block !important; color-scheme: var(--scheme, light dark) !important; }
+    :host {
+      all: initial !important; position: fixed !important; z-index: 2147483000 !important;
+      inset: auto !important; bottom: 0 !important; width: 0 !important; height: 0 !important;
+      display: block !important; color-scheme: var(--scheme, light dark) !important;
+    }
     :host([data-side="left"]) { left: 0 !important; }
     :host([data-side="right"]) { right: 0 !important; }
     @media print { :host { display: none !important; } }
-    .launcher { position: absolute; bottom: max(20px, env(safe-area-inset-bottom)); display: inline-flex; align-items: center; gap: 10px; box-sizing: border-box; min-width: 56px; height: 56px; padding: 0 16px; border: 0; border-radius: 28px; font: 600 16px/1 system-ui, sans-serif; white-space: nowrap; color: var(--on-accent, #fff); background: var(--accent, #4338ca); box-shadow: 0 6px 20px rgb(0 0 0 / .25); cursor: pointer; transition: transform .15s, filter .15s; }
+    .launcher {
+      position: absolute; bottom: max(20px, env(safe-area-inset-bottom)); display: inline-flex;
+      align-items: center; gap: 10px; box-sizing: border-box; min-width: 56px; height: 56px;
+      padding: 0 16px; border: 0; border-radius: 28px; font: 600 16px/1 system-ui, sans-serif;
+      white-space: nowrap; color: var(--on-accent, #fff); background: var(--accent, #4338ca);
+      box-shadow: 0 6px 20px rgb(0 0 0 / .25); cursor: pointer;
+      transition: transform .15s, filter .15s;
+    }
     :host([data-side="left"]) .launcher { left: max(20px, env(safe-area-inset-left)); }
     :host([data-side="right"]) .launcher { right: max(20px, env(safe-area-inset-right)); }
     .launcher:hover { transform: translateY(-2px); filter: brightness(1.08); }
-    .launcher:focus-visible { outline: 3px solid var(--focus, #6366f1); outline-offset: 3px; box-shadow: 0 0 0 3px #fff; }
-    .launcher svg { width: 24px; height: 24px; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; }
-    .badge { position: absolute; top: -4px; inset-inline-end: -2px; min-width: 20px; height: 20px; padding: 0 5px; box-sizing: border-box; border-radius: 10px; font: 700 12px/20px system-ui, sans-serif; text-align: center; color: #fff; background: #b42318; }
+    .launcher:focus-visible {
+      outline: 3px solid var(--focus, #6366f1); outline-offset: 3px; box-shadow: 0 0 0 3px #fff;
+    }
+    .launcher svg {
+      width: 24px; height: 24px; fill: none; stroke: currentColor; stroke-width: 1.8;
+      stroke-linecap: round; stroke-linejoin: round;
+    }
+    .badge {
+      position: absolute; top: -4px; inset-inline-end: -2px; min-width: 20px; height: 20px;
+      padding: 0 5px; box-sizing: border-box; border-radius: 10px;
+      font: 700 12px/20px system-ui, sans-serif; text-align: center; color: #fff;
+      background: #b42318;
+    }
     [hidden] { display: none !important; }
     @media (prefers-reduced-motion: reduce) { .launcher { transition: none; } }`;
   const SVG = "http://www.w3.org/2000/svg";
   const CLOSE = "M6 9.5l6 6 6-6";
-  const OPEN = "M4 5.5A1.5 1.5 0 0 1 5.5 4h13A1.5 1.5 0 0 1 20 5.5v9a1.5 1.5 0 0 1-1.5 1.5H10l-5 4v-4.2a1.5 1.5 0 0 1-1-1.3zM8 8.5h8M8 12h5";
+  const OPEN =
+    "M4 5.5A1.5 1.5 0 0 1 5.5 4h13A1.5 1.5 0 0 1 20 5.5v9a1.5 1.5 0 0 1-1.5 1.5H10l-5 4v-4.2a1.5 1.5 0 0 1-1-1.3zM8 8.5h8M8 12h5";
   const texts = {
     open: options.textOpen ?? "Open chat",
     close: options.textClose ?? "Close chat",
@@ -47,11 +69,14 @@
   let isOpen = false;
 
   function build() {
-    const isRtl = options.dir === "rtl" || (options.dir !== "ltr" && getComputedStyle(document.documentElement).direction === "rtl");
+    const isRtl =
+      options.dir === "rtl" ||
+      (options.dir !== "ltr" && getComputedStyle(document.documentElement).direction === "rtl");
     host.dir = isRtl ? "rtl" : "ltr";
     const isStart = options.position === "start";
     host.dataset.side = isStart === isRtl ? "right" : "left";
-    if (options.theme === "light" || options.theme === "dark") host.style.setProperty("--scheme", options.theme);
+    if (options.theme === "light" || options.theme === "dark")
+      host.style.setProperty("--scheme", options.theme);
     if (/^#[0-9a-f]{6}$/i.test(options.color ?? "")) {
       host.style.setProperty("--accent", options.color);
       host.style.setProperty("--on-accent", isLight(options.color) ? "#000" : "#fff");
@@ -76,7 +101,9 @@
 
   // The brightness that eyes see, from 0 to 1.
   function isLight(color) {
-    const [red, green, blue] = [1, 3, 5].map((start) => (parseInt(color.slice(start, start + 2), 16) / 255) ** 2.2);
+    const [red, green, blue] = [1, 3, 5].map(
+      (start) => (parseInt(color.slice(start, start + 2), 16) / 255) ** 2.2,
+    );
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18;
   }
 
@@ -109,7 +136,10 @@
     badge.hidden = !unread || isOpen;
     badge.textContent = unread > 9 ? "9+" : unread;
     const name = isOpen ? texts.close : texts.open;
-    button.setAttribute("aria-label", badge.hidden ? name : `${name}, ${texts.unread.replace("{count}", unread)}`);
+    button.setAttribute(
+      "aria-label",
+      badge.hidden ? name : `${name}, ${texts.unread.replace("{count}", unread)}`,
+    );
     button.setAttribute("aria-expanded", isOpen);
     path.setAttribute("d", isOpen ? CLOSE : OPEN);
   }
@@ -120,7 +150,11 @@
   }
 
   const context = {
-    base, options, shadow, host, button,
+    base,
+    options,
+    shadow,
+    host,
+    button,
     isOpen: () => isOpen,
     close,
     addUnread: () => setUnread((Number(read(localStorage, unreadKey)) || 0) + 1),

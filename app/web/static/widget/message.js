@@ -20,7 +20,8 @@ export class MessageView {
     this.text = "";
     this.frame = 0;
     if (role === "user") this.markdown = null;
-    else this.markdown = new MarkdownView(this.body, { addCodeActions: (code) => this.addCopy(code) });
+    else
+      this.markdown = new MarkdownView(this.body, { addCodeActions: (code) => this.addCopy(code) });
   }
 
   // What a visitor wrote is shown as it is.
@@ -56,16 +57,21 @@ export class MessageView {
   }
 
   addSources(sources) {
-    const known = new Map(sources.map((source) => [`${source.document_name}\n${source.chunk_preview}`, source]));
+    const known = new Map(
+      sources.map((source) => [`${source.document_name}\n${source.chunk_preview}`, source]),
+    );
     if (!known.size) return;
     const items = [...known.values()].map((source) => el("li", {}, this.buildSource(source)));
     const title = `${this.texts.sources} (${items.length})`;
-    this.extras.prepend(el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)));
+    this.extras.prepend(
+      el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)),
+    );
   }
 
   buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {
     const page = Number.isInteger(metadata.page) ? `, ${this.texts.page} ${metadata.page}` : "";
-    const link = toSafeAddress(String(metadata.url ?? "")) && buildLink(metadata.url, [this.texts.openSource]);
+    const link =
+      toSafeAddress(String(metadata.url ?? "")) && buildLink(metadata.url, [this.texts.openSource]);
     return el(
       "details",
       {},
@@ -77,11 +83,17 @@ export class MessageView {
 
   addCopy(code) {
     const text = code.textContent;
-    const copy = button(this.texts.copy, async () => {
-      await copyText(text);
-      copy.textContent = this.texts.copied;
-      setTimeout(() => { copy.textContent = this.texts.copy; }, COPIED_MS);
-    }, { class: "copy" });
+    const copy = button(
+      this.texts.copy,
+      async () => {
+        await copyText(text);
+        copy.textContent = this.texts.copied;
+        setTimeout(() => {
+          copy.textContent = this.texts.copy;
+        }, COPIED_MS);
+      },
+      { class: "copy" },
+    );
     code.prepend(copy);
   }
 

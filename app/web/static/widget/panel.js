@@ -1,5 +1,4 @@
 // The panel of the chat widget: opens, closes, and keeps the focus while it is open.
-import { applyAccent } from "../shared/colors.js";
 import { button, el, icon, prose } from "../shared/dom.js";
 import { Announcer } from "./announcer.js";
 import { Chat } from "./chat.js";
@@ -15,8 +14,14 @@ const FOCUSABLE = "a[href], button:not([disabled]), textarea, summary, [tabindex
 // options of the script tag, and what happens outside of the panel.
 export async function mount(context) {
   const { base, host, options, shadow } = context;
-  await adoptStyles(shadow, STYLES.map((path) => new URL(path, import.meta.url)));
-  applyAccent(host.style, options.color);
+  await adoptStyles(
+    shadow,
+    STYLES.map((path) => new URL(path, import.meta.url)),
+  );
+  if (options.color) {
+    const { applyAccent } = await import("../shared/colors.js");
+    applyAccent(host.style, options.color);
+  }
   const texts = buildTexts(options);
   const session = new Session({
     base,
@@ -36,7 +41,10 @@ class Panel {
     this.announcer = new Announcer();
     this.title = prose("h2", context.options.title || "\u00a0", { id: "title" });
     this.restartButton = button(icon("restart"), () => this.chat.restart(), {
-      class: "plain", "aria-label": texts.restart, title: texts.restart, hidden: !session.canRestart,
+      class: "plain",
+      "aria-label": texts.restart,
+      title: texts.restart,
+      hidden: !session.canRestart,
     });
     this.chat = new Chat({
       session,
@@ -50,12 +58,24 @@ class Panel {
       "section",
       {
         class: context.isFilled ? "panel filled" : "panel",
-        role: "dialog", "aria-modal": "true", "aria-labelledby": "title", hidden: true, lang: context.options.lang || null,
+        role: "dialog",
+        "aria-modal": "true",
+        "aria-labelledby": "title",
+        hidden: true,
+        lang: context.options.lang || null,
         on: { keydown: (event) => this.handleKey(event) },
       },
-      el("header", {}, this.title, this.restartButton, button(icon("close"), () => context.close(), {
-        class: "plain", "aria-label": texts.close, title: texts.close,
-      })),
+      el(
+        "header",
+        {},
+        this.title,
+        this.restartButton,
+        button(icon("close"), () => context.close(), {
+          class: "plain",
+          "aria-label": texts.close,
+          title: texts.close,
+        }),
+      ),
       this.chat.element,
       this.announcer.element,
     );
@@ -106,7 +126,9 @@ class Panel {
   }
 
   keepFocus(event) {
-    const all = [...this.element.querySelectorAll(FOCUSABLE)].filter((item) => item.checkVisibility());
+    const all = [...this.element.querySelectorAll(FOCUSABLE)].filter((item) =>
+      item.checkVisibility(),
+    );
     const [first, last] = [all[0], all.at(-1)];
     const { activeElement } = this.context.shadow;
     const edge = event.shiftKey ? first : last;

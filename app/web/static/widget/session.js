@@ -66,7 +66,8 @@ export class Session {
     let isOver = false;
     try {
       for await (const { event, data } of readEvents(response)) {
-        if (event === "error") throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
+        if (event === "error")
+          throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
         isOver ||= event === "message_stop";
         yield { event, data };
       }
@@ -98,7 +99,9 @@ export class Session {
         return await this.request("POST", path, build, signal);
       } catch (error) {
         if (error.kind !== "busy" || left === 0 || signal?.aborted) throw error;
-        await new Promise((resolve) => { setTimeout(resolve, BUSY_WAIT_MS); });
+        await new Promise((resolve) => {
+          setTimeout(resolve, BUSY_WAIT_MS);
+        });
       }
     }
   }
@@ -128,8 +131,14 @@ export class Session {
         if (!["unauthorized", "user_token_required"].includes(error.code)) throw error;
       }
     }
+    await this.open(this.apiKey, this.describe());
+  }
+
+  // Says which session to open: a customer's, the last one of this browser, or a new one.
+  describe() {
+    if (this.userToken) return { user_token: this.userToken };
     const known = this.storage.get("session");
-    await this.open(this.apiKey, this.userToken ? { user_token: this.userToken } : known ? { session_id: known } : {});
+    return known ? { session_id: known } : {};
   }
 
   async open(credential, body) {
@@ -148,8 +157,13 @@ export class Session {
     let response;
     try {
       response = await fetch(this.path + path, {
-        method, headers, signal, body: isForm || !body ? body : JSON.stringify(body),
-        credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer",
+        method,
+        headers,
+        signal,
+        body: isForm || !body ? body : JSON.stringify(body),
+        credentials: "omit",
+        cache: "no-store",
+        referrerPolicy: "no-referrer",
       });
     } catch (error) {
       if (signal?.aborted) throw error;

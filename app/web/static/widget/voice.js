@@ -10,7 +10,10 @@ export class Voice {
     this.recorder = null;
     this.button = button(icon("microphone"), () => this.toggle(), { class: "plain" });
     this.cancel = button(icon("close"), () => this.discard(), {
-      class: "plain", "aria-label": chat.texts.cancelRecording, title: chat.texts.cancelRecording, hidden: true,
+      class: "plain",
+      "aria-label": chat.texts.cancelRecording,
+      title: chat.texts.cancelRecording,
+      hidden: true,
     });
     this.element = el("span", { class: "voice" }, this.cancel, this.button);
     this.show();
@@ -24,7 +27,9 @@ export class Voice {
     this.button.classList.toggle("recording", isRecording);
     this.cancel.hidden = !isRecording;
     this.chat.input.disabled = isRecording;
-    this.chat.input.placeholder = isRecording ? this.chat.texts.recording : this.chat.texts.placeholder;
+    this.chat.input.placeholder = isRecording
+      ? this.chat.texts.recording
+      : this.chat.texts.placeholder;
   }
 
   async toggle() {
