@@ -189,7 +189,7 @@ async def test_an_upload_can_be_cancelled_and_a_file_removed(
 
 
 async def test_a_file_that_is_refused_says_why_and_can_be_left_out(
-    form_page: FormPage, developer: Client, services: Services
+    form_page: FormPage, developer: Client
 ) -> None:
     rules = {"validation": {"max_size_mb": 0.5}}
     form = await create_form(developer, {**FILE, **rules})
@@ -206,30 +206,37 @@ async def test_a_file_that_is_refused_says_why_and_can_be_left_out(
     await expect(form_page.summary).to_contain_text("“A file”")
     await page.get_by_role("button", name="Remove program.pdf").click()
     await expect(message).to_be_empty()
+    await form_page.submit()
+    await form_page.expect_success()
 
-    answers = [(413, "file_too_large"), (429, "too_many_uploads"), (500, "internal_error")]
+
+async def test_a_file_that_did_not_arrive_is_tried_again_and_stored_once(
+    form_page: FormPage, developer: Client, services: Services
+) -> None:
+    form = await create_form(developer, FILE)
+    await form_page.open(form)
+    page, field, message = form_page.page, form_page.field("A file"), form_page.message("file")
+    retry = page.get_by_role("button", name="Try again")
+    statuses = [413, 429, 500]
 
     async def refuse(route: Route) -> None:
-        status, code = answers[0]
-        error = {"error": {"code": code, "message": f"Refused by {status}"}}
-        await route.fulfill(status=status, json=error)
+        error = {"code": "refused", "message": f"Refused by {statuses[0]}"}
+        await route.fulfill(status=statuses.pop(0), json={"error": error})
 
     await page.route("**/upload", refuse)
     await field.set_input_files(_describe("c.pdf", PDF))
     await expect(message).to_have_text("Refused by 413.")
+    await expect(retry).to_have_count(0)
     await page.get_by_role("button", name="Remove c.pdf").click()
-    for status in (429, 500):
-        answers.pop(0)
-        if status == 429:
-            await field.set_input_files(_describe("c.pdf", PDF))
-        else:
-            await page.get_by_role("button", name="Try again").click()
-        await expect(message).to_have_text(f"Refused by {status}.")
+    await field.set_input_files(_describe("c.pdf", PDF))
+    await expect(message).to_have_text("Refused by 429.")
+    await retry.click()
+    await expect(message).to_have_text("Refused by 500.")
     await page.unroute("**/upload")
     await form_page.lose("/upload", "answer")
-    await page.get_by_role("button", name="Try again").click()
+    await retry.click()
     await expect(message).to_contain_text("the connection was lost")
-    await page.get_by_role("button", name="Try again").click()
+    await retry.click()
     await expect(message).to_be_empty()
     await form_page.submit()
     await form_page.expect_success()

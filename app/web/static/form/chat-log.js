@@ -16,6 +16,8 @@ export class ChatLog {
     });
     // Screen readers hear whole messages, not their parts.
     this.spoken = el("p", { class: "unseen", "aria-live": "polite" });
+    // The answers below it change its height.
+    new ResizeObserver(() => this.scroll()).observe(this.element);
   }
 
   // Returns the message as an element, which can grow and be removed.
