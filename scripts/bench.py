@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -359,14 +360,13 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
     only = os.environ.get("BENCH", "")
     if only in {"", "start"}:
         bench_start.bench(stores.settings, free_port(), row)
+    rate = partial(ledger_rate, services, user.tenant_id)
     parts: dict[str, Callable[[], Awaitable[None]]] = {
         "reads": lambda: bench_reads.bench(world, ports, web_pid, row),
         "tools": lambda: bench_tools.bench(world, ports["parley"], row),
         "events": lambda: bench_events.bench(world, ports, row),
         "notifications": lambda: bench_notifications.bench(world, ports, row),
-        "workflows": lambda: bench_workflows.bench(
-            world, row, lambda: ledger_rate(services, user.tenant_id)
-        ),
+        "workflows": lambda: bench_workflows.bench(world, row, rate),
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
         "widget": lambda: bench_widget.bench(world, ports, row),
         "tables": lambda: bench_tables.bench(world, row),

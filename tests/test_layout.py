@@ -22,6 +22,8 @@ LAYERS = (
     "app.domain",
     "app.areas",
     "app.container",
+    "app.demo",
+    "app.web",
 )
 # The modules of an area that other areas may import.
 PUBLIC_MODULES = {"service", "errors", "events", "schemas"}
