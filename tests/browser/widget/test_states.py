@@ -1,8 +1,9 @@
 """What visitors see when something is wrong."""
 
+import asyncio
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser import screenshots
 from tests.browser.widget.shop import Shop
@@ -71,6 +72,27 @@ async def test_a_broken_stream_keeps_what_was_said(shop: Shop) -> None:
     await expect(shop.replies.last).to_contain_text("Half an")
     await shop.button("Try again").click()
     await expect(shop.replies.last).to_contain_text("All of it.")
+
+
+async def test_a_message_waits_for_the_messages_before_it(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.ask("One", "Hello there")
+    is_held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        is_held.set()
+        await released.wait()
+        await route.continue_()
+
+    await shop.page.route("**/session", hold)
+    await shop.page.reload()
+    await shop.send("Two")
+    await shop.input.press("Enter")
+    await is_held.wait()
+    released.set()
+    await expect(shop.questions).to_have_text(["You: One", "You: Two"])
+    await expect(shop.replies).to_have_count(2)
+    await expect(shop.input).to_have_value("")
 
 
 async def test_a_message_waits_for_the_connection(shop: Shop) -> None:

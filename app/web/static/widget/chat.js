@@ -14,6 +14,7 @@ export class Chat {
     this.running = null;
     this.voice = null;
     this.isLoaded = false;
+    this.loading = null;
     this.notice = new Notice(texts);
     this.build();
     addEventListener("online", () => this.goOn());
@@ -81,9 +82,14 @@ export class Chat {
     this.scrollToEnd();
   }
 
-  async load() {
-    if (this.loading) return;
-    this.loading = true;
+  load() {
+    this.loading ??= this.loadOnce().finally(() => {
+      this.loading = null;
+    });
+    return this.loading;
+  }
+
+  async loadOnce() {
     this.messages.setAttribute("aria-busy", "true");
     try {
       const state = await this.session.load();
@@ -93,7 +99,6 @@ export class Chat {
     } catch (error) {
       this.notice.show(error, () => this.load());
     } finally {
-      this.loading = false;
       this.messages.removeAttribute("aria-busy");
     }
   }
@@ -136,6 +141,7 @@ export class Chat {
 
   async identify(userToken) {
     this.stop();
+    await this.loading;
     this.session.identify(userToken);
     this.isLoaded = false;
     if (!this.element.closest("[hidden]")) await this.load();
@@ -190,10 +196,13 @@ export class Chat {
     else this.composer.requestSubmit();
   }
 
-  submit(event) {
+  async submit(event) {
     event.preventDefault();
     const text = this.input.value.trim();
     if (!text || this.running) return;
+    // What was said before comes first; until then the message stays in the field.
+    if (!this.isLoaded) await this.load();
+    if (!this.isLoaded || this.running || this.input.value.trim() !== text) return;
     this.input.value = "";
     this.fitInput();
     this.ask(text);
