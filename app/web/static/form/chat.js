@@ -30,7 +30,6 @@ export class ChatView {
     this.fields = new Map(form.fields.map((field) => [field.id, field]));
     this.options = new OptionLoader(api);
     this.#build();
-    document.documentElement.classList.add("chat");
   }
 
   #build() {

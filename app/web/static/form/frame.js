@@ -9,7 +9,6 @@ export function notify(type, details = {}) {
 
 export function reportHeight() {
   if (!isFramed) return;
-  document.documentElement.classList.add("framed");
   const report = () => {
     notify("height", { height: Math.ceil(document.body.getBoundingClientRect().height) });
   };

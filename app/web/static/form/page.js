@@ -1,16 +1,14 @@
 // The entry of a form's page. The form itself is in the page, as JSON.
+import { el } from "../shared/dom.js";
 import { readAddress } from "./address.js";
 import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
-import { ChatView } from "./chat.js";
-import { el } from "../shared/dom.js";
 import { FormView } from "./form.js";
-import { notify, reportHeight } from "./frame.js";
+import { isFramed, notify, reportHeight } from "./frame.js";
 import { toWebAddress } from "./outcome.js";
 import { findDirection } from "./text.js";
 
-function start(form) {
-  const address = readAddress();
+function start(form, address) {
   const main = document.querySelector("main");
   main.dir = findDirection(`${form.name} ${form.fields[0]?.label ?? ""}`);
   applyBranding(form.branding, { theme: address.theme, header: main.querySelector("header") });
@@ -18,10 +16,21 @@ function start(form) {
   const place = el("div", { class: "place" });
   main.append(place);
   const api = new FormApi(form.slug, toWebAddress(address.page ?? document.referrer));
-  if (address.mode === "chat") new ChatView({ form, api, address, place }).start();
+  if (address.mode === "chat") showChat({ form, api, address, place });
   else new FormView({ form, api, address, place }).restore();
 }
 
+// Most visitors see the form; the chat is loaded for those who want it.
+async function showChat(context) {
+  const { ChatView } = await import("./chat.js");
+  new ChatView(context).start();
+}
+
 const data = document.getElementById("form");
-if (data) start(JSON.parse(data.textContent));
-reportHeight();
+const address = readAddress();
+const isChat = data !== null && address.mode === "chat";
+document.documentElement.classList.toggle("framed", isFramed);
+document.documentElement.classList.toggle("chat", isChat);
+// A chat is as high as the frame; its messages scroll.
+if (!isChat) reportHeight();
+if (data) start(JSON.parse(data.textContent), address);
