@@ -11,6 +11,7 @@ _LOCK = f"SELECT pg_advisory_xact_lock({AdvisoryLock.CREATE_DEMO:d})"
 _FIND_ADMIN = """
 SELECT id, tenant_id FROM users WHERE role = 'super_admin' ORDER BY created_at, id LIMIT 1
 """
+_HAS_AGENTS = "SELECT EXISTS (SELECT 1 FROM agents WHERE tenant_id = $1)"
 _LOAD = "SELECT value FROM instance_state WHERE key = $1"
 _STORE = """
 INSERT INTO instance_state (key, value) VALUES ($1, $2)
@@ -41,6 +42,10 @@ async def lock(tx: Tx) -> None:
 async def find_admin(tx: Tx) -> Row | None:
     row: Row | None = await (await tx.raw()).fetchrow(_FIND_ADMIN)
     return row
+
+
+async def has_agents(tx: Tx, tenant_id: str) -> bool:
+    return bool(await (await tx.raw()).fetchval(_HAS_AGENTS, tenant_id))
 
 
 async def load(tx: Tx) -> DemoRecord | None:

@@ -88,6 +88,8 @@ async def _create(tx: Tx, services: Services) -> DemoRecord | None:
     if admin is None:
         return None
     principal = _principal_of(admin["id"], admin["tenant_id"])
+    if await queries.has_agents(tx, principal.tenant_id):
+        return await _record_absence(tx, services, principal)
     agent = await agents.create(tx, principal, shop.AGENT)
     form = await forms.create(tx, principal, shop.FORM)
     await forms.publish(tx, form.id)
@@ -99,6 +101,21 @@ async def _create(tx: Tx, services: Services) -> DemoRecord | None:
         form_slug=form.slug,
         embed_key_id=embed_key_id,
         kid=kid,
+    )
+    await queries.store(tx, record)
+    return record
+
+
+async def _record_absence(tx: Tx, services: Services, principal: Principal) -> DemoRecord:
+    """Whoever has agents of their own needs no demo among them, also after they are deleted."""
+    record = DemoRecord(
+        tenant_id=principal.tenant_id,
+        user_id=principal.user_id,
+        agent_id="",
+        form_slug="",
+        embed_key_id="",
+        kid=services.keyring.active,
+        has_documents=True,
     )
     await queries.store(tx, record)
     return record

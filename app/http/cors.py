@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 _MAX_ORIGINS = 10_000
 _DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
 _HEADER_LIST = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
-_LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?\Z")
+_ADDRESS = re.compile(r"https?://(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?\Z")
 # Keys are (path, origin), the least recently allowed first.
 _allowed: OrderedDict[tuple[str, str], None] = OrderedDict()
 
@@ -35,13 +35,13 @@ def origin_of(request: _Request) -> str | None:
 
 
 def own_origins(request: _Request) -> set[str]:
-    """Returns the origins of this instance: the public one, and on the machine itself the one that
-    was called. Another name may be an attacker's that points here, with pages of its own.
+    """Returns the origins of this instance: the public one, and the one that was called if it is an
+    address. A name may be an attacker's that points here, with pages of its own.
     """
     own = urlsplit(request.app.state.services.settings.public_url)
     origins = {f"{own.scheme}://{own.netloc}"}
     called = called_origin(request)
-    return origins | {called} if _LOOPBACK.match(called) else origins
+    return origins | {called} if _ADDRESS.match(called) else origins
 
 
 def called_origin(request: _Request) -> str:

@@ -10,6 +10,7 @@ from app.kit.crypto import Keyring
 from app.settings import Settings
 from tests.database import fetch_rows, run_sql
 from tests.demo.instance import Instance
+from tests.embed.factories import create_agent
 
 DOCUMENTS = len(list(shop.DOCUMENTS.glob("*.md")))
 COMPLETE = {"agents": 1, "embed_keys": 1, "documents": DOCUMENTS, "forms": 1}
@@ -44,6 +45,17 @@ async def test_what_an_operator_deletes_is_not_created_again(instance: Instance)
     assert await service.ensure(instance.services)
     assert await instance.count() == NOTHING
     assert (await instance.visitor.get("/demo")).status_code == 404
+
+
+async def test_nothing_is_created_beside_the_operators_own_agents(instance: Instance) -> None:
+    operator = await instance.operator()
+    agent_id = await create_agent(operator)
+    assert await service.ensure(instance.services)
+    assert await instance.count() == {**NOTHING, "agents": 1}
+    assert (await instance.visitor.get("/demo")).status_code == 404
+    assert (await operator.delete(f"/api/v1/agents/{agent_id}")).is_success
+    assert await service.ensure(instance.services)
+    assert await instance.count() == NOTHING
 
 
 async def test_nothing_is_created_before_there_is_a_super_admin(instance: Instance) -> None:

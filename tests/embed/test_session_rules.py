@@ -71,9 +71,9 @@ async def test_another_name_that_points_to_this_instance_is_not_its_own(shop: Si
     assert error_of(await open_session(shop, CALLED)) == (403, "origin_not_allowed")
 
 
-async def test_on_the_machine_itself_every_loopback_name_is_its_own(shop: Site) -> None:
+async def test_an_address_of_this_instance_is_its_own(shop: Site) -> None:
     caller = shop.talk.world.anonymous()
-    for host in ("localhost:8000", "127.0.0.1:8000", "[::1]:8000"):
+    for host in ("localhost:8000", "127.0.0.1:8000", "[::1]:8000", "192.0.2.7"):
         headers = {**shop.headers(f"http://{host}"), "host": host}
         answer = await caller.post(f"{shop.path}/session", {}, headers=headers)
         assert answer.status_code == 200, answer.text
