@@ -85,7 +85,8 @@ export class Session {
       form.set("audio", recording, "recording.webm");
       return form;
     };
-    return (await this.ask("/chat/audio", build, signal)).json();
+    // Not tried again while the last turn ends: each try is listened to and counted.
+    return (await this.request("POST", "/chat/audio", build, signal)).json();
   }
 
   async speak(text, signal) {
