@@ -193,3 +193,8 @@ async def test_the_routes_that_take_visitor_tokens_are_documented(anonymous: Cli
     assert set(with_tokens) == set(TOKEN_ROUTES)
     assert with_tokens.pop("GET session") == [{"visitor_token": []}]
     assert all({"embed_key": []} in schemes for schemes in with_tokens.values())
+
+
+async def test_a_site_may_choose_ids_that_look_like_those_of_its_customers(site: Site) -> None:
+    for session_id in ("usr_42", "usr_" + "z" * 32, "usr_" + "a" * 33):
+        await site.say(session_id=session_id)

@@ -2,12 +2,9 @@
 
 import re
 
-from app.domain.agents import service as agents
 from app.domain.agents.service import EmbeddedAgent
-from app.domain.embed import keys, origins, visitor_tokens
+from app.domain.embed import origins, service
 from app.domain.embed.errors import OriginNotAllowed
-from app.domain.tenants import service as tenants
-from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import trace
 
@@ -20,16 +17,11 @@ async def admit(request: HttpRequest, api_key: str) -> EmbeddedAgent:
     """Finds the agent of an embed key and charges the limit of the tenant's visitors. Raises
     OriginNotAllowed for a browser that shows the page by itself.
     """
-    services = services_of(request)
     if request.headers.get("sec-fetch-dest", "iframe") not in _FRAMES:
         raise OriginNotAllowed("The chat is shown on the pages of its site, not by itself")
-    async with services.db.tx(None, autocommit=True) as tx:
-        agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(api_key))
-    if agent is None:
-        raise visitor_tokens.refusal("This embed key is not valid, or it was revoked")
+    agent = await service.find_by_key(services_of(request), api_key)
     trace.current().tenant_id = agent.runtime.tenant_id
-    charge = ("embed", agent.runtime.tenant_id, agent.plan, COSTS["read"])
-    await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
+    await service.charge(request, agent)
     return agent
 
 

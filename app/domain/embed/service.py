@@ -56,13 +56,18 @@ async def admit(request: HttpRequest) -> None:
     trace.current().tenant_id = agent.runtime.tenant_id
     if origin is not None:
         cors.allow_origin(state, request.scope["path"], origin)
-    units = COSTS[options.get("cost", "read")]
-    charge = ("embed", agent.runtime.tenant_id, agent.plan, units)
-    await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
+    await charge(request, agent)
     if options.get("voice") and not agent.rules.allow_voice:
         raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
     state["embedded_agent"] = agent
     state["embed_key_id"] = agent.embed_key_id
+
+
+async def charge(request: HttpRequest, agent: EmbeddedAgent) -> None:
+    """Charges the cost of the route to the visitors of the tenant. Raises RateLimited."""
+    units = COSTS[request.route_handler.opt.get("cost", "read")]
+    subject = ("embed", agent.runtime.tenant_id, agent.plan, units)
+    await tenants.charge_visitors(request, *subject, "This agent receives too many requests")
 
 
 async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> EmbeddedAgent:
@@ -94,10 +99,8 @@ def _is_bound_to(request: HttpRequest, claims: VisitorClaims, origin: str | None
 
 
 async def _admit_key(request: HttpRequest, key: str, origin: str | None) -> EmbeddedAgent:
-    services, opens_session = services_of(request), request.route_handler.opt.get("opens_session")
-    async with services.db.tx(None, autocommit=True) as tx:
-        agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(key))
-    agent = _require(agent)
+    opens_session = request.route_handler.opt.get("opens_session")
+    agent = await find_by_key(services_of(request), key)
     _check_origin(request, agent, origin, own_is_allowed=bool(opens_session))
     rules = agent.rules
     if (rules.require_session_token or rules.require_user_token) and not opens_session:
@@ -105,6 +108,13 @@ async def _admit_key(request: HttpRequest, key: str, origin: str | None) -> Embe
             "This embed key only opens sessions: send the token of POST …/session instead"
         )
     return agent
+
+
+async def find_by_key(services: Services, key: str) -> EmbeddedAgent:
+    """Raises Unauthorized for a key that does not exist, or no longer."""
+    async with services.db.tx(None, autocommit=True) as tx:
+        agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(key))
+    return _require(agent)
 
 
 def _require(agent: EmbeddedAgent | None) -> EmbeddedAgent:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import secrets
 
 from app.domain.agents.service import EmbeddedAgent
@@ -15,8 +16,10 @@ from app.kit import clock
 from app.kit.crypto import Keyring
 from app.services import Services
 
-# Sessions of customers whom a user token names; nobody else can use them.
+# Sessions of customers whom a user token names; nobody else can use them. Sites that choose the ids
+# of sessions themselves may use others with this prefix.
 _USER_PREFIX = "usr_"
+_USER_SESSION = re.compile(rf"{_USER_PREFIX}[0-9a-v]{{32}}\Z")
 _VISITOR_PREFIX = "vis_"
 _MAX_MESSAGES = 100
 # How long a session of a customer may be renewed without a new user token.
@@ -84,7 +87,7 @@ def check_session(claims: VisitorClaims | None, session_id: str) -> None:
     for a customer's session without a token.
     """
     if claims is None:
-        if session_id.startswith(_USER_PREFIX):
+        if _USER_SESSION.match(session_id):
             raise SessionTokenRequired("This session can be used with its visitor token only")
     elif claims.session_id != session_id:
         raise SessionMismatch("This visitor token belongs to another session")
