@@ -10,12 +10,12 @@ from litestar import Litestar
 
 from app.domain.models import prices
 from app.domain.usage import queries as usage_queries
-from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import run_sql
 from tests.model_server import SPEECH, ModelServer, Reply
 from tests.speech.calls import Voice, is_removed
+from tests.speech.hosted import serve_hosted
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import give_key, talker
@@ -27,13 +27,9 @@ EAR, MOUTH = "ear-1", "mouth-1"
 
 @pytest.fixture(scope="module")
 async def hosted_world(app: Litestar, stores: Stores) -> AsyncIterator[World]:
-    """A web process whose speech models are those of the scripted provider `hearing`."""
-    settings = msgspec.structs.replace(
-        stores.settings, transcription_model=f"hearing/{EAR}", speech_model=f"hearing/{MOUTH}"
-    )
-    world = World(create_app(settings))
-    yield world
-    await world.services.close()
+    del app
+    async with serve_hosted(stores, EAR, MOUTH) as world:
+        yield world
 
 
 @pytest.fixture

@@ -4,15 +4,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from litestar import Litestar
 
-from app.main import create_app
 from tests.embed.factories import list_embed_keys
 from tests.embed.sites import NO_CORS, ORIGIN, cors_headers, error_of
 from tests.embed.visits import Visit, call, create_shop, visit, visit_as
 from tests.model_server import SPEECH, ModelServer, Reply
+from tests.speech.hosted import serve_hosted
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import Talker, give_key, talker
@@ -26,13 +25,9 @@ SECRETS = ("hearing", EAR, MOUTH, "sk-")
 
 @pytest.fixture(scope="module")
 async def hosted_world(app: Litestar, stores: Stores) -> AsyncIterator[World]:
-    """A web process whose speech models are those of the scripted provider `hearing`."""
-    settings = msgspec.structs.replace(
-        stores.settings, transcription_model=f"hearing/{EAR}", speech_model=f"hearing/{MOUTH}"
-    )
-    world = World(create_app(settings))
-    yield world
-    await world.services.close()
+    del app
+    async with serve_hosted(stores, EAR, MOUTH) as world:
+        yield world
 
 
 @pytest.fixture
