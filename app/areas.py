@@ -21,6 +21,7 @@ from app.domain.notifications.area import AREA as NOTIFICATIONS
 from app.domain.roles.area import AREA as ROLES
 from app.domain.search.area import AREA as SEARCH
 from app.domain.speech.area import AREA as SPEECH
+from app.domain.storage.area import AREA as STORAGE
 from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
 from app.domain.tables.area import AREA as TABLES
 from app.domain.tenants.area import AREA as TENANTS
@@ -44,6 +45,7 @@ AREAS: Final = Areas(
         EMBED,
         MODELS,
         KNOWLEDGE,
+        STORAGE,
         FILES,
         TABLES,
         VAULT,

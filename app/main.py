@@ -48,6 +48,7 @@ from app.domain.roles.controllers import RoleController
 from app.domain.search.controllers import WebSearchController
 from app.domain.speech.controllers import SpeechController
 from app.domain.speech.public_controllers import PublicSpeechController
+from app.domain.storage import service as storage
 from app.domain.subscriptions.controllers import (
     SubscriptionController,
     TestEventController,
@@ -188,6 +189,9 @@ async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | N
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
     response = await idempotency.claim_or_replay(request)
+    if response is None and request.route_handler.opt.get("stores"):
+        tenant_id, tx = principal_of(request).home, request.scope["state"].get("tx")
+        await storage.require_space(services_of(request), tenant_id, tx)
     if response is None and request.route_handler.opt.get("upload"):
         # Before Litestar parses it, which then finds the parsed form.
         await request.form()

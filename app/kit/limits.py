@@ -7,6 +7,10 @@ import msgspec
 from app.kit import clock
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+# Test events are deleted after so many days, on every plan.
+TEST_EVENTS_DAYS: Final = 7
+# The plan whose tenants may have limits of their own.
+_ENTERPRISE = "enterprise"
 _NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
 
 
@@ -26,10 +30,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrent_executions: int
     burst_multiplier: int
     burst_seconds: int
-    # Of all files of a tenant together.
+    # Of everything that a tenant stores.
     storage_mb: int = 0
     # Of all data tables of a tenant together.
     data_rows: int = 0
+    # After how many days a tenant's history is deleted.
+    events_days: int = 0
+    payloads_days: int = 0
+    executions_days: int = 0
+    conversations_days: int = 0
 
     def to_script_argument(self) -> str:
         """Returns the plan in the format of the gate's Lua script."""
@@ -63,22 +72,51 @@ def _plan(
     )
 
 
-#                       minute  hour    day      workflows concurrent burst storage_mb data_rows
+def _keep(plan: Plan, events: int, payloads: int, executions: int, conversations: int) -> Plan:
+    """Sets after how many days history is deleted."""
+    return msgspec.structs.replace(
+        plan,
+        events_days=events,
+        payloads_days=payloads,
+        executions_days=executions,
+        conversations_days=conversations,
+    )
+
+
+#     minute  hour    day      workflows concurrent burst storage_mb data_rows
+_FREE = _plan(60, 1_000, 10_000, 5, 1, "2x10", 1_024, 100_000)
+_PRO = _plan(300, 10_000, 100_000, 30, 5, "3x30", 10_240, 1_000_000)
+_TEAM = _plan(600, 30_000, 300_000, 60, 10, "5x60", 102_400, 5_000_000)
+_OWN = _plan(1_200, 0, 0, 300, 50, "5x60", 512_000, 10_000_000)
+
+#                         days of events, payloads, executions, conversations
 PLANS: Final = {
-    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10", 1_024, 100_000),
-    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30", 10_240, 1_000_000),
-    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60", 102_400, 5_000_000),
-    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60", 512_000, 10_000_000),
+    "free": _keep(_FREE, 30, 30, 30, 365),
+    "pro": _keep(_PRO, 90, 90, 90, 1_095),
+    "team": _keep(_TEAM, 180, 90, 180, 3_650),
+    _ENTERPRISE: _keep(_OWN, 365, 90, 365, 3_650),
 }
 
 
 def plan_of(name: str, limits: dict[str, Any]) -> Plan:
     """Returns a tenant's plan; an enterprise tenant's own limits replace those of the plan."""
     plan = PLANS[name]
-    if name != "enterprise" or not limits:
+    if name != _ENTERPRISE or not limits:
         return plan
     own = {key: value for key, value in limits.items() if key in Plan.__struct_fields__ and value}
     return msgspec.structs.replace(plan, **own)
+
+
+def limit_sql(name: str, tenant: str) -> str:
+    """Returns SQL for one limit of a row of `tenants` with this alias, as `plan_of` finds it."""
+    cases = " ".join(
+        f"WHEN '{plan}' THEN {getattr(limits, name)}"
+        for plan, limits in PLANS.items()
+        if plan != _ENTERPRISE
+    )
+    own = f"nullif(({tenant}.limits->>'{name}')::bigint, 0)"
+    default = getattr(PLANS[_ENTERPRISE], name)
+    return f"(CASE {tenant}.plan {cases} ELSE coalesce({own}, {default}) END)"
 
 
 def anonymous_plan(per_minute: int) -> Plan:

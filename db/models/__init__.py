@@ -7,7 +7,7 @@ from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey, EmbedKeyUsage
 from db.models.events import EventLog, RequestSpan
-from db.models.files import File, StorageUsage
+from db.models.files import File
 from db.models.forms import (
     Form,
     FormConversation,
@@ -39,6 +39,7 @@ from db.models.notifications import (
 from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.speech import SpeechJob
+from db.models.storage import StorageChange, StorageKind, StorageUsage
 from db.models.subscriptions import EventSubscription
 from db.models.tables import (
     DataImport,
@@ -119,6 +120,8 @@ __all__ = [
     "RoleGrant",
     "Session",
     "SpeechJob",
+    "StorageChange",
+    "StorageKind",
     "StorageUsage",
     "SubAgent",
     "Tenant",

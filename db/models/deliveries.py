@@ -48,7 +48,10 @@ class Delivery(TenantOwned, HasId, Base):
         Index("ix_deliveries_status", "webhook_id", "status", "created_at", "id"),
         Index("ix_deliveries_correlation_id", "tenant_id", "correlation_id"),
         Index(
-            "ix_deliveries_created_at", "created_at", postgresql_where=text("status <> 'pending'")
+            "ix_deliveries_tenant_id_created_at",
+            "tenant_id",
+            "created_at",
+            postgresql_where=text("status <> 'pending'"),
         ),
     )
 

@@ -36,9 +36,12 @@ class EventLog(TenantOwned, HasId, Base):
         Index("ix_event_log_time", "tenant_id", "created_at", "id"),
         Index("ix_event_log_type", "tenant_id", "type", "created_at", "id"),
         Index("ix_event_log_correlation", "tenant_id", "correlation_id", "created_at", "id"),
+        # For deleting test events.
+        Index("ix_event_log_test", "created_at", postgresql_where=text("test")),
         # For deleting events that contain payloads.
         Index(
-            "ix_event_log_received",
+            "ix_event_log_received_by_tenant",
+            "tenant_id",
             "created_at",
             postgresql_where=text("type = 'system.incoming_webhook.received'"),
         ),

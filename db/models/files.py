@@ -1,6 +1,6 @@
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Index, func, text
+from sqlalchemy import BigInteger, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DateTimeUTC, HasId, TenantOwned
@@ -54,15 +54,3 @@ class File(TenantOwned, HasId, Base):
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
     )
-
-
-class StorageUsage(TenantOwned, Base):
-    """The sizes of a tenant's files, counted in the transactions that add and delete them."""
-
-    __tablename__ = "storage_usage"
-
-    tenant_id: Mapped[str] = mapped_column(
-        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
-    )
-    used_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    file_count: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")

@@ -32,7 +32,7 @@ class IncomingPayload(TenantOwned, HasId, Base):
     __tablename__ = "incoming_payloads"
     __table_args__ = (
         Index("ix_incoming_payloads_webhook_id", "webhook_id", "created_at", "id"),
-        Index("ix_incoming_payloads_created_at", "created_at"),
+        Index("ix_incoming_payloads_tenant_id_created_at", "tenant_id", "created_at"),
     )
 
     webhook_id: Mapped[str] = mapped_column(ForeignKey("incoming_webhooks.id", ondelete="CASCADE"))

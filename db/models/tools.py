@@ -50,7 +50,7 @@ class ToolExecution(TenantOwned, HasId, Base):
             ),
         ),
         Index("ix_tool_executions_tenant_id_correlation_id", "tenant_id", "correlation_id"),
-        Index("ix_tool_executions_executed_at", "executed_at"),
+        Index("ix_tool_executions_tenant_id_executed_at", "tenant_id", "executed_at"),
     )
 
     tool_id: Mapped[str] = mapped_column(ForeignKey("tools.id", ondelete="CASCADE"))

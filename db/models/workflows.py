@@ -111,7 +111,7 @@ class WorkflowExecution(TenantOwned, HasId, Base):
         ),
         Index("ix_workflow_executions_correlation_id", "tenant_id", "correlation_id"),
         Index("ix_workflow_executions_started_at", "tenant_id", "started_at"),
-        Index("ix_workflow_executions_finished_at", "finished_at"),
+        Index("ix_workflow_executions_ended", "tenant_id", "finished_at"),
         # Those that run, and those that wait to be started, in their order.
         Index(
             "ix_workflow_executions_active",

@@ -25,11 +25,12 @@ _MAX_ROWS_READ = 50
 # A new rule whose old rows are not deleted here lacks an entry.
 _VALUES: dict[str, dict[str, str]] = {
     "agents": {"id": "'agent-' || n", "retention_days": "30"},
+    "tenants": {"id": "'tenant'", "plan": "'free'"},
     "conversations": {"turn_until": "NULL"},
     "event_log": {
         "type": f"CASE WHEN n % 2 = 0 THEN 'agent.chat.message'"
         f" ELSE '{IncomingWebhookReceived.type}' END",
-        "test": "false",
+        "test": "n % 5 = 4",
         "data": f"jsonb_build_object('agent_id', 'agent-' || n % {_AGENTS})",
     },
     # Young ones expire later.
@@ -100,6 +101,7 @@ async def connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
         raw = await tx.raw()
         # The rows refer to rows that do not exist.
         await raw.execute("SET session_replication_role = replica")
+        await _add_rows(raw, "tenants", 1)
         await _add_rows(raw, "agents", _AGENTS)
         for table in sorted({rule.table for rule in RULES}):
             await _add_rows(raw, table, _YOUNG_ROWS)

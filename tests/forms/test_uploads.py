@@ -294,5 +294,5 @@ async def test_uploads_count_in_the_storage_of_the_tenant(
     form = await create_form(owner, TEXT, FILE)
     await upload_file(anonymous, form, bytes(700_000))
     assert (await read_usage(owner))["used_bytes"] == 700_000
-    refused(await upload(anonymous, form, bytes(700_000)), 409, "storage_quota_exceeded")
+    refused(await upload(anonymous, form, bytes(700_000)), 413, "quota_exceeded")
     assert len(stored_files(services, owner.tenant_id)) == 1

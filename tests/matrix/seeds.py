@@ -119,8 +119,12 @@ def list_values(parameter: str, rows: Rows) -> list[str]:
 
 
 def _can_be_set(column: Column[Any], rows_by_table: Rows) -> bool:
-    """False for a reference to a table without a row yet, for example to the table itself."""
-    return all(key.column.table.name in rows_by_table for key in column.foreign_keys)
+    """False for a number that the database gives out, and for a reference to a table without a row
+    yet, for example to the table itself.
+    """
+    return column.identity is None and all(
+        key.column.table.name in rows_by_table for key in column.foreign_keys
+    )
 
 
 def _build_value(

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from app.domain.area import ExecutionLoad
-from app.domain.files.schemas import StorageView
+from app.domain.storage.schemas import RetentionDays, StorageLimit, StoredBytes
 from app.domain.usage.headroom import LimiterState, build_limits
-from app.domain.usage.schemas import StorageLimit
 from app.kit.limits import PLANS
 from app.main import create_app
 from app.services import Services
@@ -101,6 +100,9 @@ async def test_an_enterprise_tenant_has_its_own_limits(world: World, super_admin
     assert limits["workflow_executions"]["concurrent"]["limit"] == 7
 
 
+_STORAGE = StorageLimit(None, 7, None, StoredBytes(files=7), RetentionDays(30, 7, 30, 30, 365))
+
+
 async def test_storage_shows_what_the_files_of_the_tenant_leave(
     world: World, super_admin: Client
 ) -> None:
@@ -110,13 +112,15 @@ async def test_storage_shows_what_the_files_of_the_tenant_leave(
         "limit_bytes": 2 * MEGABYTE,
         "used_bytes": 5,
         "remaining_bytes": 2 * MEGABYTE - 5,
+        "by_kind": msgspec.structs.asdict(StoredBytes(files=5)),
+        "retention_days": {
+            "events": 365,
+            "test_events": 7,
+            "payloads": 90,
+            "executions": 365,
+            "conversations": 3650,
+        },
     }
-
-
-def test_without_a_limit_of_storage_it_is_unlimited_what_remains() -> None:
-    storage = StorageView(7, None, 1)
-    limits = build_limits("free", PLANS["free"], None, ExecutionLoad(), storage)
-    assert limits.storage == StorageLimit(None, 7, None)
 
 
 async def test_without_redis_it_is_unknown_what_remains(world: World, stores: Stores) -> None:
@@ -144,12 +148,11 @@ def test_what_remains_is_never_negative_and_a_burst_raises_it(subtests: pytest.S
     for start, used, remaining in cases:
         with subtests.test(start=start, used=used):
             state = LimiterState(1000, start, used, 1060, 2000, 4600, 3, 87400)
-            limits = build_limits("free", plan, state, ExecutionLoad(9, 4), StorageView(7, 5, 1))
+            limits = build_limits("free", plan, state, ExecutionLoad(9, 4), _STORAGE)
             assert (limits.minute.limit, limits.minute.remaining) == (60, remaining)
             assert limits.hour.remaining == 0
             assert limits.day.remaining == 9997
             executions = limits.workflow_executions
             assert (executions.per_minute.remaining, executions.concurrent.remaining) == (0, 0)
             assert executions.concurrent.running == 4
-            # A plan may become smaller than what is stored.
-            assert limits.storage.remaining_bytes == 0
+            assert limits.storage is _STORAGE

@@ -50,7 +50,7 @@ class AgentController(Controller):
         """
         return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
-    @post(summary="Create an agent", needs="agents:write")
+    @post(summary="Create an agent", stores=True, needs="agents:write")
     async def create_agent(
         self, tx: Tx, principal: Principal, data: JSONBody[CreateAgent]
     ) -> AgentView:
@@ -60,7 +60,7 @@ class AgentController(Controller):
     async def get_agent(self, tx: Tx, agent_id: Id) -> FullAgent:
         return await service.get(tx, agent_id)
 
-    @put("/{agent_id:str}", summary="Change an agent", needs="agents:write")
+    @put("/{agent_id:str}", summary="Change an agent", stores=True, needs="agents:write")
     async def update_agent(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
     ) -> AgentView:
@@ -82,6 +82,7 @@ class AgentController(Controller):
     @post(
         "/{agent_id:str}/versions/{version:str}/restore",
         summary="Restore a version",
+        stores=True,
         needs="agents:write",
         status_code=200,
     )
@@ -134,14 +135,19 @@ class SubAgentController(Controller):
         """
         return await sub_agents.attach(tx, agent_id, data)
 
-    @post("/direct", summary="Create a sub-agent", needs="agents:write")
+    @post("/direct", summary="Create a sub-agent", stores=True, needs="agents:write")
     async def create_sub_agent(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[CreateDirectSubAgent]
     ) -> DirectSubAgentView:
         """An agent for this parent alone: lists omit it, and it is deleted with its parent."""
         return await sub_agents.create(tx, principal, agent_id, data)
 
-    @put("/direct/{child_id:str}", summary="Change a direct sub-agent", needs="agents:write")
+    @put(
+        "/direct/{child_id:str}",
+        summary="Change a direct sub-agent",
+        stores=True,
+        needs="agents:write",
+    )
     async def update_sub_agent(
         self,
         tx: Tx,

@@ -1,5 +1,6 @@
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import AgentDeletion, Area, PeriodicTask
 from app.domain.chat import conversations, jobs, queries
 from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
@@ -7,8 +8,8 @@ from app.domain.events import service as events
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 
-# What people said is kept for as long as the agent's log settings say.
-_AGENTS = "agents a"
+# What people said is kept for as long as the agent's log settings say, and no longer than the plan.
+_AGENTS = retention_queries.AGENTS
 _OF_AGENT = "t.tenant_id = a.tenant_id AND t.agent_id = a.id"
 _EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"
 _HAS_NO_UNFINISHED_JOB = """NOT EXISTS (

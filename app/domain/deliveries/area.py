@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import Area, Span
 from app.domain.deliveries import queries
 from app.domain.deliveries.events import WebhookDisabled
@@ -8,7 +9,7 @@ from app.domain.deliveries.queries import DELIVER
 from app.domain.deliveries.sending import DeliveryEgress
 from app.domain.events.service import MAX_SPANS
 from app.kit import clock
-from db.retention import CASCADE_BATCH, RetentionRule
+from db.retention import CASCADE_BATCH
 from db.session import Tx
 
 
@@ -37,10 +38,11 @@ AREA: Final = Area(
     work_kinds=(DELIVER,),
     retention=(
         # With their attempts. A delivery that is still pending is never that old.
-        RetentionRule(
+        retention_queries.by_plan(
+            "payloads_days",
             "deliveries",
-            "t.created_at < now() - interval '90 days' AND t.status <> 'pending'",
-            order_by="t.created_at",
+            "created_at",
+            "t.status <> 'pending'",
             batch=CASCADE_BATCH,
         ),
     ),

@@ -1,11 +1,14 @@
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import Area
 from app.domain.events.events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
 from app.domain.events.queries import FAN_OUT, RUN_ACTION
 from app.domain.events.request_spans import RequestSpans
+from app.domain.events.service import IS_SETTLED
+from app.kit.limits import TEST_EVENTS_DAYS
 from app.security.permissions import DEVELOPERS, Permission
-from db.retention import RetentionRule
+from db.retention import CASCADE_BATCH, RetentionRule
 
 AREA: Final = Area(
     name="events",
@@ -17,6 +20,17 @@ AREA: Final = Area(
     work_kinds=(FAN_OUT, RUN_ACTION),
     shared=lambda services: (RequestSpans(services.db),),
     retention=(
+        # With their deliveries.
+        retention_queries.by_plan(
+            "events_days", "event_log", "created_at", IS_SETTLED, batch=CASCADE_BATCH
+        ),
+        RetentionRule(
+            "event_log",
+            f"t.test AND t.created_at < now() - interval '{TEST_EVENTS_DAYS} days'"
+            f" AND {IS_SETTLED}",
+            order_by="t.created_at",
+            batch=CASCADE_BATCH,
+        ),
         RetentionRule(
             "request_spans", "t.started_at < now() - interval '90 days'", order_by="t.started_at"
         ),

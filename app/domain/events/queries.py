@@ -27,6 +27,7 @@ NOTIFIED_TYPES: Final = (
     "approval.requested",
     "form.submission.created",
     "system.credential.invalid",
+    "system.storage.warning",
     "system.user.mfa_device_added",
     "system.user.mfa_device_removed",
     "system.user.mfa_disabled",

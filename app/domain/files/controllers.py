@@ -6,8 +6,10 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from app.domain.files import service
-from app.domain.files.schemas import FileData, FileView, ListedPurpose, StorageView
+from app.domain.files.schemas import FileData, FileView, ListedPurpose
 from app.domain.files.service import Conditions
+from app.domain.storage import service as storage
+from app.domain.storage.schemas import StorageView
 from app.http import idempotency, multipart
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
@@ -32,8 +34,8 @@ class FileController(Controller):
         self, request: HttpRequest, services: Services, principal: Principal
     ) -> FileData:
         """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
-        the content. Over the tenant's quota: 409 `storage_quota_exceeded`. A body that does not
-        continue for 60 seconds: 408 `request_timeout`. At most 20 files of a tenant arrive at a
+        the content. Over the tenant's quota: 413 `quota_exceeded`. A body that does not continue
+        for 60 seconds: 408 `request_timeout`. At most 20 files of a tenant arrive at a
         time: 429 `rate_limited`.
         """
         open_upload = partial(multipart.open_file, request, _FIELD)
@@ -67,8 +69,8 @@ class FileController(Controller):
 
     @get("/usage", summary="Get storage usage", needs="files:read")
     async def get_usage(self, tx: Tx, principal: Principal) -> StorageView:
-        """Used and allowed bytes of the tenant."""
-        return await service.get_usage(tx, principal.home)
+        """Used and allowed bytes of the tenant. `GET /api/v1/usage` has them by kind."""
+        return await storage.get_usage(tx, principal.home)
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
     async def get_file(self, tx: Tx, file_id: Id) -> FileData:

@@ -1,12 +1,8 @@
-from app.kit.errors import ApiError, Conflict, NotFound
+from app.kit.errors import ApiError, NotFound
 
 
 class FileNotFound(NotFound):
     code = "file_not_found"
-
-
-class StorageQuotaExceeded(Conflict):
-    code = "storage_quota_exceeded"
 
 
 class RangeNotSatisfiable(ApiError):

@@ -1,6 +1,7 @@
 """SQL of stored files, and of what each tenant stores."""
 
 from app.domain.files.schemas import FileView
+from app.domain.storage.service import COUNT_FILE, RELEASE_FILES
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
@@ -37,57 +38,30 @@ WHERE NOT EXISTS (
 ORDER BY wanted.position
 """
 
-# Quota. The tenant is locked before its counter, as its deletion does.
-
-_FIND_USAGE = """
-SELECT t.plan, t.limits::text AS limits, coalesce(u.used_bytes, 0) AS used_bytes,
-       coalesce(u.file_count, 0) AS file_count
-FROM tenants t LEFT JOIN storage_usage u ON u.tenant_id = t.id WHERE t.id = $1
-"""
-_LOCK_PLAN = "SELECT plan, limits::text AS limits FROM tenants WHERE id = $1 FOR KEY SHARE"
-# The counter is locked until the end of the transaction: no two uploads take the same free space.
 _INSERT = f"""
-WITH counted AS (
-    INSERT INTO storage_usage AS u (tenant_id, used_bytes, file_count)
-    SELECT $1, $2::bigint, 1 WHERE $3::bigint = 0 OR $2::bigint <= $3::bigint
-    ON CONFLICT (tenant_id) DO UPDATE
-    SET used_bytes = u.used_bytes + excluded.used_bytes, file_count = u.file_count + 1
-    WHERE $3::bigint = 0 OR u.used_bytes + excluded.used_bytes <= $3::bigint
-    RETURNING tenant_id
-)
+WITH {COUNT_FILE}
 INSERT INTO files
     (tenant_id, size_bytes, id, key, purpose, owner_id, filename, mime_type, sha256, created_by)
 SELECT tenant_id, $2::bigint, $4, $5, $6, $7, $8, $9, $10, $11 FROM counted
 RETURNING {VIEW.columns}
 """
-_RELEASE = """
-released AS (
-    UPDATE storage_usage u
-    SET used_bytes = u.used_bytes - d.size_bytes, file_count = u.file_count - d.file_count
-    FROM (
-        SELECT tenant_id, sum(size_bytes) AS size_bytes, count(*) AS file_count
-        FROM deleted GROUP BY tenant_id
-    ) d
-    WHERE u.tenant_id = d.tenant_id
-)
-"""
 _DELETE = f"""
 WITH deleted AS (
     DELETE FROM files WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND {_LISTED}
     RETURNING tenant_id, key, {VIEW.columns}
-), {_RELEASE}
+), {RELEASE_FILES}
 SELECT * FROM deleted
 """
 _DELETE_BY_KEY = f"""
 WITH deleted AS (
     DELETE FROM files WHERE tenant_id = $1 AND key = ANY($2) RETURNING tenant_id, size_bytes
-), {_RELEASE}
+), {RELEASE_FILES}
 SELECT count(*) FROM deleted
 """
 _DELETE_BY_OWNER = f"""
 WITH deleted AS (
     DELETE FROM files WHERE owner_id = $1 AND purpose = $2 RETURNING tenant_id, size_bytes
-), {_RELEASE}
+), {RELEASE_FILES}
 SELECT count(*) FROM deleted
 """
 
@@ -137,14 +111,6 @@ async def list_page(
         estimated=f"FROM files WHERE {where.estimated_sql}",
     )
     return [VIEW.build(row) for row in rows], total
-
-
-async def find_usage(tx: Tx, tenant_id: str) -> Row | None:
-    return await fast.row(tx, tenant_id, _FIND_USAGE)
-
-
-async def lock_plan(tx: Tx, tenant_id: str) -> Row | None:
-    return await fast.row(tx, tenant_id, _LOCK_PLAN)
 
 
 async def insert(

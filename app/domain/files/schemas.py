@@ -35,19 +35,3 @@ class FileData(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"data": FileView.example}
 
     data: FileView
-
-
-class StorageView(msgspec.Struct):
-    """All files of the tenant, documents and profile pictures included. Without a limit,
-    `limit_bytes` is null.
-    """
-
-    example: ClassVar[dict[str, Any]] = {
-        "used_bytes": 734003200,
-        "limit_bytes": 1073741824,
-        "file_count": 1204,
-    }
-
-    used_bytes: int
-    limit_bytes: int | None
-    file_count: int

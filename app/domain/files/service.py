@@ -1,7 +1,6 @@
 """Stored files: the one way by which areas store, count and delete the files of a tenant."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -10,24 +9,24 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.files import queries, serving
-from app.domain.files.errors import FileNotFound, StorageQuotaExceeded
+from app.domain.files.errors import FileNotFound
 from app.domain.files.events import FileCreated, FileDeleted
 from app.domain.files.ranges import ByteRange
 from app.domain.files.records import FileRecord, StoredUpload
-from app.domain.files.schemas import FileData, FileView, Purpose, StorageView
+from app.domain.files.schemas import FileData, FileView, Purpose
 from app.domain.files.serving import Conditions, Content
 from app.domain.files.upload_limit import UploadLimit
+from app.domain.storage import service as storage
 from app.http.responses import build_view
 from app.kit import background, filenames, paging
 from app.kit.content_types import ContentDetector
 from app.kit.errors import FileTooLarge, TenantNotFound
 from app.kit.files import FileNotStored, as_stream
 from app.kit.ids import new_id
-from app.kit.limits import plan_of
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
-from db.fast import Row, tenant_of
+from db.fast import tenant_of
 from db.session import ALL_TENANTS, Scope, Tx
 
 __all__ = ["Conditions", "Content", "FileRecord", "StoredUpload", "find_unknown_ids"]
@@ -108,7 +107,7 @@ async def receive(
     file_bytes = max(0, (arrival.body_bytes or 0) - _OTHER_BODY_BYTES)
     if file_bytes <= arrival.max_bytes:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
-            await _check_space(tx, tenant_id, file_bytes)
+            await storage.check_file(tx, tenant_id, file_bytes)
     async with services.get(UploadLimit).hold(arrival.limited_as):
         source = await open_upload()
         stored = await store(
@@ -193,15 +192,15 @@ async def discard(services: Services, keys: Iterable[str]) -> None:
 async def record(
     tx: Tx, tenant_id: str, stored: StoredUpload, *, created_by: str | None
 ) -> FileView:
-    """Adds the row of a stored file and counts it. Raises StorageQuotaExceeded."""
-    plan = await queries.lock_plan(tx, tenant_id)
-    if plan is None:
+    """Adds the row of a stored file and counts it. Raises QuotaExceeded."""
+    limit_bytes = await storage.lock_limit(tx, tenant_id)
+    if limit_bytes is None:
         raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
     view = await queries.insert(
         tx,
         tenant_id,
         stored.size_bytes,
-        _storage_limit_bytes(plan),
+        limit_bytes,
         stored.id,
         stored.key,
         stored.purpose,
@@ -212,43 +211,11 @@ async def record(
         created_by,
     )
     if view is None:
-        raise _quota_error(await queries.find_usage(tx, tenant_id))
+        raise await storage.explain_full(tx, tenant_id)
     if stored.purpose in _LISTED_PURPOSES:
         created = FileCreated(view.id, view.filename, view.mime_type, view.size_bytes, view.purpose)
         await events.emit(tx, created, tenant_id=tenant_id)
     return view
-
-
-# Quota
-
-
-async def get_usage(tx: Tx, tenant_id: str) -> StorageView:
-    row = await queries.find_usage(tx, tenant_id)
-    if row is None:
-        raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
-    return StorageView(row["used_bytes"], _storage_limit_bytes(row) or None, row["file_count"])
-
-
-async def _check_space(tx: Tx, tenant_id: str, file_bytes: int) -> None:
-    """Refuses a file that would not fit, before it is read; `record` decides."""
-    row = await queries.find_usage(tx, tenant_id)
-    limit = _storage_limit_bytes(row) if row is not None else 0
-    if row is not None and limit and row["used_bytes"] + max(1, file_bytes) > limit:
-        raise _quota_error(row)
-
-
-def _storage_limit_bytes(row: Row) -> int:
-    """Returns the bytes that a tenant may store; 0 means no limit."""
-    return plan_of(row["plan"], msgspec.json.decode(row["limits"])).storage_mb * _MEGABYTE
-
-
-def _quota_error(row: Row | None) -> StorageQuotaExceeded:
-    used, limit = (row["used_bytes"], _storage_limit_bytes(row)) if row is not None else (0, 0)
-    return StorageQuotaExceeded(
-        f"The storage quota of {limit // _MEGABYTE} MB would be exceeded; "
-        f"{math.ceil(used / _MEGABYTE)} MB are used. Delete files or choose a larger plan.",
-        details={"used_bytes": used, "limit_bytes": limit},
-    )
 
 
 # Reading

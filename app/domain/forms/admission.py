@@ -8,6 +8,7 @@ from app.domain.forms import extraction, live
 from app.domain.forms.errors import TooManySubmissions
 from app.domain.forms.live import LiveForm
 from app.domain.forms.submitting import Origin
+from app.domain.storage import service as storage
 from app.domain.tenants import service as tenants
 from app.http import cors
 from app.http.authorization import caller_of
@@ -30,7 +31,8 @@ async def admit(
     request: HttpRequest, slug: str, *, action: Action | None = None, is_published: bool = True
 ) -> LiveForm:
     """Raises FormNotFound, unless not `is_published` also for a form that is not published;
-    TooManySubmissions, or RateLimited for the visitors of the tenant together.
+    TooManySubmissions, RateLimited for the visitors of the tenant together, or QuotaExceeded for
+    what would be stored.
     """
     services, origin = services_of(request), cors.origin_of(request)
     if origin is not None:
@@ -40,6 +42,8 @@ async def admit(
     form = await find(services, slug)
     trace.current().tenant_id = form.tenant_id
     await asyncio.gather(*_list_charges(request, form, action))
+    if action is not None:
+        await storage.require_space(services, form.tenant_id)
     return form
 
 

@@ -79,7 +79,7 @@ class FormController(Controller):
         """
         return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
-    @post(summary="Create a form", needs="forms:write")
+    @post(summary="Create a form", stores=True, needs="forms:write")
     async def create_form(
         self, tx: Tx, principal: Principal, data: JSONBody[CreateForm]
     ) -> FormData:
@@ -98,7 +98,7 @@ class FormController(Controller):
         """The slug is the form's name in public addresses."""
         return FormData(await service.get_by_slug(tx, slug))
 
-    @put("/{form_id:str}", summary="Change a form", needs="forms:write")
+    @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
     async def update_form(
         self, tx: Tx, principal: Principal, form_id: Id, data: JSONBody[UpdateForm]
     ) -> FormData:
@@ -129,7 +129,7 @@ class FormController(Controller):
         """It takes no submissions; those that it has are kept."""
         return FormData(await service.archive(tx, form_id))
 
-    @post("/{form_id:str}/duplicate", summary="Copy a form", needs="forms:write")
+    @post("/{form_id:str}/duplicate", summary="Copy a form", stores=True, needs="forms:write")
     async def duplicate_form(self, tx: Tx, principal: Principal, form_id: Id) -> DuplicatedFormData:
         """A draft with the same fields and settings, a new slug and no submissions."""
         return DuplicatedFormData(await service.duplicate(tx, principal, form_id))
@@ -203,6 +203,7 @@ class FormSubmissionController(Controller):
     @post(
         "/submit",
         summary="Submit a form",
+        stores=True,
         needs="forms:submit",
         idempotent="long_running",
         errors=(400,),

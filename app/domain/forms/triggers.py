@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.domain.forms.live import LiveForm
+from app.domain.storage.errors import QuotaExceeded
 from app.domain.workflows import service as workflows
 from app.domain.workflows.errors import (
     TooManyPendingExecutions,
@@ -57,6 +58,7 @@ async def try_workflow(
         WorkflowNotFound,
         WorkflowNotPublished,
         TooManyPendingExecutions,
+        QuotaExceeded,
         Invalid,
     ) as error:
         log.warning(

@@ -1,5 +1,6 @@
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import Area
 from app.domain.events import service as events
 from app.domain.incoming.events import (
@@ -8,7 +9,7 @@ from app.domain.incoming.events import (
     IncomingWebhookReceived,
     IncomingWebhookUpdated,
 )
-from db.retention import CASCADE_BATCH, RetentionRule
+from db.retention import CASCADE_BATCH
 
 AREA: Final = Area(
     name="incoming",
@@ -19,17 +20,15 @@ AREA: Final = Area(
         IncomingWebhookReceived,
     ),
     retention=(
-        RetentionRule(
-            "incoming_payloads",
-            f"t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
-            order_by="t.created_at",
+        retention_queries.by_plan(
+            "payloads_days", "incoming_payloads", "created_at", events.IS_SETTLED
         ),
         # These events contain the payloads. Their deliveries are deleted with them.
-        RetentionRule(
+        retention_queries.by_plan(
+            "payloads_days",
             "event_log",
-            f"t.type = '{IncomingWebhookReceived.type}'"
-            f" AND t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
-            order_by="t.created_at",
+            "created_at",
+            f"t.type = '{IncomingWebhookReceived.type}' AND {events.IS_SETTLED}",
             batch=CASCADE_BATCH,
         ),
     ),

@@ -73,6 +73,7 @@ class IncomingWebhookController(Controller):
     @post(
         "/{webhook_id:str}/events/{event_id:str}/replay",
         summary="Replay a payload",
+        stores=True,
         needs="webhooks:write",
         status_code=202,
     )

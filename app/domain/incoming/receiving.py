@@ -13,6 +13,7 @@ from app.domain.incoming.payloads import decode_body
 from app.domain.incoming.queries import LISTED_BYTES
 from app.domain.incoming.service import decrypt_secret, find
 from app.domain.incoming.verification import RawRequest
+from app.domain.storage import service as storage
 from app.domain.tenants import service as tenants
 from app.http.authorization import caller_of
 from app.http.costs import COSTS
@@ -60,6 +61,7 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     content = decode_body(body, request_headers.get("content-type", ""))
     if webhook["scheme"] == "slack" and isinstance(content, dict) and _is_handshake(content):
         return "", content
+    await storage.require_space(services, tenant_id)
     payload = Payload(body, _select_headers(request_headers), caller_of(request).source)
     try:
         async with services.db.tx(tenant_id) as tx:

@@ -36,6 +36,7 @@ class KnowledgeController(Controller):
     @post(
         "/train",
         summary="Add documents",
+        stores=True,
         needs="agents:write",
         status_code=202,
         errors=(415,),
@@ -118,6 +119,7 @@ class KnowledgeController(Controller):
     @post(
         "/documents/{document_id:str}/reindex",
         summary="Read a document again",
+        stores=True,
         needs="agents:write",
         status_code=202,
     )

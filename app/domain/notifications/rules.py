@@ -145,6 +145,17 @@ RULES: Final[dict[str, Rule]] = {
             message="The credential {{ event.data.name }} was refused: {{ event.data.reason }}. "
             "Tools that use it fail until its secrets are replaced.",
         ),
+        Rule(
+            event_type="system.storage.warning",
+            type="storage_quota",
+            # The administrators.
+            recipients=lambda _data: _ADMINS,
+            title="{{ event.data.percent }} percent of the storage quota are used",
+            message="{% if event.data.percent == 100 %}Nothing more is stored until something is "
+            "deleted; chats and sign-ins still work.{% else %}When all of it is used, nothing more "
+            "is stored.{% endif %} Most is taken by {{ event.data.largest }}. GET /api/v1/usage "
+            "shows what takes how much.",
+        ),
         _security("system.user.password_changed", "Your password was changed."),
         _security("system.user.mfa_enabled", "An authenticator was added."),
         _security("system.user.mfa_device_added", "An authenticator was added."),

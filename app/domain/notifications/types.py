@@ -12,6 +12,7 @@ TypeName = Literal[
     "message",
     "webhook_disabled",
     "credential_invalid",
+    "storage_quota",
     "security",
 ]
 
@@ -52,6 +53,12 @@ TYPES: Final[dict[str, NotificationType]] = {
         NotificationType(
             name="credential_invalid",
             description="A credential of the vault no longer works",
+            internal=True,
+        ),
+        NotificationType(
+            name="storage_quota",
+            description="The storage quota is nearly used up",
+            email=True,
             internal=True,
         ),
         NotificationType(

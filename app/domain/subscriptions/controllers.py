@@ -152,7 +152,7 @@ class TestEventController(Controller):
     path = "/api/v1/events/test"
     tags = ["Events"]
 
-    @post(summary="Emit a test event", needs="events:write", status_code=202)
+    @post(summary="Emit a test event", stores=True, needs="events:write", status_code=202)
     async def emit_test_event(self, context: Context, data: JSONBody[TestEvent]) -> TestEmitted:
         """Triggers every subscription that it matches, and goes to the webhooks for its type. In
         the event log it is marked as a test.

@@ -117,7 +117,7 @@ class DataRowController(Controller):
             tx, table_id, page_in, list(parameters), search=search, sort=sort
         )
 
-    @post(summary="Add rows", needs="data_tables:write")
+    @post(summary="Add rows", stores=True, needs="data_tables:write")
     async def create_rows(self, tx: Tx, table_id: Id, data: JSONBody[CreateRows]) -> CreatedRows:
         """One row as `values`, or up to 500 as `rows`: all of them are stored, or none."""
         return await rows.create(tx, table_id, data)
@@ -126,7 +126,7 @@ class DataRowController(Controller):
     async def get_row(self, tx: Tx, table_id: Id, row_id: Id) -> RowData:
         return RowData(await rows.get(tx, table_id, row_id))
 
-    @put("/{row_id:str}", summary="Replace a row", needs="data_tables:write")
+    @put("/{row_id:str}", summary="Replace a row", stores=True, needs="data_tables:write")
     async def replace_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
     ) -> RowData:
@@ -134,7 +134,7 @@ class DataRowController(Controller):
         view = await rows.update(tx, tenant_of(tx), table_id, row_id, data.values, replace=True)
         return RowData(view)
 
-    @patch("/{row_id:str}", summary="Change a row", needs="data_tables:write")
+    @patch("/{row_id:str}", summary="Change a row", stores=True, needs="data_tables:write")
     async def update_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
     ) -> RowData:
@@ -153,6 +153,7 @@ class DataTransferController(Controller):
     @post(
         "/import",
         summary="Import a CSV file",
+        stores=True,
         needs="data_tables:write",
         status_code=202,
         upload=True,

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 PlanName = Literal["free", "pro", "team", "enterprise"]
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\S")]
 Positive = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Days = Annotated[int, Meta(ge=1, le=3650)]
 
 
 class Limits(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -23,6 +24,10 @@ class Limits(msgspec.Struct, kw_only=True, omit_defaults=True):
     burst_seconds: Annotated[int, Meta(ge=1, le=3600)] | UnsetType = UNSET
     storage_mb: Positive | UnsetType = UNSET
     data_rows: Positive | UnsetType = UNSET
+    events_days: Days | UnsetType = UNSET
+    payloads_days: Days | UnsetType = UNSET
+    executions_days: Days | UnsetType = UNSET
+    conversations_days: Days | UnsetType = UNSET
 
 
 class TenantView(msgspec.Struct):

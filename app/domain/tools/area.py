@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import AgentDeletion, Area, Span
 from app.domain.events.service import MAX_SPANS
 from app.domain.tools import queries
@@ -57,16 +58,13 @@ AREA: Final = Area(
     ),
     work_kinds=(RUN_TOOL, REPORT_DELETED),
     retention=(
-        # The longest period of the statistics.
-        RetentionRule(
-            "tool_executions",
-            f"t.executed_at < now() - interval '90 days' AND {_IS_FINISHED}",
-            order_by="t.executed_at",
+        retention_queries.by_plan(
+            "executions_days", "tool_executions", "executed_at", _IS_FINISHED
         ),
         # The execution stays for the statistics. Its content has the agent's retention period.
         RetentionRule(
             "tool_executions",
-            "a.retention_days < 90 AND t.tenant_id = a.tenant_id AND t.agent_id = a.id"
+            "t.tenant_id = a.tenant_id AND t.agent_id = a.id"
             f" AND ({queries.HAS_CONTENT})"
             f" AND t.executed_at < now() - a.retention_days * interval '1 day' AND {_IS_FINISHED}",
             order_by="t.executed_at",

@@ -60,7 +60,7 @@ class ToolController(Controller):
             tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
         )
 
-    @post(summary="Create a tool", needs="tools:write")
+    @post(summary="Create a tool", stores=True, needs="tools:write")
     async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> ToolData:
         """The keys of `config` depend on `tool_type`, those of `auth_config` on `auth_type`.
         `auth_config` is encrypted and never shown again. `auth_config.credential_id` uses a
@@ -76,7 +76,7 @@ class ToolController(Controller):
     async def get_tool(self, tx: Tx, tool_id: Id) -> FullToolData:
         return FullToolData(await registry.get(tx, tool_id))
 
-    @put("/{tool_id:str}", summary="Change a tool", needs="tools:write")
+    @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
     async def update_tool(
         self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
     ) -> FullToolData:
@@ -94,6 +94,7 @@ class ToolController(Controller):
     @post(
         "/{tool_id:str}/execute",
         summary="Run a tool",
+        stores=True,
         needs="tools:execute",
         status_code=200,
         idempotent="long_running",

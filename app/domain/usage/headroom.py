@@ -8,12 +8,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.domain.area import ExecutionLoad
-from app.domain.files.schemas import StorageView
+from app.domain.storage.schemas import StorageLimit
 from app.domain.usage.schemas import (
     ConcurrencyLimits,
     ExecutionLimits,
     StartLimit,
-    StorageLimit,
     UsageLimits,
     WindowLimit,
 )
@@ -54,7 +53,7 @@ def build_limits(
     plan: Plan,
     state: LimiterState | None,
     load: ExecutionLoad,
-    storage: StorageView,
+    storage: StorageLimit,
 ) -> UsageLimits:
     """Without a state, it is unknown what remains."""
     minute = WindowLimit(plan.requests_per_minute, None, None)
@@ -70,12 +69,7 @@ def build_limits(
         StartLimit(starts, max(0, starts - load.started)),
         ConcurrencyLimits(concurrent, load.running, max(0, concurrent - load.running)),
     )
-    return UsageLimits(plan_name, minute, hour, day, executions, _build_storage(storage))
-
-
-def _build_storage(storage: StorageView) -> StorageLimit:
-    limit, used = storage.limit_bytes, storage.used_bytes
-    return StorageLimit(limit, used, None if limit is None else max(0, limit - used))
+    return UsageLimits(plan_name, minute, hour, day, executions, storage)
 
 
 def _minute_ceiling(plan: Plan, state: LimiterState) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.domain.area import Areas
-from app.domain.files import service as files
+from app.domain.storage import service as storage
 from app.domain.usage import headroom, summary_queries
 from app.domain.usage.schemas import (
     AgentUsage,
@@ -44,7 +44,7 @@ async def build_report(
         tx, tenant_of(tx), unit, since or _FIRST, agent_id, model, tenant_id
     )
     load = await context.services.get(Areas).load_executions(tx, tenant_id)
-    storage = await files.get_usage(tx, tenant_id)
+    stored = await storage.get_limit(tx, tenant_id)
     total = next(row for row in rows if row["level"] == TOTAL)
     plan = plan_of(total["plan"], msgspec.json.decode(total["limits"]))
     hidden = _list_hidden(agent_id, model)
@@ -65,7 +65,7 @@ async def build_report(
             ModelUsage(model=row["model"], **_build_sums(row, row["cost_usd"], hidden, ()))
             for row in _rows_of(rows, BY_MODEL)
         ],
-        limits=headroom.build_limits(total["plan"], plan, state, load, storage),
+        limits=headroom.build_limits(total["plan"], plan, state, load, stored),
     )
 
 

@@ -3,6 +3,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from app.domain.storage.schemas import StorageLimit
+
 Period = Literal["24h", "7d", "30d", "all_time"]
 UsagePeriod = Literal["24h", "7d", "30d", "90d", "all_time"]
 
@@ -138,20 +140,6 @@ class ExecutionLimits(msgspec.Struct):
 
     per_minute: StartLimit
     concurrent: ConcurrencyLimits
-
-
-class StorageLimit(msgspec.Struct):
-    """What the files of the tenant may have together; null without a limit."""
-
-    example: ClassVar[dict[str, Any]] = {
-        "limit_bytes": 10737418240,
-        "used_bytes": 73400320,
-        "remaining_bytes": 10664017920,
-    }
-
-    limit_bytes: int | None
-    used_bytes: int
-    remaining_bytes: int | None
 
 
 class UsageLimits(msgspec.Struct):

@@ -65,6 +65,7 @@ class WebhookController(Controller):
     @post(
         "/{webhook_id:str}/test",
         summary="Send a test event",
+        stores=True,
         needs="webhooks:write",
         status_code=200,
         idempotent="long_running",

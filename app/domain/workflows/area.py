@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from app.domain import retention_queries
 from app.domain.area import Area, ExecutionLoad, PeriodicTask, Span
 from app.domain.events.service import MAX_SPANS
 from app.domain.workflows import queries, running, schedule, starting
@@ -84,11 +85,8 @@ AREA: Final = Area(
     ),
     work_kinds=(RUN_NODE, START, FAIL_START, STOP, CANCEL_ALL),
     retention=(
-        RetentionRule(
-            "workflow_executions",
-            "t.finished_at < now() - interval '90 days'",
-            order_by="t.finished_at",
-            batch=CASCADE_BATCH,
+        retention_queries.by_plan(
+            "executions_days", "workflow_executions", "finished_at", batch=CASCADE_BATCH
         ),
         # Once a worker has ended the executions of a deleted workflow.
         RetentionRule(

@@ -57,7 +57,7 @@ class WorkflowController(Controller):
         """
         return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
-    @post(summary="Create a workflow", needs="workflows:write")
+    @post(summary="Create a workflow", stores=True, needs="workflows:write")
     async def create_workflow(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateWorkflow]
     ) -> WorkflowData:
@@ -75,7 +75,7 @@ class WorkflowController(Controller):
         """
         return WorkflowData(await service.show(tx, principal, workflow_id))
 
-    @put("/{workflow_id:str}", summary="Change a workflow", needs="workflows:write")
+    @put("/{workflow_id:str}", summary="Change a workflow", stores=True, needs="workflows:write")
     async def update_workflow(
         self,
         tx: Tx,
@@ -147,6 +147,7 @@ class WorkflowController(Controller):
     @post(
         "/{workflow_id:str}/versions/{version:str}/restore",
         summary="Restore a version",
+        stores=True,
         needs="workflows:write",
         status_code=200,
     )
@@ -160,6 +161,7 @@ class WorkflowController(Controller):
     @post(
         "/{workflow_id:str}/execute",
         summary="Execute a workflow",
+        stores=True,
         needs="workflows:execute",
         status_code=202,
         cost="execute",
@@ -266,6 +268,7 @@ class WorkflowExecutionController(Controller):
     @post(
         "/{execution_id:str}/retry",
         summary="Retry an execution",
+        stores=True,
         needs="workflows:execute",
         status_code=202,
         cost="execute",

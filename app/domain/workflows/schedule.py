@@ -6,6 +6,7 @@ from functools import partial
 
 from cronsim import CronSim, CronSimError
 
+from app.domain.storage.errors import QuotaExceeded
 from app.domain.workflows import schedule_queries as queries
 from app.domain.workflows import starting
 from app.domain.workflows.errors import TooManyPendingExecutions
@@ -74,7 +75,7 @@ async def _start_one(tx: Tx, services: Services) -> bool:
     """Rows that another worker has locked are skipped, and the next time is set in the transaction
     that accepts the execution: each time starts a workflow once. False when none is due. A schedule
     that cannot start waits for its next time, so that it does not hold up the others; one whose
-    tenant has too many pending executions tries again before that.
+    tenant has too many pending executions or stores too much tries again before that.
     """
     row = await queries.lock_due(tx)
     if row is None:
@@ -87,7 +88,7 @@ async def _start_one(tx: Tx, services: Services) -> bool:
     try:
         async with (await tx.session()).begin_nested():
             await _start(tx, services, row, due_at, now)
-    except TooManyPendingExecutions as error:
+    except (TooManyPendingExecutions, QuotaExceeded) as error:
         warn(reason=error.message)
         retry_at = now + _RETRY_DELAY
         next_run = min(next_run, retry_at) if next_run else retry_at

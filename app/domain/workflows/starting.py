@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from app.domain.storage import service as storage
 from app.domain.tenants import service as tenants
 from app.domain.workflows import engine, queries
 from app.domain.workflows import execution_queries as locks
@@ -66,7 +67,8 @@ class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
 async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
     reached. Returns its id, or that of an earlier execution with the same `dedupe_key`. Raises
-    TooManyPendingExecutions when too many are pending.
+    TooManyPendingExecutions when too many are pending, and QuotaExceeded when the tenant stores too
+    much; a node that calls a workflow goes on.
     """
     workflow = await queries.lock_startable(tx, new.tenant_id, new.workflow_id)
     if workflow is None:
@@ -84,6 +86,8 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
         if earlier_id is None:
             raise _build_queue_full()
         return earlier_id
+    if new.caller_id is None:
+        await storage.require_space(services, new.tenant_id, tx)
     execution_id = new_id("wfx")
     stored_id = await _insert(tx, new, execution_id, version)
     if stored_id != execution_id:

@@ -16,6 +16,7 @@ TYPES = {
     "message",
     "webhook_disabled",
     "credential_invalid",
+    "storage_quota",
     "security",
 }
 

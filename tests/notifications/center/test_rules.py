@@ -66,6 +66,7 @@ ROWS: dict[str, tuple[str, list[tuple[dict[str, Any], Recipients | None]]]] = {
         [({"owner_id": "usr_ann"}, ANN), ({"owner_id": None}, ADMINS)],
     ),
     "system.credential.invalid": ("credential_invalid", [({"name": "Key"}, ADMINS)]),
+    "system.storage.warning": ("storage_quota", [({"percent": 80}, ADMINS)]),
     **{
         f"system.user.{name}": ("security", [({"user_id": "usr_ann"}, ANN), ({}, None)])
         for name in (

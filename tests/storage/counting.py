@@ -1,0 +1,51 @@
+"""What a tenant stores, as it is counted, and counted anew from its rows."""
+
+import importlib.util
+from types import ModuleType
+
+from app.domain.storage import service as storage
+from app.domain.storage.service import AmpleSpace
+from app.services import Services
+from tests.database import fetch_rows
+from tests.processes import ROOT
+
+_SET_USAGE = """
+INSERT INTO storage_usage AS u (tenant_id, used_bytes) VALUES ($1, $2)
+ON CONFLICT (tenant_id) DO UPDATE SET used_bytes = excluded.used_bytes
+"""
+
+
+def load_migration() -> ModuleType:
+    path = ROOT / "db" / "migrations" / "versions" / "0025_storage_quota.py"
+    spec = importlib.util.spec_from_file_location("storage_migration", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SIZES: dict[str, tuple[str, str]] = load_migration()._SIZES
+
+
+async def read_counted(services: Services, tenant_id: str) -> dict[str, int]:
+    """Returns the counted bytes by kind, without kinds of which there are none."""
+    await storage.add_up(services)
+    sql = "SELECT kind, bytes FROM storage_kinds WHERE tenant_id = $1 AND bytes <> 0"
+    return {row["kind"]: row["bytes"] for row in await fetch_rows(services, sql, tenant_id)}
+
+
+async def count_anew(services: Services, tenant_id: str) -> dict[str, int]:
+    """Returns the bytes of the rows by kind."""
+    sums: dict[str, int] = {}
+    for table, (kind, size) in SIZES.items():
+        sql = f"SELECT coalesce(sum({size.format(r='t')}), 0) AS bytes FROM {table} t"
+        (row,) = await fetch_rows(services, f"{sql} WHERE tenant_id = $1", tenant_id)
+        sums[kind] = sums.get(kind, 0) + int(row["bytes"])
+    return {kind: count for kind, count in sums.items() if count}
+
+
+async def set_file_bytes(services: Services, tenant_id: str, used_bytes: int) -> None:
+    """Sets what the tenant's files take, as if it had them, and forgets what was read before."""
+    await fetch_rows(services, _SET_USAGE, tenant_id, used_bytes)
+    services.get(AmpleSpace)._until.clear()
