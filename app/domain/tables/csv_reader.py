@@ -10,6 +10,8 @@ from app.domain.tables.errors import UnreadableFile
 DELIMITERS: Final = (",", ";", "\t", "|")
 # More than the largest row takes, with all its characters escaped.
 _MAX_RECORD_CHARS = 512 * 1024
+# A quotation mark that is not closed takes the rest of the file for one field.
+_MAX_FIELD_CHARS = 128 * 1024
 _MAX_HEADER_COLUMNS = 1000
 _SAMPLE_BYTES = 64 * 1024
 _OTHER_FORMATS = (b"%PDF-", b"PK\x03\x04", b"\x89PNG", b"\xd0\xcf\x11\xe0")
@@ -47,6 +49,8 @@ class CsvFile:
     def __init__(self, text: str, delimiter: str | None) -> None:
         self._text = text
         self._delimiter = delimiter or _find_delimiter(text)
+        # A setting of the whole process, which other readers change.
+        csv.field_size_limit(_MAX_FIELD_CHARS)
         self._records = self._iterate()
         header = next(self._records, None)
         if header is None:
