@@ -178,10 +178,12 @@ async def test_a_run_that_has_not_ended_is_not_shown(tools: ToolClient, services
     refused(await tools.client.get(path), 404, "execution_not_found")
 
 
-async def test_runs_of_the_last_90_days_are_kept(tools: ToolClient, services: Services) -> None:
+async def test_runs_within_the_days_of_the_plan_are_kept(
+    tools: ToolClient, services: Services
+) -> None:
     tool_id, now = await tools.create("function", ECHO), datetime.now(UTC)
-    recent = await insert_execution(services, tools, tool_id, now - timedelta(days=89, hours=23))
-    await insert_execution(services, tools, tool_id, now - timedelta(days=90, hours=1))
+    recent = await insert_execution(services, tools, tool_id, now - timedelta(days=364, hours=23))
+    await insert_execution(services, tools, tool_id, now - timedelta(days=365, hours=1))
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await retention.delete_expired(await tx.raw(), AREAS.retention)
     assert [record["id"] for record in await list_executions(tools, tool_id)] == [recent]
@@ -199,7 +201,7 @@ async def test_a_run_is_kept_with_its_input_until_it_is_finished(
     """Its work may wait for a worker for longer than the agent's retention."""
     agent_id, tool_id = await tools.create_agent(), await tools.create("function", ECHO)
     await execute_sql(services, "UPDATE agents SET retention_days = 1 WHERE id = $1", agent_id)
-    old, status = datetime.now(UTC) - timedelta(days=91), "pending"
+    old, status = datetime.now(UTC) - timedelta(days=366), "pending"
     execution_id = await insert_execution(
         services, tools, tool_id, old, agent_id=agent_id, status=status, finished=False
     )
@@ -231,7 +233,7 @@ async def test_content_is_kept_until_the_turn_that_called_the_tool_is_finished(
     select = "SELECT output::text FROM tool_executions WHERE id = $1"
     set_correlation = "UPDATE tool_executions SET correlation_id = id WHERE id = $1"
     now, other_tenant = datetime.now(UTC), new_id("ten")
-    for days, cleared in ((2, [None]), (91, [])):
+    for days, cleared in ((2, [None]), (366, [])):
         executed_at = now - timedelta(days=days)
         before, after = executed_at - timedelta(seconds=1), executed_at + timedelta(seconds=1)
         for state, tenant_id, accepted_at, is_kept in (
