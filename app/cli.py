@@ -82,6 +82,7 @@ def serve(workers: int) -> None:
         host=settings.host,
         port=settings.port,
         http="app.http.server_protocol:BoundedHttpProtocol",
+        ws="none",
         workers=workers,
         log_config=None,
         access_log=False,

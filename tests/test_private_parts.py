@@ -29,6 +29,7 @@ PRIVATE_PARTS = {
     "db/session.py": ("sqlalchemy", {"_start_transaction", "_values"}),
     "app/kit/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
     "app/domain/tools/executors/sql.py": ("sqlglot", {"_advance"}),
+    "app/http/server_protocol.py": ("uvicorn", {"_start_asgi_task"}),
     "app/domain/speech/moonshine.py": (
         "moonshine-voice",
         {"_handle", "_lib", "_parse_transcript"},
@@ -95,8 +96,15 @@ def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: 
         (RedisQueue, "update", ["self", "job"]),
         (RedisQueue, "finish", ["self", "job", "status"]),
         (HttpToolsProtocol, "data_received", ["self", "data"]),
+        (HttpToolsProtocol, "connection_lost", ["self", "exc"]),
+        (HttpToolsProtocol, "on_message_begin", ["self"]),
+        (HttpToolsProtocol, "on_url", ["self", "url"]),
+        (HttpToolsProtocol, "on_header", ["self", "name", "value"]),
         (HttpToolsProtocol, "on_headers_complete", ["self"]),
+        (HttpToolsProtocol, "on_body", ["self", "body"]),
         (HttpToolsProtocol, "on_message_complete", ["self"]),
+        (HttpToolsProtocol, "_start_asgi_task", ["self", "cycle", "app"]),
+        (HttpToolsProtocol, "_unset_keepalive_if_required", ["self"]),
         *((Dialect[key].parser_class, "_advance", ["self", "times"]) for key in DIALECTS.values()),
     ],
 )

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from litestar.types import HTTPScope
 
+# Proxies that a request passed; what precedes them in X-Forwarded-For is not looked at.
+_MAX_HOPS = 32
+
 
 class ClientAddresses:
     def __init__(self, trusted_proxies: Sequence[str]) -> None:
@@ -15,7 +18,7 @@ class ClientAddresses:
         client = scope.get("client")
         address = client[0] if client else "unknown"
         if self._proxies and forwarded_for is not None:
-            hops = [hop.strip() for hop in forwarded_for.split(",")]
+            hops = [hop.strip() for hop in forwarded_for.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]]
             while hops and self._is_trusted(address):
                 address = _without_port(hops.pop())
         return _normalize(address)

@@ -21,7 +21,7 @@ from app.http import cors
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
-from app.http.request_headers import check_size, header_text, read_headers
+from app.http.request_headers import header_text, read_headers
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
 from app.kit.errors import Invalid, NotReady, RateLimited, TenantNotFound
@@ -136,7 +136,6 @@ class Gate:
         request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
-        check_size(scope)
         if is_uncounted(scope["method"], scope["path"]):
             await self._app(scope, receive, response.send)
             return

@@ -1,14 +1,7 @@
-"""The headers that the gate reads, and the limits of what precedes the body of a request."""
+"""The headers that the gate reads. `server_protocol` limits their size."""
 
 from collections.abc import Iterable
 
-from litestar.types import HTTPScope
-
-from app.kit.errors import HeadersTooLarge, UriTooLong
-
-# Servers and proxies commonly accept as much; none of our routes needs more.
-_MAX_URI_BYTES = 8 * 1024
-_MAX_HEADER_BYTES = 64 * 1024
 _READ_HEADERS = {
     b"authorization",
     b"x-request-id",
@@ -17,14 +10,6 @@ _READ_HEADERS = {
     b"x-forwarded-for",
     b"origin",
 }
-
-
-def check_size(scope: HTTPScope) -> None:
-    """Raises UriTooLong or HeadersTooLarge: what parses them may take time for each character."""
-    if len(scope["raw_path"]) + len(scope["query_string"]) > _MAX_URI_BYTES:
-        raise UriTooLong(f"The path and query are longer than {_MAX_URI_BYTES} bytes")
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEADER_BYTES:
-        raise HeadersTooLarge(f"The headers are larger than {_MAX_HEADER_BYTES} bytes together")
 
 
 def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -38,6 +38,12 @@ class ApiError(Exception):
         self.headers = headers
 
 
+class MalformedRequest(ApiError):
+    """The bytes of a connection are no HTTP request."""
+
+    status, code = 400, "malformed_request"
+
+
 class Unauthorized(ApiError):
     status, code = 401, "unauthorized"
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.asking import refused
 from tests.world import Client
 
 LIMIT_HEADERS = {
@@ -116,26 +115,6 @@ async def test_a_body_over_the_limit_is_413(anonymous: Client) -> None:
     answer = await anonymous("POST", "/test/form", content=b"x" * (1024 * 1024 + 1))
     assert answer.status_code == 413
     assert answer.json()["error"]["code"] == "payload_too_large"
-
-
-@pytest.mark.parametrize(
-    ("path", "headers", "status", "code"),
-    [
-        ("/nothing?q=" + "a" * 8180, {}, 404, "not_found"),
-        ("/nothing?q=" + "a" * 8190, {}, 414, "uri_too_long"),
-        ("/health/" + "a" * 8190, {}, 414, "uri_too_long"),
-        ("/nothing", {"x-a": "b" * 60_000}, 404, "not_found"),
-        ("/nothing", {"x-a": "b" * 65_536}, 431, "headers_too_large"),
-        ("/nothing", {f"x-{number}": "b" * 100 for number in range(700)}, 431, "headers_too_large"),
-        ("/health/live", {"x-a": "b" * 65_536}, 431, "headers_too_large"),
-    ],
-)
-async def test_what_precedes_the_body_has_a_limit(
-    anonymous: Client, path: str, headers: dict[str, str], status: int, code: str
-) -> None:
-    answer = await anonymous.get(path, headers=headers)
-    refused(answer, status, code)
-    assert LIMIT_HEADERS | {"x-request-id", "x-correlation-id"} <= set(answer.headers)
 
 
 async def test_other_origins_are_not_allowed(anonymous: Client) -> None:
