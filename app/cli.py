@@ -67,10 +67,11 @@ def serve(workers: int) -> None:
     """Run the web tier."""
     import uvicorn
 
-    from app.kit import logs
+    from app.kit import logs, open_files
 
     settings = load_settings()
     logs.configure(settings.log_level, settings.log_format)
+    open_files.raise_limit()
     with one_line_errors():
         asyncio.run(_check_keys(settings))
     if workers > 1 and not settings.metrics_dir:

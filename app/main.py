@@ -75,10 +75,12 @@ from app.domain.workflows.controllers import (
 from app.http import authorization, errors, health, idempotency, openapi
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
+from app.http.connection_guard import ConnectionLimits
 from app.http.costs import CostTable
 from app.http.dependencies import services_of
 from app.http.gate import SCRIPT, Callbacks, Gate
 from app.http.paging import provide_page
+from app.http.server_protocol import BoundedHttpProtocol
 from app.http.transaction import provide_context, provide_tx
 from app.http.uploads import MEGABYTE
 from app.kit import background, logs, memory
@@ -303,6 +305,7 @@ def asgi() -> Litestar:
     """The application factory that uvicorn calls in each web process."""
     settings = configuration.load()
     logs.configure(settings.log_level, settings.log_format)
+    BoundedHttpProtocol.limits = ConnectionLimits.of(settings)
     app = create_app(settings)
     memory.tune_gc()
     return app

@@ -55,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     anonymous_per_minute: int = 300
     form_submissions_per_minute: int = 20
     trusted_proxies: tuple[str, ...] = ()
+    connections_per_address: int = 256
     log_level: str = "info"
     log_format: LogFormat = "console"
     max_body_mb: int = 25
@@ -275,6 +276,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "anonymous_per_minute": _int(1, 1_000_000),
     "form_submissions_per_minute": _int(1, 1_000_000),
     "trusted_proxies": _networks,
+    "connections_per_address": _int(1, 1_000_000),
     "log_level": _one_of("debug", "info", "warning", "error"),
     "log_format": _one_of("console", "json"),
     "max_body_mb": _int(1, 1024),

@@ -96,6 +96,8 @@ def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: 
         (RedisQueue, "update", ["self", "job"]),
         (RedisQueue, "finish", ["self", "job", "status"]),
         (HttpToolsProtocol, "data_received", ["self", "data"]),
+        (HttpToolsProtocol, "connection_made", ["self", "transport"]),
+        (HttpToolsProtocol, "on_response_complete", ["self"]),
         (HttpToolsProtocol, "connection_lost", ["self", "exc"]),
         (HttpToolsProtocol, "on_message_begin", ["self"]),
         (HttpToolsProtocol, "on_url", ["self", "url"]),

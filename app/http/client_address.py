@@ -19,11 +19,11 @@ class ClientAddresses:
         address = client[0] if client else "unknown"
         if self._proxies and forwarded_for is not None:
             hops = [hop.strip() for hop in forwarded_for.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]]
-            while hops and self._is_trusted(address):
+            while hops and self.is_trusted(address):
                 address = _without_port(hops.pop())
         return _normalize(address)
 
-    def _is_trusted(self, address: str) -> bool:
+    def is_trusted(self, address: str) -> bool:
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:

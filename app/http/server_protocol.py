@@ -1,13 +1,31 @@
-"""The server's HTTP protocol, with limits on what a request has besides its body."""
+"""The server's HTTP protocol, with limits on what a request has besides its body, on the time that
+a client takes, and on the connections of an address.
+"""
 
+import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
+from app.http.connection_guard import (
+    ConnectionGuard,
+    ConnectionLimits,
+    Deadlines,
+    GuardedConnection,
+)
 from app.http.errors import envelope
-from app.kit.errors import ApiError, HeadersTooLarge, MalformedRequest, PayloadTooLarge, UriTooLong
+from app.kit.errors import (
+    ApiError,
+    HeadersTooLarge,
+    MalformedRequest,
+    PayloadTooLarge,
+    RequestTimeout,
+    UriTooLong,
+)
 
 MAX_URL_BYTES = 16 * 1024
 # The request line and the headers together.
@@ -30,8 +48,22 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     Bytes are counted per read, not per header, so that a usual request costs nothing.
     """
 
+    deadlines: ClassVar = Deadlines()
+    # The web process sets those of its settings.
+    limits: ClassVar = ConnectionLimits()
+    _guards: ClassVar[WeakKeyDictionary[ServerState, ConnectionGuard]] = WeakKeyDictionary()
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._guard = self._find_guard()
+        self._counted_by: str | None = None
+        self._rejection: ApiError | None = None
+        # Seconds that the server has waited in this part of a request, and for any byte.
+        self._waited = 0.0
+        self._silent = 0.0
+        self._stalled = 0.0
+        self._unsent_bytes = 0
+        self._has_begun = False
         # Also between two requests.
         self._in_head = True
         # Whether the head began in an earlier piece, and the bytes of it there that are known.
@@ -46,9 +78,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # Of the cycles of this connection, the one whose response is made; `cycle` is the last.
         self._running: RequestResponseCycle | None = None
 
+    def _find_guard(self) -> ConnectionGuard:
+        guard = self._guards.get(self.server_state)
+        if guard is None:
+            connections = cast("set[GuardedConnection]", self.connections)
+            guard = ConnectionGuard(connections, self.limits, self.deadlines.sweep)
+            self._guards[self.server_state] = guard
+        return guard
+
     # The connection
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._counted_by = self._guard.add(self.client)
+        self._rejection = self._guard.find_problem(self._counted_by)
+        if self._rejection is not None:
+            self._ignores_data = True
+            if self._guard.is_crowded(self._counted_by):
+                self._reject()
+
     def data_received(self, data: bytes) -> None:
+        self._silent = 0.0
         self._unset_keepalive_if_required()
         if len(data) <= _PIECE_BYTES:
             self._read(data)
@@ -59,6 +109,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._guard.remove(self._counted_by)
         running = self._running
         if running is not None and not running.response_complete:
             # With a pipelined request, it is not the cycle that uvicorn tells.
@@ -67,6 +118,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _read(self, piece: bytes | memoryview) -> None:
         if self._ignores_data or self.transport.is_closing():
+            self._reject()
             return
         try:
             self._feed(piece)
@@ -108,6 +160,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_head_split = False
+        self._has_begun = True
+        self._waited = 0.0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -131,6 +185,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             raise MalformedRequest(f"More than {MAX_PIPELINED} requests wait on this connection")
         super().on_headers_complete()
         self._in_head = False
+        self._waited = 0.0
         self._body_bytes = self._framing_bytes = self._trailer_bytes = 0
         # Trailers are no headers: the application must not see them among those it has checked.
         self.headers = []
@@ -142,13 +197,86 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_head = self._message_ended = True
+        self._has_begun = False
+        self._waited = 0.0
         self._head_bytes = 0
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._has_begun or not self._in_head:
+            self._waited = 0.0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
 
+    # Deadlines
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        # The buffer may be full again before the next sweep.
+        self._unsent_bytes = 0
+
+    def check_deadlines(self, seconds: float) -> None:
+        """Called by the guard's sweep."""
+        unsent = self.transport.get_write_buffer_size()
+        is_stalled = 0 < self._unsent_bytes <= unsent
+        self._stalled = self._stalled + seconds if is_stalled else 0.0
+        self._unsent_bytes = unsent
+        if self._stalled >= self.deadlines.unread_response:
+            self.transport.abort()
+        elif self._rejection is not None:
+            self._reject()
+        elif not self.transport.is_closing() and not self._has_paused_client():
+            self._waited += seconds
+            self._silent += seconds
+            if self._in_head:
+                self._check_head()
+            else:
+                self._check_body()
+
+    def _has_paused_client(self) -> bool:
+        """True when the server does not read, or has not asked for the body yet."""
+        is_asked = self._in_head or not self.cycle.waiting_for_100_continue
+        return self.flow.read_paused or not is_asked
+
+    def _check_head(self) -> None:
+        if self._has_begun:
+            if self._waited >= self.deadlines.head:
+                self._refuse(
+                    RequestTimeout(
+                        f"The headers did not arrive within {self.deadlines.head:g} seconds"
+                    )
+                )
+        elif self._running is not None and not self._running.response_complete:
+            self._waited = 0.0
+        elif self._waited >= self.deadlines.idle:
+            self.transport.close()
+
+    def _check_body(self) -> None:
+        deadlines = self.deadlines
+        if self.cycle.response_complete:
+            if self._waited >= deadlines.discarded_body:
+                self.transport.close()
+            return
+        needed = deadlines.body_bytes_per_second * (self._waited - deadlines.body_grace)
+        if self._silent >= deadlines.body_pause:
+            self._refuse(
+                RequestTimeout(f"The body did not continue within {deadlines.body_pause:g} seconds")
+            )
+        elif self._body_bytes < needed:
+            rate = deadlines.body_bytes_per_second
+            self._refuse(RequestTimeout(f"The body has less than {rate} bytes per second"))
+
     # Ending the connection
+
+    def _reject(self) -> None:
+        """Answers a connection that is one too many; not before its request, where that is
+        possible: closing with bytes that were not read would reset it.
+        """
+        if self._rejection is not None and not self.transport.is_closing():
+            self._write_error(self._rejection)
+            self.transport.close()
 
     def _refuse(self, error: ApiError) -> None:
         """Answers with the error and closes. Responses to earlier requests are sent first."""

@@ -154,6 +154,10 @@ class NotReady(Unavailable):
     """The process must not use its database; `Readiness` logs why."""
 
 
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+
+
 class ClientGone(ApiError):
     """The caller closed its connection during the request."""
 
