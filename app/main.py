@@ -72,7 +72,7 @@ from app.domain.workflows.controllers import (
     WorkflowExecutionController,
     WorkflowNodeTypeController,
 )
-from app.http import authorization, errors, health, idempotency, openapi
+from app.http import authorization, docs, errors, health, idempotency, openapi
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.connection_guard import ConnectionLimits
@@ -83,7 +83,7 @@ from app.http.paging import provide_page
 from app.http.server_protocol import BoundedHttpProtocol
 from app.http.transaction import provide_context, provide_tx
 from app.http.uploads import MEGABYTE
-from app.kit import background, logs, memory
+from app.kit import background, logs, memory, metrics_server
 from app.kit.redis import LuaScriptClient
 from app.security.principal import ClientInfo, Principal
 from app.services import Services
@@ -161,11 +161,10 @@ ROUTES: list[Any] = [
     embed_script,
     health.live,
     health.ready,
-    health.metrics,
-    openapi.openapi_json,
-    openapi.docs_page,
-    openapi.docs_script,
-    openapi.docs_asset,
+    docs.openapi_json,
+    docs.docs_page,
+    docs.docs_script,
+    docs.docs_asset,
 ]
 
 
@@ -205,23 +204,9 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
     settings = settings or configuration.load()
     services = container.build(settings)
     script = LuaScriptClient(settings.redis_address, SCRIPT)
-
-    @asynccontextmanager
-    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
-        stopped = asyncio.Event()
-        try:
-            await services.readiness.check()
-            background.spawn(services.readiness.watch(stopped))
-            if settings.demo:
-                background.spawn(demo.prepare(services, stopped))
-            yield
-        finally:
-            stopped.set()
-            script.close()
-            await services.close()
-
+    metrics_routes = [health.metrics] if settings.has_metrics_on_web_port else []
     app = Litestar(
-        route_handlers=[*ROUTES, *(routes or [])],
+        route_handlers=[*ROUTES, *metrics_routes, *(routes or [])],
         dependencies=_dependencies(),
         before_request=before_handler,
         after_request=idempotency.store_response,
@@ -229,15 +214,38 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         request_class=StrictRequest,
         request_max_body_size=MAX_BYTES,
         openapi_config=openapi.config(VERSION),
-        lifespan=[lifespan],
+        lifespan=[partial(_lifespan, services, script)],
         logging_config=None,
         debug=False,
     )
     _limit_uploads(app, settings)
     app.state.services = services
     app.state.reports = health.Reports(services)
+    app.state.openapi = docs.cached_document(app)
     app.asgi_handler = app.state.gate = _gate(app, services, script)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(
+    services: Services, script: LuaScriptClient, app: Litestar
+) -> AsyncIterator[None]:
+    settings, stopped = services.settings, asyncio.Event()
+    try:
+        await services.readiness.check()
+        background.spawn(services.readiness.watch(stopped))
+        if settings.metrics_listener is not None:
+            page, directory = app.state.reports.metrics, settings.metrics_dir
+            background.spawn(
+                metrics_server.serve_until(stopped, page, settings.metrics_listener, directory)
+            )
+        if settings.demo:
+            background.spawn(demo.prepare(services, stopped))
+        yield
+    finally:
+        stopped.set()
+        script.close()
+        await services.close()
 
 
 def _limit_uploads(app: Litestar, settings: Settings) -> None:

@@ -24,6 +24,8 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0
 
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
+_OFF = "off"
+
 Plan = Literal["free", "pro", "team", "enterprise"]
 LogFormat = Literal["console", "json"]
 
@@ -66,6 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     speech_model: str = "local/espeak"
     lease_seconds: float = 30.0
     pool_size: int = 20
+    metrics_address: str = "127.0.0.1:9464"
     metrics_dir: str = ""
     sandbox_dir: Path | None = None
     embedding_model: str = "local/wordllama"
@@ -108,6 +111,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def redis_address(self) -> str:
         return self.redis_url or f"unix://{self.run_dir / 'redis.sock'}"
+
+    @property
+    def metrics_listener(self) -> tuple[str, int] | None:
+        """The host and port of a listener for metrics; None when there is none of its own."""
+        if self.metrics_address == _OFF or self.has_metrics_on_web_port:
+            return None
+        return _split_address(self.metrics_address)
+
+    @property
+    def has_metrics_on_web_port(self) -> bool:
+        is_on = self.metrics_address != _OFF
+        return is_on and _split_address(self.metrics_address) == (self.host, self.port)
 
     @property
     def public_url(self) -> str:
@@ -192,6 +207,24 @@ def _networks(value: str) -> tuple[str, ...]:
         except ValueError:
             raise ValueError(f"{item!r} is no address or network") from None
     return items
+
+
+def _split_address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _address_or_off(value: str) -> str:
+    if value.lower() == _OFF:
+        return _OFF
+    try:
+        host, port = _split_address(value)
+    except ValueError:
+        host, port = "", 0
+    is_bare_ipv6 = ":" in host and not value.startswith("[")
+    if not host or is_bare_ipv6 or not 1 <= port <= 65535:  # noqa: PLR2004
+        raise ValueError("must be an address and a port, like 127.0.0.1:9464 or [::1]:9464, or off")
+    return value
 
 
 def _delays(value: str) -> tuple[int, ...]:
@@ -287,6 +320,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "speech_model": _model("local/espeak", "openai/tts-1"),
     "lease_seconds": _seconds,
     "pool_size": _int(1, 500),
+    "metrics_address": _address_or_off,
     "metrics_dir": _text,
     "sandbox_dir": _path,
     "embedding_model": _model_name,

@@ -62,6 +62,7 @@ class Stores:
             sandbox_dir=_sandbox_dir(),
             log_level="warning",
             pool_size=20,
+            metrics_address="off",
         )
 
     async def start(self) -> None:

@@ -110,6 +110,8 @@ def test_settings_do_not_change() -> None:
         ("lease_seconds", "0.5", 0.5),
         ("max_body_mb", "1024", 1024),
         ("max_file_mb", "5000", 5000),
+        ("metrics_address", "OFF", "off"),
+        ("metrics_address", "[::]:9000", "[::]:9000"),
     ],
 )
 def test_a_value_is_read(name: str, text: str, value: object) -> None:
@@ -155,6 +157,8 @@ INVALID_VALUES = [
     ("LEASE_SECONDS", "nan"),
     ("LEASE_SECONDS", "soon"),
     ("POOL_SIZE", "0"),
+    ("CONNECTIONS_PER_ADDRESS", "0"),
+    *(("METRICS_ADDRESS", value) for value in ("9464", ":9464", "::1:9464", "127.0.0.1:0", "a:b")),
 ]
 
 
@@ -259,6 +263,23 @@ def test_embedded_parts_are_reached_by_sockets_in_the_run_directory() -> None:
     assert loaded.sqlalchemy_url == "postgresql+asyncpg://parley@/parley?host=/srv/parley/run"
 
 
+@pytest.mark.parametrize(
+    ("address", "listener"),
+    [
+        ("127.0.0.1:9464", ("127.0.0.1", 9464)),
+        ("[::1]:8000", ("::1", 8000)),
+        ("127.0.0.1:8000", None),
+        ("off", None),
+    ],
+)
+def test_metrics_have_a_listener_unless_their_address_is_that_of_the_web_tier(
+    address: str, listener: tuple[str, int] | None
+) -> None:
+    loaded = load({"PARLEY_METRICS_ADDRESS": address})
+    assert loaded.metrics_listener == listener
+    assert loaded.has_metrics_on_web_port == (address == "127.0.0.1:8000")
+
+
 # Settings of a child process
 
 
@@ -296,6 +317,7 @@ FULL = Settings(
     speech_model="openai/tts-1",
     lease_seconds=0.25,
     pool_size=5,
+    metrics_address="[::1]:9000",
     metrics_dir="/tmp/metrics",
     sandbox_dir=Path("/tmp/sandbox"),
     embedding_model="openai/text-embedding-3-small",

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Mapping
 from typing import Any, Final
 
-from prometheus_client import start_http_server
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from saq.job import Job as QueueJob
@@ -19,6 +18,8 @@ from app import container
 from app.domain.events import service as events
 from app.kit import background, heartbeat, logs, memory
 from app.kit.heartbeat import Beat
+from app.kit.metrics_page import MetricsPage
+from app.kit.metrics_server import MetricsServer
 from app.kit.pubsub import listen_forever
 from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, QUEUES
@@ -318,8 +319,7 @@ async def _main(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, process.stopped.set)
     if metrics_address is not None:
-        host, port = metrics_address
-        start_http_server(port, host)
+        await MetricsServer(MetricsPage()).start(*metrics_address)
     try:
         await process.run()
     finally:

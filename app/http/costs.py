@@ -13,9 +13,7 @@ _BY_METHOD = {
     "PATCH": "write",
     "DELETE": "delete",
 }
-_UNCOUNTED = re.compile(
-    r"/(health/|metrics\Z|docs(/|\Z)|openapi\.json\Z|assets/|embed/[^/]+\.js\Z)"
-)
+_UNCOUNTED = re.compile(r"/(health/|docs(/|\Z)|openapi\.json\Z|assets/|embed/[^/]+\.js\Z)")
 _SLASHES = re.compile(r"/{2,}")
 
 

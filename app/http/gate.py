@@ -92,6 +92,7 @@ class Gate:
         self._headers = list(_COMMON_HEADERS)
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
+        self._has_metrics = settings.has_metrics_on_web_port
         self._redis_retry_at = 0.0
         self._warned_at = -_WARN_EVERY_SECONDS
 
@@ -136,7 +137,8 @@ class Gate:
         request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
-        if is_uncounted(scope["method"], scope["path"]):
+        is_metrics = self._has_metrics and scope["path"] == "/metrics"
+        if is_metrics or is_uncounted(scope["method"], scope["path"]):
             await self._app(scope, receive, response.send)
             return
         if self._readiness.problem is not None:
@@ -357,7 +359,7 @@ def _rate_limited(verdict: Verdict) -> RateLimited:
 
 def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) -> None:
     route = scope.get("path_template") or "unknown"
-    metrics.observe_request(scope["method"], str(route), status, seconds)
+    metrics.REQUESTS.observe(scope["method"], str(route), status, seconds)
     level = log.info
     if is_uncounted(scope["method"], scope["path"]) and status < _FIRST_ERROR_STATUS:
         level = log.debug

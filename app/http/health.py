@@ -2,18 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
-from litestar import Request, Response, get
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+from litestar import HttpMethod, Request, Response, get, route
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from app.http.dependencies import services_of
 from app.kit import heartbeat, logs
+from app.kit.cached_report import CachedReport
+from app.kit.metrics_page import CONTENT_TYPE, MetricsPage
 from app.services import Services
 from db import backlog, schema
 from db.session import ALL_TENANTS
@@ -21,7 +20,6 @@ from db.session import ALL_TENANTS
 log = logs.get("health")
 
 _TIMEOUT_SECONDS = 2.0
-T = TypeVar("T")
 State = Literal["ok", "away", "starting", "off"]
 
 
@@ -75,40 +73,16 @@ async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
     return Response(report, status_code=503 if report.status == "unavailable" else 200)
 
 
-@get(
-    "/metrics", summary="Prometheus metrics", public=True, tags=["Health"], media_type="text/plain"
+@route(
+    "/metrics",
+    http_method=[HttpMethod.GET, HttpMethod.HEAD],
+    public=True,
+    include_in_schema=False,
 )
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    services, registry = services_of(request), CollectorRegistry()
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
-            registry.register(_BacklogCollector(await reports_of(request).backlog.get()))
-    except Exception as error:  # noqa: BLE001  # the other metrics are still served
-        log.warning("cannot count the open work", reason=str(error)[:200])
-    if services.settings.metrics_dir:
-        MultiProcessCollector(registry, path=services.settings.metrics_dir)  # type: ignore[no-untyped-call]
-        body = generate_latest(registry)
-    else:
-        body = generate_latest(REGISTRY) + generate_latest(registry)
-    return Response(body, media_type=CONTENT_TYPE_LATEST)
-
-
-class CachedReport(Generic[T]):
-    """Builds a report at most once in `seconds`, because these paths are public and unlimited."""
-
-    def __init__(self, seconds: float, build: Callable[[], Awaitable[T]]) -> None:
-        self._seconds = seconds
-        self._build = build
-        self._report: T | None = None
-        self._built_at = -seconds
-        self._lock = asyncio.Lock()
-
-    async def get(self) -> T:
-        async with self._lock:
-            if self._report is None or time.monotonic() - self._built_at >= self._seconds:
-                self._report = await self._build()
-                self._built_at = time.monotonic()
-            return self._report
+    """Only where PARLEY_METRICS_ADDRESS is the address of the web tier."""
+    text = await reports_of(request).metrics.read()
+    return Response(text, media_type=CONTENT_TYPE, headers={"content-length": str(len(text))})
 
 
 class Reports:
@@ -116,7 +90,9 @@ class Reports:
 
     def __init__(self, services: Services) -> None:
         self.ready = CachedReport(0.5, lambda: check_parts(services))
-        self.backlog = CachedReport(2.0, lambda: _count_backlog(services))
+        self.metrics = MetricsPage(
+            services.settings.metrics_dir, collect=lambda: _collect_backlog(services)
+        )
 
 
 def reports_of(request: Request[Any, Any, Any]) -> Reports:
@@ -207,14 +183,16 @@ def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 2)
 
 
-async def _count_backlog(services: Services) -> list[tuple[str, str, int, float]]:
+async def _collect_backlog(services: Services) -> "BacklogCollector":
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await backlog.count_open(await tx.raw())
-    return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
+    return BacklogCollector(
+        [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
+    )
 
 
-class _BacklogCollector:
-    """Gauges of the open work in the ledger, for one scrape."""
+class BacklogCollector(Collector):
+    """Gauges of the open work in the ledger, for one page of metrics."""
 
     def __init__(self, rows: list[tuple[str, str, int, float]]) -> None:
         self._rows = rows

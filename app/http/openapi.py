@@ -1,36 +1,25 @@
 """The OpenAPI document with error responses, examples and security of every operation."""
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import distribution
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from litestar import Litestar, MediaType, Request, Response, Router, get
-from litestar.exceptions import NotFoundException
+from litestar import Litestar, Router
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.params import FromPath
 
 from app.http.costs import is_uncounted
 from app.kit.errors import ApiError, ClientGone
 
-# The package is installed for these files; nothing imports its code.
-_ASSETS = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))
-_SERVED = {
-    "swagger-ui.css": "text/css",
-    "swagger-ui-bundle.js": "text/javascript",
-    "favicon-32x32.png": "image/png",
-}
 _JSON = "application/json"
 _ABOUT = """Agents, chat, tools, webhooks, events and forms, for many tenants.
 
 Sign in with `POST /auth/login` and send the access token as `Authorization: Bearer …`. Every error
 is `{ "error": { "code", "message", "details"? } }`. Every POST that creates or starts something
 takes an `Idempotency-Key` header, except streams and `/v1/chat/completions`. Every answer carries
-`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers. A path with its query may have
-8 kB, all headers together 64 kB, and a JSON body 1 MB.
+`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers. A URL may have 16 KiB, all
+headers together 64 KiB, and a JSON body 1 MiB.
 
 The codes of errors, by status:
 
@@ -77,23 +66,6 @@ _ENVELOPE = {
         }
     },
 }
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Parley API</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="/docs/assets/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/assets/swagger-ui.css"></head>
-<body><div id="docs"></div><script src="/docs/assets/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script></body></html>
-"""
-_START = (
-    'SwaggerUIBundle({url: "/openapi.json", dom_id: "#docs", deepLinking: true,'
-    " persistAuthorization: true, tryItOutEnabled: true, displayRequestDuration: true});\n"
-)
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
-    " connect-src 'self'; font-src 'self' data:; frame-ancestors 'none'"
-)
 
 
 def document(app: Litestar) -> dict[str, Any]:
@@ -268,32 +240,4 @@ def config(version: str) -> OpenAPIConfig:
             "/docs/schema", route_handlers=[], opt={"public": True}, include_in_schema=False
         ),
         render_plugins=[JsonRenderPlugin()],
-    )
-
-
-@get("/openapi.json", include_in_schema=False, public=True, sync_to_thread=False)
-def openapi_json(request: Request[Any, Any, Any]) -> Response[bytes]:
-    if "openapi" not in request.app.state:
-        request.app.state.openapi = msgspec.json.encode(document(request.app))
-    return Response(request.app.state.openapi, media_type=_JSON)
-
-
-@get("/docs", include_in_schema=False, public=True, sync_to_thread=False)
-def docs_page() -> Response[str]:
-    return Response(_PAGE, media_type=MediaType.HTML, headers={"content-security-policy": _CSP})
-
-
-@get("/docs/start.js", include_in_schema=False, public=True, sync_to_thread=False)
-def docs_script() -> Response[str]:
-    return Response(_START, media_type="text/javascript")
-
-
-@get("/docs/assets/{name:str}", include_in_schema=False, public=True, sync_to_thread=True)
-def docs_asset(name: FromPath[str]) -> Response[bytes]:
-    if name not in _SERVED:
-        raise NotFoundException
-    return Response(
-        (_ASSETS / name).read_bytes(),
-        media_type=_SERVED[name],
-        headers={"cache-control": "public, max-age=86400"},
     )

@@ -1,17 +1,23 @@
-"""The Prometheus metrics that `/metrics` shows."""
+"""The Prometheus metrics of a process.
+
+All together they stay below 150 kB, whatever is requested: what grows with the routes has no
+buckets, and no label has values that a client can choose.
+"""
 
 from functools import lru_cache
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import (
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-REQUESTS = Histogram(
-    "parley_request_seconds",
-    "Requests by route and status",
-    ["method", "route", "status"],
-    buckets=_BUCKETS,
-)
 RATE_LIMITED = Counter("parley_rate_limited", "Requests refused by the rate limit")
 LIMITER_DEGRADED = Counter(
     "parley_limiter_degraded", "Requests let through unlimited because Redis was away"
@@ -30,10 +36,58 @@ MODEL_SECONDS = Histogram(
 )
 
 
-@lru_cache(maxsize=4096)
-def _series(method: str, route: str, status: int) -> Histogram:
-    return REQUESTS.labels(method, route, status)
+class RequestMetrics:
+    _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+    # More than there are; each has a counter for up to three outcomes.
+    _MAX_ROUTES = 400
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._seconds = Histogram(
+            "parley_request_seconds",
+            "Time of requests by method",
+            ["method"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._requests = Counter(
+            "parley_requests",
+            "Requests by method, route and outcome: ok, 4xx or 5xx",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self._route_seconds = Counter(
+            "parley_route_seconds", "Time of all requests by route", ["route"], registry=registry
+        )
+        self._responses = Counter(
+            "parley_responses", "Responses by status", ["status"], registry=registry
+        )
+        self._routes: set[tuple[str, str]] = set()
+        self._find = lru_cache(maxsize=4096)(self._create)
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        histogram, requests, route_seconds, responses = self._find(method, route, status)
+        histogram.observe(seconds)
+        requests.inc()
+        route_seconds.inc(seconds)
+        responses.inc()
+
+    def _create(
+        self, method: str, route: str, status: int
+    ) -> tuple[Histogram, Counter, Counter, Counter]:
+        if method not in self._METHODS:
+            method = "other"
+        if method in {"OPTIONS", "other"}:
+            route = "any"
+        if (method, route) not in self._routes and len(self._routes) >= self._MAX_ROUTES:
+            route = "other"
+        self._routes.add((method, route))
+        outcome = "ok" if status < 400 else f"{status // 100}xx"  # noqa: PLR2004
+        return (
+            self._seconds.labels(method),
+            self._requests.labels(method, route, outcome),
+            self._route_seconds.labels(route),
+            self._responses.labels(status),
+        )
 
 
-def observe_request(method: str, route: str, status: int, seconds: float) -> None:
-    _series(method, route, status).observe(seconds)
+REQUESTS = RequestMetrics()

@@ -91,6 +91,7 @@ class Up(Instance):
             **inherited,
             "PARLEY_DATA_DIR": str(data_dir),
             "PARLEY_PORT": str(port),
+            "PARLEY_METRICS_ADDRESS": "off",
             **extra,
         }
         super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)

@@ -47,7 +47,6 @@ _NOT_READS = {
     "/api/v1/forms/{form_id}/submissions.csv",
     "/api/v1/public/agents/{agent_id}/session",
     "/api/v1/public/forms/{slug}/drafts",
-    "/metrics",
     "/v1/credentials/{credential_id}/reveal",
 }
 _OF_SUPER_ADMIN = {"/api/v1/tenants", "/api/v1/tenants/{tenant_id}"}

@@ -46,7 +46,7 @@ SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}
 
 # The only routes that need no login.
 PUBLIC = re.compile(
-    r"/(auth/|health/|metrics\Z|openapi\.json\Z|api/v1/public/|api/v1/avatars/|webhooks/in/|f/|embed/|v1/chat/)"
+    r"/(auth/|health/|openapi\.json\Z|api/v1/public/|api/v1/avatars/|webhooks/in/|f/|embed/|v1/chat/)"
 )
 
 
