@@ -35,6 +35,11 @@ def provide_page(page: PageNumber = 1, per_page: PerPage = 20) -> Page:
     return Page(page, per_page)
 
 
+def provide_full_page(page: PageNumber = 1, per_page: PerPage = MAX_PER_PAGE) -> Page:
+    """For lists that had no pages before: callers who name none still receive most lists whole."""
+    return Page(page, per_page)
+
+
 # The OpenAPI description of query parameters that `moment` parses.
 MOMENT = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
 

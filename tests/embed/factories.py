@@ -29,7 +29,7 @@ async def create_agent(caller: Client, name: str = "Agent") -> str:
 async def list_embed_keys(caller: Client, **params: Any) -> list[dict[str, Any]]:
     answer = await caller.get(KEYS_PATH, params=params)
     assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"data"}
+    assert set(answer.json()) == {"data", "pagination"}
     keys: list[dict[str, Any]] = answer.json()["data"]
     return keys
 

@@ -3,6 +3,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import Controller, HttpMethod, Response, delete, get, post, put, route
+from litestar.di import Provide
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import service as agents
@@ -13,7 +14,6 @@ from app.domain.embed.schemas import (
     AssistantReply,
     CreatedEmbedKey,
     CreateEmbedKey,
-    EmbedKeyList,
     EmbedKeyView,
     NewIdentitySecret,
     OpenSession,
@@ -26,10 +26,12 @@ from app.domain.embed.schemas import (
 )
 from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
-from app.http.dependencies import HttpRequest, Id, Services, Tx
+from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
+from app.http.paging import provide_full_page
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit import validation
 from app.kit.errors import Invalid
+from app.kit.paging import Paged
 
 
 class _KeyId(msgspec.Struct):
@@ -44,18 +46,26 @@ class EmbedKeyController(Controller):
     async def create_key(
         self, tx: Tx, services: Services, data: JSONBody[CreateEmbedKey]
     ) -> CreatedEmbedKey:
-        """`api_key` and `identity_secret` are shown in this answer and never again."""
+        """`api_key` and `identity_secret` are shown in this answer and never again. An agent
+        that has 100 keys gets no more: 409.
+        """
         return await keys.create(tx, services.keyring, data)
 
-    @get(summary="List embed keys", needs="agents:read")
+    @get(
+        summary="List embed keys",
+        needs="agents:read",
+        dependencies={"page_in": Provide(provide_full_page, sync_to_thread=False)},
+    )
     async def list_keys(
         self,
         tx: Tx,
+        page_in: Page,
         agent_id: Annotated[
             str | None, QueryParameter(max_length=64, description="Only this agent's")
         ] = None,
-    ) -> EmbedKeyList:
-        return EmbedKeyList(await keys.list_all(tx, agent_id))
+    ) -> Paged[EmbedKeyView]:
+        """The newest first. An agent has at most 100 keys."""
+        return await keys.list_page(tx, page_in, agent_id)
 
     @put("/{key_id:str}", summary="Change an embed key", needs="agents:write")
     async def update_key(self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]) -> EmbedKeyView:

@@ -15,10 +15,11 @@ from app.domain.embed.schemas import (
     UpdateEmbedKey,
 )
 from app.domain.events import service as events
-from app.kit import validation
+from app.kit import paging, validation
 from app.kit.crypto import Keyring
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
 from app.security.principal import EMBED_PREFIX
 from db.models import EmbedKey
 from db.session import Tx
@@ -35,7 +36,9 @@ async def create(
     tx: Tx, keyring: Keyring, data: CreateEmbedKey, api_key: str | None = None
 ) -> CreatedEmbedKey:
     """`api_key` is a secret that the caller has derived; without it, a random one is made."""
-    agent = await agents.find(tx, data.agent_id)
+    # Locked, so that creations at the same time do not exceed the limit.
+    agent = await agents.find(tx, data.agent_id, for_update=True)
+    await queries.check_quota(tx, agent.id)
     api_key = api_key or EMBED_PREFIX + secrets.token_urlsafe(32)
     values = validation.set_fields(data)
     values["allowed_domains"] = _normalize_domains(data.allowed_domains)
@@ -103,7 +106,9 @@ def _normalize_domains(entries: list[str]) -> list[str]:
     return list(normalized)
 
 
-list_all = queries.list_all
+async def list_page(tx: Tx, page: Page, agent_id: str | None) -> Paged[EmbedKeyView]:
+    views, total = await queries.list_page(tx, page, agent_id)
+    return paging.paged(views, total, page)
 
 
 async def revoke(tx: Tx, key_id: str) -> None:

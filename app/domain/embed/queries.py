@@ -1,11 +1,18 @@
 """SQL of embed keys and of their daily usage."""
 
+from typing import Final
+
 from app.domain.embed.schemas import EmbedKeyView
+from app.kit import paging, quota
+from app.kit.paging import Page
 from db import fast
 from db.fast import tenant_of
+from db.lists import Total, Where
+from db.models import EmbedKey
 from db.session import Tx
 from db.views import View
 
+MAX_KEYS: Final = 100
 _TODAY = "(now() AT TIME ZONE 'utc')::date"
 _VIEW = View(
     EmbedKeyView,
@@ -14,13 +21,13 @@ _VIEW = View(
     messages_today="coalesce(u.messages, 0)",
     tokens_today="coalesce(u.tokens, 0)",
 )
-_SELECT = f"""
-SELECT {_VIEW.columns} FROM embed_keys k
-LEFT JOIN embed_key_usage u ON u.embed_key_id = k.id AND u.day = {_TODAY}
-WHERE ($1::text IS NULL OR k.tenant_id = $1)
+_FROM = f"""
+embed_keys k LEFT JOIN embed_key_usage u
+    ON u.tenant_id = k.tenant_id AND u.embed_key_id = k.id AND u.day = {_TODAY}
 """
-_LIST = f"{_SELECT} AND ($2::text IS NULL OR k.agent_id = $2) ORDER BY k.created_at DESC, k.id DESC"
-_FIND = f"{_SELECT} AND k.id = $2"
+_FIND = f"""
+SELECT {_VIEW.columns} FROM {_FROM} WHERE ($1::text IS NULL OR k.tenant_id = $1) AND k.id = $2
+"""
 
 _ALLOWS_ANY = """
 SELECT EXISTS (
@@ -77,8 +84,23 @@ async def add_tokens(tx: Tx, tenant: str, key_id: str, tokens: int) -> None:
     await fast.execute(tx, tenant, _ADD_TOKENS, key_id, tokens)
 
 
-async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
-    return await _VIEW.list(tx, tenant_of(tx), _LIST, agent_id or None)
+async def check_quota(tx: Tx, agent_id: str) -> None:
+    condition = EmbedKey.agent_id == agent_id
+    await quota.check(tx, EmbedKey, MAX_KEYS, "embed keys", condition, owner="An agent")
+
+
+async def list_page(tx: Tx, page: Page, agent_id: str | None) -> tuple[list[EmbedKeyView], Total]:
+    where = Where(tenant_of(tx), tenant_column="k.tenant_id")
+    where.equal("k.agent_id", agent_id or None)
+    return await paging.fetch(
+        tx,
+        _VIEW,
+        _FROM,
+        where,
+        "k.created_at DESC, k.id DESC",
+        page,
+        tenant_is_implied=bool(agent_id),
+    )
 
 
 async def find_view(tx: Tx, key_id: str) -> EmbedKeyView | None:

@@ -138,12 +138,6 @@ class EmbedKeyView(msgspec.Struct):
     last_used_at: datetime | None
 
 
-class EmbedKeyList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [EmbedKeyView.example]}
-
-    data: list[EmbedKeyView]
-
-
 class NewIdentitySecret(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"id": _KEY["id"], "identity_secret": _SECRET}
 
