@@ -91,6 +91,16 @@ class FinishedCall(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
+class CredentialTarget(msgspec.Struct, frozen=True):
+    """An integration that is to use a credential, in the transaction that allows it."""
+
+    tx: Tx
+    services: Services
+    credential_id: str
+    type: str
+    id: str
+
+
 class ExecutionLoad(msgspec.Struct, frozen=True):
     """How many workflow executions of a tenant started within the last minute, and how many run."""
 
@@ -127,6 +137,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
     # By the prefix of the ids of its callers, so that an area reads only the ends of its own calls.
     on_call_finished: tuple[str, Callable[[FinishedCall], Awaitable[None]]] | None = None
+    # Returns the hosts to which the integration would send the credential, as far as it has any.
+    credential_hosts: Callable[[CredentialTarget], Awaitable[list[str]]] | None = None
     # Receives the id of the tenant; for the area that runs workflows.
     execution_load: Callable[[Tx, str], Awaitable[ExecutionLoad]] | None = None
 
@@ -215,6 +227,14 @@ class Areas:
             if area.execution_load is not None:
                 return await area.execution_load(tx, tenant_id)
         return ExecutionLoad()
+
+    async def list_credential_hosts(self, target: CredentialTarget) -> list[str]:
+        return [
+            host
+            for area in self._areas
+            if area.credential_hosts is not None
+            for host in await area.credential_hosts(target)
+        ]
 
     async def on_webhook_disabled(self, tx: Tx, tenant_id: str, webhook_id: str) -> None:
         for area in self._areas:

@@ -42,10 +42,11 @@ class Principal(msgspec.Struct, frozen=True):
         if not self.may(permission):
             raise self.refusal(permission)
 
-    def refusal(self, permission: str) -> Forbidden:
-        """Returns the error for a caller without the permission."""
+    def refusal(self, permission: str, message: str | None = None) -> Forbidden:
+        """Returns the error for a caller without the permission. `message` says what to do."""
         return Forbidden(
-            f"This needs the permission {permission}, which the role {self.role} does not have",
+            message
+            or f"This needs the permission {permission}, which the role {self.role} does not have",
             details={"required": permission, "your_role": self.role},
         )
 

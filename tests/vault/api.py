@@ -95,6 +95,10 @@ async def list_rules(caller: Client, credential_id: str) -> list[dict[str, Any]]
 
 
 async def unseal_credential(
-    services: Services, caller: Client, credential_id: str, user: IntegrationRef = WORKFLOW
+    services: Services,
+    caller: Client,
+    credential_id: str,
+    user: IntegrationRef = WORKFLOW,
+    host: str = "",
 ) -> DecryptedCredential:
-    return await unseal.unseal_for(services, caller.tenant_id, credential_id, user)
+    return await unseal.unseal_for(services, caller.tenant_id, credential_id, user, host)

@@ -122,7 +122,9 @@ async def test_reading_needs_a_permission(world: World, role: str) -> None:
 async def test_writing_needs_a_permission(world: World, role: str) -> None:
     admin = await world.user("tenant_admin")
     caller = await world.user(role, admin.tenant_id)
-    credential = await create_credential(admin, metadata={"test_url": "http://127.0.0.1:1/"})
+    # With allowed_hosts, a grant needs no other permission.
+    metadata = {"test_url": "http://127.0.0.1:1/", "allowed_hosts": ["127.0.0.1"]}
+    credential = await create_credential(admin, metadata=metadata)
     rule = await grant_access(admin, credential["id"])
     steps = [("POST", PATH, build_body())] + [
         step for step in _list_requests(credential["id"], rule["id"]) if step[0] != "GET"

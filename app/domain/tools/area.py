@@ -6,6 +6,7 @@ from app.domain.area import AgentDeletion, Area, Span
 from app.domain.events.service import MAX_SPANS
 from app.domain.tools import queries
 from app.domain.tools.client_tokens import ClientTokens
+from app.domain.tools.credential_hosts import list_hosts
 from app.domain.tools.events import ToolCreated, ToolDeleted, ToolUpdated
 from app.domain.tools.executions import RUN_TOOL
 from app.domain.tools.registry import REPORT_DELETED
@@ -74,5 +75,6 @@ AREA: Final = Area(
     ),
     spans=_read_spans,
     shared=lambda services: (ClientTokens(services.egress),),
+    credential_hosts=list_hosts,
     after_agents_deleted=_clear_executions,
 )

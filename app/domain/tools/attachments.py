@@ -4,9 +4,12 @@ from typing import Any
 
 from app.domain.agents import service as agents
 from app.domain.tools import auth_configs, configs, queries, registry, run_plan
-from app.domain.tools.auth_configs import CredentialAuth
+from app.domain.tools.auth_configs import AuthConfig, CredentialAuth
+from app.domain.tools.auth_validation import validate_auth
+from app.domain.tools.configs import Config
 from app.domain.tools.errors import AttachmentNotFound, ToolNotFound
 from app.domain.tools.schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
+from app.domain.vault.service import CredentialUse, IntegrationRef
 from app.http.context import RequestContext
 from app.kit import validation
 from app.kit.errors import Conflict, Invalid
@@ -92,6 +95,7 @@ async def _set_override(
     """Replaces the override. Its `auth_config` is encrypted and stored apart from the rest, which
     the API shows.
     """
+    current = run_plan.open_override(attachment, tool, context.keyring, context.guard)
     attachment.config_override = attachment.override_auth = None
     if value is None:
         return
@@ -109,9 +113,30 @@ async def _set_override(
     )
     attachment.config_override = override
     if auth_config is not None:
+        config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
+        use = _build_use(context, attachment, tool, config, current)
         attachment.override_auth = await _seal_auth(
-            context, attachment, tool, override, auth_config
+            context, attachment, tool, use, config, auth_config
         )
+
+
+def _build_use(
+    context: RequestContext,
+    attachment: AgentTool,
+    tool: Tool,
+    config: Config,
+    current: tuple[Config, AuthConfig] | None,
+) -> CredentialUse:
+    """`current` is the config and the auth that the attachment has now."""
+    guard, current_id = context.guard, None
+    if current is not None and isinstance(current[1], CredentialAuth):
+        is_moved = configs.destination(current[0], guard) != configs.destination(config, guard)
+        current_id = None if is_moved else current[1].credential_id
+    agent, host = (
+        IntegrationRef("agent", attachment.agent_id),
+        configs.destination_host(config, guard),
+    )
+    return CredentialUse(tool.tenant_id, agent, host, current_id)
 
 
 def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> bool:
@@ -127,7 +152,8 @@ async def _seal_auth(
     context: RequestContext,
     attachment: AgentTool,
     tool: Tool,
-    override: dict[str, Any],
+    use: CredentialUse,
+    config: Config,
     auth_config: Any,
 ) -> bytes:
     name = "config_override.auth_config"
@@ -135,12 +161,11 @@ async def _seal_auth(
         raise Invalid.field(name, "the tool's auth_type is none")
     if not isinstance(auth_config, dict):
         raise Invalid.field(name, "must be an object")
-    auth = await registry.validate_auth(context, tool.tenant_id, tool.auth_type, auth_config, name)
+    auth = await validate_auth(context, use, tool.auth_type, auth_config, name)
     if isinstance(auth, CredentialAuth):
         # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
     seal_context = run_plan.override_seal_context(attachment.tenant_id, attachment.id)
-    config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
     destination = registry.auth_destination(tool.tool_type, config, context.guard)
     return context.keyring.seal(auth_configs.encode(auth, destination), seal_context)
 

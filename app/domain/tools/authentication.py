@@ -47,9 +47,8 @@ async def resolve_auth(services: Services, tenant_id: str, plan: RunPlan) -> Aut
     try:
         if isinstance(config, CredentialAuth):
             credential = await unseal_for(
-                services, tenant_id, config.credential_id, plan.integration
+                services, tenant_id, config.credential_id, plan.integration, host
             )
-            _check_host(credential, host)
             return await _credential_auth(services, plan.auth_type, config, credential)
         return await _own_auth(services, config)
     except (AccessDenied, TokenRefused) as error:
@@ -65,18 +64,6 @@ def _open_auth_config(services: Services, plan: RunPlan) -> AuthConfig | None:
     except CannotOpen as error:
         message = "the auth_config cannot be decrypted; set it again"
         raise ToolFailed("auth_failed", message) from error
-
-
-def _check_host(credential: DecryptedCredential, host: str) -> None:
-    """Raises ToolFailed when the credential has `allowed_hosts` without this host. A database
-    credential names its own host, so a tool without a host may use it.
-    """
-    allowed = credential.metadata.get("allowed_hosts")
-    if allowed is None or (not host and isinstance(credential.secrets, DatabaseSecrets)):
-        return
-    if host not in {str(name).lower().rstrip(".") for name in allowed}:
-        message = f"{host} is not among the allowed_hosts of the credential"
-        raise ToolFailed("auth_failed", message)
 
 
 async def _own_auth(services: Services, config: AuthConfig, rejected: str | None = None) -> Auth:

@@ -245,11 +245,11 @@ def destination_host(config: Config, guard: Guard) -> str:
     """Returns the host name that a tool connects to, empty when it connects to none."""
     match config:
         case RestApiConfig():
-            return (guard.check_url(config.base_url).host or "").lower().rstrip(".")
+            return guard.check_url(config.base_url).raw_host or ""
         case WebhookConfig() | CustomConfig():
-            return (guard.check_url(config.url).host or "").lower().rstrip(".")
+            return guard.check_url(config.url).raw_host or ""
         case DatabaseConfig():
-            return config.host.lower().rstrip(".")
+            return config.host
         case FunctionConfig() | ScriptConfig():
             return ""
 

@@ -347,6 +347,16 @@ async def list_auth_overrides(tx: Tx, tool_id: str) -> list[AgentTool]:
     return list(await (await tx.session()).scalars(statement))
 
 
+async def list_overrides_of_agent(tx: Tx, agent_id: str) -> list[tuple[AgentTool, Tool]]:
+    """Returns the attachments of an agent with an auth_config of their own, and their tools."""
+    statement = (
+        select(AgentTool, Tool)
+        .join(Tool, AgentTool.tool_id == Tool.id)
+        .where(AgentTool.agent_id == agent_id, AgentTool.override_auth.is_not(None))
+    )
+    return [(row[0], row[1]) for row in await (await tx.session()).execute(statement)]
+
+
 async def list_agents_with_tool(tx: Tx, tool_id: str) -> list[Agent]:
     statement = (
         select(Agent)

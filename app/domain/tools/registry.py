@@ -10,10 +10,11 @@ import msgspec
 from app.domain.agents import service as agents
 from app.domain.events import service as events
 from app.domain.tools import auth_configs, configs, json_schema, queries
-from app.domain.tools.auth_configs import AUTH_TYPES, AuthConfig, CredentialAuth
+from app.domain.tools.auth_configs import AuthConfig, CredentialAuth
+from app.domain.tools.auth_validation import validate_auth
 from app.domain.tools.categories import CATEGORIES
 from app.domain.tools.configs import TOOL_TYPES, Config, FunctionConfig, ScriptConfig
-from app.domain.tools.errors import ToolNotFound
+from app.domain.tools.errors import AuthDestinationMismatch, ToolNotFound
 from app.domain.tools.events import ToolCreated, ToolDeleted, ToolUpdated
 from app.domain.tools.schemas import (
     CategoryView,
@@ -25,10 +26,11 @@ from app.domain.tools.schemas import (
     UsageStats,
 )
 from app.domain.vault import service as vault
+from app.domain.vault.service import CredentialUse, IntegrationRef
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import paging, validation, work
-from app.kit.crypto import SealContext
+from app.kit.crypto import CannotOpen, SealContext
 from app.kit.egress import BlockedAddress, Guard
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
@@ -122,9 +124,8 @@ async def create(context: RequestContext, data: CreateTool) -> ToolView:
     )
     auth = None
     if data.auth_config and data.auth_type != "none":
-        auth = await validate_auth(
-            context, tenant_id, data.auth_type, data.auth_config, "auth_config"
-        )
+        use = _build_use(context, tenant_id, tool_id, (data.tool_type, config))
+        auth = await validate_auth(context, use, data.auth_type, data.auth_config, "auth_config")
     for name in ("input_schema", "output_schema"):
         _check_schema(name, getattr(data, name))
     tool = Tool(
@@ -205,7 +206,10 @@ async def _change_auth(
     if auth_config is not msgspec.UNSET:
         if not auth_config or auth_type == "none":
             return {"auth_config": None}
-        auth = await validate_auth(context, tool.tenant_id, auth_type, auth_config, "auth_config")
+        use = _build_use(context, tool.tenant_id, tool.id, type_and_config)
+        if not is_moved:
+            use = msgspec.structs.replace(use, current_id=_find_credential_id(context, tool))
+        auth = await validate_auth(context, use, auth_type, auth_config, "auth_config")
         sealed = _seal_auth(context, tool.tenant_id, tool.id, auth, type_and_config)
         return {"auth_config": sealed}
     if auth_type != tool.auth_type:
@@ -308,25 +312,6 @@ async def validate_config(
     return stored
 
 
-async def validate_auth(
-    context: RequestContext, tenant_id: str, auth_type: str, value: dict[str, Any], name: str
-) -> AuthConfig:
-    """Returns the auth_config as a struct. Raises Invalid for the field `name`, also when its
-    credential does not exist or has an unfit type.
-    """
-    auth = auth_configs.validate(auth_type, value, context.guard, name)
-    if isinstance(auth, CredentialAuth):
-        credential_type = await vault.find_credential_type(
-            context.tx, tenant_id, auth.credential_id
-        )
-        if credential_type is None:
-            raise Invalid.field(f"{name}.credential_id", "there is no such credential")
-        if credential_type not in AUTH_TYPES[auth_type].credential_types:
-            message = f"is of type {credential_type}, which does not fit the auth_type {auth_type}"
-            raise Invalid.field(f"{name}.credential_id", message)
-    return auth
-
-
 def _check_schema(name: str, schema: dict[str, Any] | None) -> None:
     if schema is None:
         return
@@ -350,6 +335,29 @@ async def _choose_slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
 async def _check_slug(tx: Tx, tenant_id: str, slug: str) -> None:
     if slug in await queries.list_slugs_like(tx, tenant_id, slug):
         raise Conflict(f"There is a tool with the slug {slug} already")
+
+
+def _build_use(
+    context: RequestContext,
+    tenant_id: str,
+    tool_id: str,
+    type_and_config: tuple[str, dict[str, Any]],
+) -> CredentialUse:
+    host = configs.destination_host(parse_config(*type_and_config), context.guard)
+    return CredentialUse(tenant_id, IntegrationRef("tool", tool_id), host)
+
+
+def _find_credential_id(context: RequestContext, tool: Tool) -> str | None:
+    """Returns the credential that the tool sends to its host now."""
+    if tool.auth_config is None:
+        return None
+    destination = _stored_destination(context, tool.tool_type, tool.config)
+    try:
+        content = context.keyring.open(tool.auth_config, seal_context(tool.tenant_id, tool.id))
+        auth = auth_configs.decode(tool.auth_type, content, destination)
+    except (CannotOpen, AuthDestinationMismatch):
+        return None
+    return auth.credential_id if isinstance(auth, CredentialAuth) else None
 
 
 # Encryption

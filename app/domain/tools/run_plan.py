@@ -7,11 +7,13 @@ import msgspec
 from app.domain.tools import auth_configs, configs, registry
 from app.domain.tools.auth_configs import AuthConfig
 from app.domain.tools.configs import Config
+from app.domain.tools.errors import AuthDestinationMismatch
 from app.domain.vault.service import IntegrationRef
-from app.kit.crypto import Keyring, SealContext
+from app.kit.crypto import CannotOpen, Keyring, SealContext
 from app.kit.egress import Guard
+from app.kit.errors import ApiError
 from db.fast import Row
-from db.models import AgentTool
+from db.models import AgentTool, Tool
 
 
 class RunPlan(msgspec.Struct, frozen=True):
@@ -77,6 +79,25 @@ def apply_override(
     """Returns the merged config. It may use plain HTTP: the caller decides about its auth."""
     merged = configs.select_known_keys(tool_type, configs.merge(tool_config, override))
     return configs.validate(tool_type, merged, guard, "config_override", allow_http=True)
+
+
+def open_override(
+    attachment: AgentTool, tool: Tool, keyring: Keyring, guard: Guard
+) -> tuple[Config, AuthConfig] | None:
+    """Returns the merged config of an attachment and the auth of its override; None when it has
+    none, or none that can be used.
+    """
+    if attachment.override_auth is None:
+        return None
+    override = attachment.config_override or {}
+    try:
+        config = apply_override(tool.tool_type, tool.config, override, guard)
+        context = override_seal_context(attachment.tenant_id, attachment.id)
+        content = keyring.open(attachment.override_auth, context)
+        destination = registry.auth_destination(tool.tool_type, config, guard)
+        return config, auth_configs.decode(tool.auth_type, content, destination)
+    except (ApiError, CannotOpen, AuthDestinationMismatch):
+        return None
 
 
 def timeout_seconds(config: Config) -> float:

@@ -71,7 +71,7 @@ class CredentialController(Controller):
         self, context: Context, credential_id: Id, data: JSONBody[UpdateCredential]
     ) -> CredentialView:
         """Any subset of name, description, metadata and secrets; the type cannot change. A map
-        replaces the stored one as a whole.
+        replaces the stored one as a whole. `test_url` and `allowed_hosts` need credentials:reveal.
         """
         return await service.update(context, credential_id, data)
 
@@ -130,7 +130,11 @@ class CredentialController(Controller):
     async def grant_access(
         self, context: Context, credential_id: Id, data: JSONBody[GrantAccess]
     ) -> AccessRule:
-        """Lets one agent, tool, workflow or channel use the credential; checked at every use."""
+        """Lets one agent, tool, workflow or channel use the credential; checked at every use.
+
+        Without `allowed_hosts` this needs credentials:reveal too, unless you created the credential
+        and nobody else has replaced its secrets. With them, the tool's host must be among them.
+        """
         return await service.grant_access(context, credential_id, data)
 
     @delete(

@@ -92,6 +92,15 @@ _HAS_RULES = """
 SELECT EXISTS (SELECT 1 FROM credential_access
                WHERE tenant_id = $1 AND integration_type = $2 AND integration_id = $3)
 """
+# The audit rows of a credential tell who set its secrets.
+_HAS_SET_ALL_SECRETS = """
+SELECT coalesce(bool_and(actor_type = 'user' AND actor_id = $3), false) FROM credential_audit
+WHERE tenant_id = $1 AND credential_id = $2 AND action IN ('created', 'secrets_updated')
+"""
+_HAS_RULE = """
+SELECT EXISTS (SELECT 1 FROM credential_access WHERE tenant_id = $1 AND credential_id = $2
+               AND integration_type = $3 AND integration_id = $4)
+"""
 _FOR_USE = """
 SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c.metadata::text,
        EXISTS (SELECT 1 FROM credential_access a
@@ -266,6 +275,19 @@ async def has_rules(tx: Tx, tenant: str, integration: Integration, integration_i
     return bool(await fast.value(tx, tenant, _HAS_RULES, integration, integration_id))
 
 
+async def has_rule(
+    tx: Tx, tenant: str, credential_id: str, integration: Integration, integration_id: str
+) -> bool:
+    """True when the integration may use this credential."""
+    values = (credential_id, integration, integration_id)
+    return bool(await fast.value(tx, tenant, _HAS_RULE, *values))
+
+
+async def has_set_all_secrets(tx: Tx, tenant: str, credential_id: str, user_id: str) -> bool:
+    """True when the user created the credential and nobody else has replaced its secrets."""
+    return bool(await fast.value(tx, tenant, _HAS_SET_ALL_SECRETS, credential_id, user_id))
+
+
 async def list_integrations(tx: Tx, credential_id: str) -> set[tuple[str, str]]:
     """Returns type and id of the integrations that have an access rule."""
     statement = select(CredentialAccess.integration_type, CredentialAccess.integration_id).where(
@@ -286,10 +308,10 @@ async def delete_rules(
     await (await tx.session()).execute(statement)
 
 
-async def find_credential_type(tx: Tx, tenant_id: str, credential_id: str) -> str | None:
-    """Returns the type of a credential of this tenant; None when it does not exist."""
-    statement = select(Credential.type).where(
+async def find_credential(tx: Tx, tenant_id: str, credential_id: str) -> Credential | None:
+    """Returns a credential of this tenant."""
+    statement = select(Credential).where(
         Credential.tenant_id == tenant_id, Credential.id == credential_id
     )
-    type_: str | None = await (await tx.session()).scalar(statement)
-    return type_
+    credential: Credential | None = await (await tx.session()).scalar(statement)
+    return credential

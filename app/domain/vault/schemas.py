@@ -58,7 +58,7 @@ class CreateCredential(msgspec.Struct, kw_only=True):
         Meta(
             description="Not secret. `test_url` is the URL that a test requests for types without "
             "a host; `allowed_hosts` are the only hosts that tools may send the secrets to. "
-            "Changing these two needs credentials:reveal"
+            "Changing these two needs credentials:reveal, or to have set all secrets"
         ),
     ] = {}
 

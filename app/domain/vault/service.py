@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from app.domain.area import Areas, CredentialTarget
 from app.domain.events import service as events
-from app.domain.vault import audit, queries, types
+from app.domain.vault import audit, destinations, queries, types
 from app.domain.vault.audit import Actor
 from app.domain.vault.decrypted import (
     DecryptedCredential,
@@ -15,10 +16,11 @@ from app.domain.vault.decrypted import (
     decrypt_values,
     seal_context,
 )
+from app.domain.vault.destinations import CredentialUse, check_reference
 from app.domain.vault.errors import AccessRuleNotFound, CredentialNotFound
 from app.domain.vault.events import CredentialCreated, CredentialDeleted, CredentialUpdated
 from app.domain.vault.oauth import TokenGrant, TokenRefresher, is_expired, request_token
-from app.domain.vault.queries import delete_rules, find_credential_type, has_rules
+from app.domain.vault.queries import delete_rules, find_credential, has_rules
 from app.domain.vault.schemas import (
     AccessRule,
     Action,
@@ -60,14 +62,16 @@ __all__ = [
     "ApiKeySecrets",
     "BasicAuthSecrets",
     "BearerTokenSecrets",
+    "CredentialUse",
     "DatabaseSecrets",
     "DecryptedCredential",
     "IntegrationRef",
     "OAuth2Secrets",
     "TokenGrant",
     "TokenRefresher",
+    "check_reference",
     "delete_rules",
-    "find_credential_type",
+    "find_credential",
     "has_rules",
     "is_expired",
     "request_token",
@@ -153,12 +157,14 @@ async def update(
     values = validation.set_fields(data)
     secrets = values.pop("secrets", None)
     if "metadata" in values:
-        _check_metadata(values["metadata"], context.guard)
-        if secrets is None and _get_destinations(values["metadata"]) != _get_destinations(
-            credential.about
-        ):
-            # A user who sets the destination of the secrets can read them there.
-            context.principal.require("credentials:reveal")
+        _check_metadata(values["metadata"], context.guard, credential.about)
+        if _get_destinations(values["metadata"]) != _get_destinations(credential.about):
+            await destinations.require_knowledge(
+                context,
+                credential,
+                "Who sets test_url or allowed_hosts can read the secrets there. Ask somebody with "
+                "credentials:reveal to change them",
+            )
         values["about"] = values.pop("metadata")
     changed = apply_changes(credential, values)
     if secrets is not None:
@@ -259,6 +265,11 @@ async def grant_access(
 ) -> AccessRule:
     credential = await find(context.tx, credential_id, for_update=True)
     await _check_integration(context.tx, credential.tenant_id, data)
+    target = CredentialTarget(
+        context.tx, context.services, credential_id, data.integration_type, data.integration_id
+    )
+    hosts = await context.services.get(Areas).list_credential_hosts(target)
+    await destinations.check_use(context, credential, hosts, "integration_id", takes_effect=True)
     allowed = await queries.list_integrations(context.tx, credential_id)
     if (data.integration_type, data.integration_id) in allowed:
         raise Conflict(f"This {data.integration_type} already has access")
@@ -283,12 +294,12 @@ async def grant_access(
 
 async def _check_integration(tx: Tx, tenant_id: str, data: GrantAccess) -> None:
     """Raises Invalid unless the agent or tool exists in the tenant. Workflows and channels are
-    looked up when they use the credential.
+    looked up when they use the credential. Locks the row: its host must not change meanwhile.
     """
     if data.integration_type in {"workflow", "channel"}:
         return
     model: Any = Tool if data.integration_type == "tool" else Agent
-    integration = await (await tx.session()).get(model, data.integration_id)
+    integration = await (await tx.session()).get(model, data.integration_id, with_for_update=True)
     if integration is None or integration.tenant_id != tenant_id:
         raise Invalid.field("integration_id", f"there is no such {data.integration_type}")
 
@@ -308,7 +319,9 @@ async def revoke_access(context: RequestContext, credential_id: str, rule_id: st
 # Helpers
 
 
-def _check_metadata(metadata: dict[str, Any], guard: Guard) -> None:
+def _check_metadata(
+    metadata: dict[str, Any], guard: Guard, stored: dict[str, Any] | None = None
+) -> None:
     if is_deeper(metadata, _MAX_DEPTH):
         raise Invalid.field("metadata", f"is nested deeper than {_MAX_DEPTH} levels")
     if len(as_json(metadata)) > _MAX_METADATA_CHARS:
@@ -316,6 +329,8 @@ def _check_metadata(metadata: dict[str, Any], guard: Guard) -> None:
     hosts = metadata.get("allowed_hosts")
     if hosts is not None:
         validation.convert_field(_AllowedHosts, {"allowed_hosts": hosts}, "metadata")
+        if stored is None or hosts != stored.get("allowed_hosts"):
+            Invalid.check(destinations.find_host_problems(hosts, "metadata.allowed_hosts"))
     url = metadata.get("test_url")
     if url is not None:
         problem = guard.problem_with(url) if isinstance(url, str) else "must be a string"

@@ -1,38 +1,41 @@
 """Decrypts a credential for an integration: checks the access rule and records the use first."""
 
+from typing import Any
+
 import msgspec
 
-from app.domain.vault import audit, queries
+from app.domain.vault import audit, destinations, queries
 from app.domain.vault.audit import Actor
 from app.domain.vault.decrypted import DecryptedCredential, IntegrationRef, decrypt_secrets
 from app.domain.vault.errors import AccessDenied
 from app.domain.vault.schemas import Action
 from app.kit.crypto import CannotOpen, Keyring
 from app.services import Services
+from db.fast import Row
 from db.session import Tx
 
 
 async def unseal_for(
-    services: Services, tenant_id: str, credential_id: str, integration: IntegrationRef
+    services: Services, tenant_id: str, credential_id: str, integration: IntegrationRef, host: str
 ) -> DecryptedCredential:
-    """Returns the credential with its secrets.
+    """Returns the credential with its secrets, for the host that the integration connects to.
 
-    Checks the access rule and commits an audit row before it decrypts anything. Raises
-    AccessDenied.
+    Checks the access rule and the host, and commits an audit row before it decrypts anything.
+    Raises AccessDenied.
     """
     async with services.db.tx(tenant_id) as tx:
         row = await queries.find_for_use(
             tx, tenant_id, credential_id, integration.type, integration.id
         )
-        is_allowed = row is not None and row["allowed"]
-        if row is not None:
-            await _record_use(
-                tx, services.keyring, tenant_id, credential_id, integration, is_allowed=is_allowed
-            )
-    if row is None:
-        raise AccessDenied("the credential does not exist any more")
-    if not is_allowed:
-        raise AccessDenied(f"this {integration.type} has no access rule for the credential")
+        if row is None:
+            raise AccessDenied("the credential does not exist any more")
+        metadata = msgspec.json.decode(row["metadata"])
+        refusal = _find_refusal(row, metadata, integration, host)
+        await _record_use(
+            tx, services.keyring, tenant_id, credential_id, integration, is_allowed=refusal is None
+        )
+    if refusal is not None:
+        raise AccessDenied(refusal)
     try:
         secrets = decrypt_secrets(
             services.keyring, tenant_id, row["id"], row["type"], row["secrets"]
@@ -47,8 +50,16 @@ async def unseal_for(
         secrets,
         row["secrets_version"],
         row["token_expires_at"],
-        msgspec.json.decode(row["metadata"]),
+        metadata,
     )
+
+
+def _find_refusal(
+    row: Row, metadata: dict[str, Any], integration: IntegrationRef, host: str
+) -> str | None:
+    if not row["allowed"]:
+        return f"this {integration.type} has no access rule for the credential"
+    return destinations.find_refusal(metadata, row["type"], host)
 
 
 async def _record_use(
