@@ -9,21 +9,26 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+from app.kit.loose_search import LooseSearch
 
 _MIN_CHARS = 4
 _REPLACEMENT = "[redacted]"
 # Characters that no encoding changes: such a part identifies a secret behind any encodings.
 _STABLE_PART = re.compile(r"[A-Za-z0-9_.-]{12,}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
 _MAX_DECODING_ROUNDS = 3
 _MAX_DECODED_TEXTS = 16
 _MAX_MATCHED_CHARS = 1_000_000
 
 
 class Redactor:
-    """Replaces secrets and their common encodings in texts and JSON values.
+    """Replaces secrets and their common encodings in texts and JSON values, also where a secret is
+    reversed or its characters are apart.
 
     A text that contains a secret behind several encodings is replaced as a whole.
     """
@@ -34,10 +39,12 @@ class Redactor:
         self._forms = sorted({form for part in parts for form in _encoded_forms(part)})
         # The forms to search for in a decoded text.
         self._basic_forms = sorted({form for part in parts for form in _basic_forms(part)})
+        self._loose = LooseSearch(parts, self._basic_forms)
 
     def text(self, text: str) -> str:
         pieces, position = [], 0
-        for start, end in _merge(self._find_spans(text)):
+        spans = chain(self._find_spans(text), self._loose.find_spans(text))
+        for start, end in _merge(spans):
             pieces += [text[position:start], _REPLACEMENT]
             position = end
         redacted = "".join([*pieces, text[position:]]) if pieces else text
@@ -48,13 +55,18 @@ class Redactor:
         if not self._forms:
             return value
         text = "\n".join(_texts(value))
-        has_secret = any(form in text for form in self._forms) or self._has_encoded_secret(text)
+        has_secret = (
+            any(form in text for form in self._forms)
+            or self._loose.matches(text)
+            or self._has_encoded_secret(text)
+        )
         return self._redact_value(value) if has_secret else value
 
     def _has_encoded_secret(self, text: str) -> bool:
         """True when the text contains a secret behind one or several encodings."""
         return any(
-            form in decoded for decoded in _decode_variants(text) for form in self._basic_forms
+            any(form in decoded for form in self._basic_forms) or self._loose.matches(decoded)
+            for decoded in _decode_variants(text)
         )
 
     def _redact_value(self, value: Any) -> Any:
@@ -64,7 +76,8 @@ class Redactor:
             case str():
                 return self.text(value)
             case list():
-                return [self._redact_value(item) for item in value]
+                items = [self._redact_value(item) for item in value]
+                return _REPLACEMENT if self._is_split_secret(items) else items
             case {"base64": str()} if len(value) == 1:
                 text = _decode_binary(value)
                 has_secret = self.text(text) != text
@@ -74,6 +87,12 @@ class Redactor:
             case int() if str(value) in self._forms:
                 return _REPLACEMENT
         return value
+
+    def _is_split_secret(self, items: list[Any]) -> bool:
+        """True for a list that has a secret, or one of its forms, one character after another."""
+        return all(isinstance(item, str | int) for item in items) and self._loose.matches(
+            "\n".join(map(str, items))
+        )
 
     def _find_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yields the position of every form, overlapping ones included. A text with very many of
@@ -97,7 +116,7 @@ def _texts(value: Any) -> Iterator[str]:
             case str() | int() as scalar:
                 yield str(scalar)
             case list() as items:
-                remaining += items
+                remaining += reversed(items)
             case {"base64": str()} as binary if len(binary) == 1:
                 yield _decode_binary(binary)
             case dict() as pairs:
@@ -176,7 +195,7 @@ def _decode_variants(text: str) -> Iterator[str]:
 def _unescape(text: str) -> str:
     def unescape_match(match: re.Match[str]) -> str:
         code = match[1] or match[2]
-        return chr(int(code, 16)) if code else match[3] or ""
+        return chr(int(code, 16)) if code else _ESCAPED.get(match[3], match[3])
 
     # UTF-16 joins two escapes of a surrogate pair into one character.
     return (

@@ -1,0 +1,74 @@
+"""Finds secrets in a text that changed them: reversed, spaced out, in other case or encoding.
+
+The text is reduced to its letters and digits once, and each form of a secret is searched for in the
+result. All of that takes linear time in the length of the text.
+"""
+
+import base64
+import codecs
+import string
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from typing import Final
+
+# Shorter forms, or forms with fewer different characters, are found in texts by chance.
+_MIN_CHARS = 12
+_MIN_DIFFERENT = 6
+_MAX_MATCHED_CHARS = 1_000_000
+_KEPT: Final = frozenset(string.ascii_letters + string.digits)
+_DROPPED: Final = bytes(code for code in range(128) if chr(code) not in _KEPT)
+_LOWER: Final = bytes(range(128)).lower() + bytes(range(128, 256))
+
+
+class LooseSearch:
+    """Compares ASCII letters and digits alone, without their case."""
+
+    def __init__(self, secrets: Iterable[str], encodings: Iterable[str]) -> None:
+        """`encodings` are forms of the secrets that are not searched for in reverse."""
+        forms = {_reduce(encoding) for encoding in encodings}
+        for secret in secrets:
+            plain = _reduce(secret)
+            rotated = _reduce(codecs.encode(secret, "rot13"))
+            forms |= {plain, plain[::-1], rotated, *map(_reduce, _encode_base32(secret))}
+        self._forms = sorted(form for form in forms if _is_distinctive(form))
+
+    def matches(self, text: str) -> bool:
+        reduced = _reduce(text)
+        return any(form in reduced for form in self._forms)
+
+    def find_spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yields the position of every form, from its first to its last letter or digit. A text
+        with very many of them is one span: a form that overlaps itself would take quadratic time.
+        """
+        reduced = _reduce(text)
+        forms = [form for form in self._forms if form in reduced]
+        if not forms:
+            return
+        positions = array("I", compress(range(len(text)), map(_KEPT.__contains__, text)))
+        for form in forms:
+            start, matched_chars = reduced.find(form), 0
+            while start >= 0:
+                yield positions[start], positions[start + len(form) - 1] + 1
+                matched_chars += len(form)
+                if matched_chars > _MAX_MATCHED_CHARS:
+                    yield 0, len(text)
+                    return
+                start = reduced.find(form, start + 1)
+
+
+def _reduce(text: str) -> bytes:
+    """Returns the ASCII letters and digits of a text, in lower case."""
+    return text.encode("ascii", "ignore").translate(_LOWER, _DROPPED)
+
+
+def _is_distinctive(form: bytes) -> bool:
+    return len(form) >= _MIN_CHARS and len(set(form)) >= _MIN_DIFFERENT
+
+
+def _encode_base32(secret: str) -> Iterator[str]:
+    """Yields the characters that do not depend on the neighbouring bytes, at each offset."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    for shift in range(5):
+        whole = base64.b32encode(b"\0" * shift + raw).decode()
+        yield whole[-(-8 * shift // 5) : 8 * (shift + len(raw)) // 5]
