@@ -60,7 +60,7 @@ class Models:
         self, target: Target, request: ModelRequest
     ) -> AsyncGenerator[AnswerPart, None]:
         """Yields the parts of one answer. Retries only while no part was passed on."""
-        provider = target.provider if target.provider in PROVIDERS else "other"
+        provider = target.provider if target.provider in {LOCAL, *PROVIDERS} else "other"
         adapter, target = await self._resolve(target)
         delays = iter(RETRY_SECONDS)
         has_parts = False
