@@ -1,24 +1,11 @@
 """Documents that were stored before files had rows are counted by the migration."""
 
-import importlib.util
-from types import ModuleType
-
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.processes import ROOT
+from tests.migrations import load_migration
 from tests.world import Client
 
 _AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-
-
-def _load_migration() -> ModuleType:
-    path = ROOT / "db" / "migrations" / "versions" / "0017_files.py"
-    spec = importlib.util.spec_from_file_location("files_migration", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 async def test_the_migration_counts_the_documents_that_are_stored(
@@ -28,7 +15,7 @@ async def test_the_migration_counts_the_documents_that_are_stored(
     parts = [("files", ("a.txt", b"12345")), ("files", ("b.txt", b"678"))]
     parts.append(("files", ("c.exe", b"refused")))
     await developer("POST", f"/api/v1/agents/{agent_id}/train", files=parts)
-    migration, tenant_id = _load_migration(), developer.tenant_id
+    migration, tenant_id = load_migration("0017_files"), developer.tenant_id
     tx = services.db.begin(ALL_TENANTS)
     raw = await tx.raw()
     files = "SELECT key, filename, size_bytes, owner_id FROM files WHERE tenant_id = $1 ORDER BY 2"

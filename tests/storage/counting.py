@@ -1,13 +1,10 @@
 """What a tenant stores, as it is counted, and counted anew from its rows."""
 
-import importlib.util
-from types import ModuleType
-
 from app.domain.storage import service as storage
 from app.domain.storage.service import AmpleSpace
 from app.services import Services
 from tests.database import fetch_rows
-from tests.processes import ROOT
+from tests.migrations import load_migration
 
 _SET_USAGE = """
 INSERT INTO storage_usage AS u (tenant_id, used_bytes) VALUES ($1, $2)
@@ -15,17 +12,8 @@ ON CONFLICT (tenant_id) DO UPDATE SET used_bytes = excluded.used_bytes
 """
 
 
-def load_migration() -> ModuleType:
-    path = ROOT / "db" / "migrations" / "versions" / "0025_storage_quota.py"
-    spec = importlib.util.spec_from_file_location("storage_migration", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SIZES: dict[str, tuple[str, str]] = load_migration()._SIZES
+MIGRATION = load_migration("0025_storage_quota")
+SIZES: dict[str, tuple[str, str]] = MIGRATION._SIZES
 
 
 async def read_counted(services: Services, tenant_id: str) -> dict[str, int]:

@@ -6,11 +6,11 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.matrix.seeds import delete_rows, insert_rows
-from tests.storage.counting import SIZES, count_anew, load_migration, read_counted
+from tests.storage.counting import MIGRATION, SIZES, count_anew, read_counted
 from tests.world import Client, World
 
 _AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be brief."}
-# Each row has the same content twice, so that a change of one part is a change of the size.
+# Changes of the size of a row.
 _GROW = {
     "conversation_entries": "content = content || 'more', data = '{\"a\": 1}'",
     "tool_executions": "output = '[1, 2, 3]', error_message = 'it failed'",
@@ -105,7 +105,7 @@ async def test_the_migration_counts_the_rows_that_are_stored(
     tenant_id: str, services: Services
 ) -> None:
     expected = await count_anew(services, tenant_id)
-    sql = load_migration().build_first_count
+    sql = MIGRATION.build_first_count
     tx = services.db.begin(ALL_TENANTS)
     raw = await tx.raw()
     await raw.execute("DELETE FROM storage_changes")
