@@ -13,18 +13,21 @@ _AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be brief."}
 # Changes of the size of a row.
 _GROW = {
     "conversation_entries": "content = content || 'more', data = '{\"a\": 1}'",
+    "chat_jobs": "reply = '{\"text\": \"Hello\"}', progress = '[1, 2]'",
     "tool_executions": "output = '[1, 2, 3]', error_message = 'it failed'",
     "workflow_executions": "stored_bytes = 5000, output = '[1]'",
     "data_rows": 'values = \'{"a": "longer than before"}\'',
     "documents": "chunk_count = 40",
     "agents": "system_prompt = 'Be verbose, please.', updated_at = now()",
     "tools": "config = '{\"a\": 1}', updated_at = now()",
+    "form_drafts": "data = '{\"a\": 1}'",
+    "form_conversations": "data = '{\"a\": 1}'",
     "form_versions": "fields = '[1, 2, 3]'",
 }
 
 
 async def _set_ends(services: Services, tenant_id: str, moment: str) -> None:
-    for table in ("tool_executions", "workflow_executions"):
+    for table in MIGRATION._COUNTED_LATER:
         sql = f"UPDATE {table} SET finished_at = {moment} WHERE tenant_id = $1"
         await run_sql(services, sql, tenant_id)
 
@@ -37,7 +40,7 @@ async def tenant_id(world: World, services: Services) -> str:
     # No execution is added with an end, and the counters have rows of their own now.
     await _set_ends(services, tenant_id, "NULL")
     for sql in (
-        "DELETE FROM storage_changes WHERE tenant_id = $1 AND (kind = 'executions' OR bytes = 1)",
+        "DELETE FROM storage_changes WHERE tenant_id = $1 AND bytes <= 1",
         "DELETE FROM storage_kinds WHERE tenant_id = $1",
         "DELETE FROM storage_usage WHERE tenant_id = $1",
     ):

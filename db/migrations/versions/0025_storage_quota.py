@@ -25,6 +25,15 @@ _SIZES = {
         "conversations",
         f"{_ROW} + coalesce(octet_length({{r}}.content), 0) + octet_length({{r}}.data::text)",
     ),
+    # Jobs and executions count from their end on: while they run, their rows change often.
+    "chat_jobs": (
+        "conversations",
+        (
+            f"CASE WHEN {{r}}.finished_at IS NULL THEN 0 ELSE {_ROW}"
+            " + octet_length({r}.progress::text) + coalesce(octet_length({r}.reply::text), 0)"
+            " + coalesce(octet_length({r}.context::text), 0) END"
+        ),
+    ),
     "incoming_payloads": (
         "payloads",
         f"{_ROW} + octet_length({{r}}.body) + octet_length({{r}}.headers::text)",
@@ -37,7 +46,6 @@ _SIZES = {
             " + coalesce(octet_length({r}.error), 0) + octet_length({r}.url)"
         ),
     ),
-    # Executions count from their end on: while they run, their rows change often.
     "tool_executions": (
         "executions",
         (
@@ -57,6 +65,9 @@ _SIZES = {
         "forms",
         f"{_ROW} + octet_length({{r}}.data::text) + octet_length({{r}}.custom_metadata::text)",
     ),
+    "form_drafts": ("forms", f"{_ROW} + octet_length({{r}}.data::text)"),
+    "form_conversations": ("forms", f"{_ROW} + octet_length({{r}}.data::text)"),
+    "form_messages": ("forms", f"{_ROW} + octet_length({{r}}.content)"),
     "data_rows": ("tables", f"{_ROW} + octet_length({{r}}.values::text)"),
     "documents": ("knowledge", f"{_ROW} + {_CHUNK} * {{r}}.chunk_count::bigint"),
     "agents": (
@@ -75,21 +86,24 @@ _SIZES = {
     "workflow_versions": ("definitions", f"{_ROW} + octet_length({{r}}.definition::text)"),
     "form_versions": ("definitions", f"{_ROW} + octet_length({{r}}.fields::text)"),
 }
+_ENDS = "OLD.finished_at IS NOT NULL OR NEW.finished_at IS NOT NULL"
 # The updates that change the bytes of a row.
 _UPDATES = {
     "conversation_entries": "OLD.content IS DISTINCT FROM NEW.content"
     " OR OLD.data IS DISTINCT FROM NEW.data",
-    "tool_executions": "OLD.finished_at IS NOT NULL OR NEW.finished_at IS NOT NULL",
+    "chat_jobs": _ENDS,
+    "tool_executions": _ENDS,
     # One that is retried has no end any more.
-    "workflow_executions": "OLD.finished_at IS NOT NULL OR NEW.finished_at IS NOT NULL",
+    "workflow_executions": _ENDS,
     "agents": "OLD.updated_at <> NEW.updated_at",
     "tools": "OLD.updated_at <> NEW.updated_at",
     "form_versions": "OLD.fields::text <> NEW.fields::text",
+    "form_drafts": "OLD.data::text <> NEW.data::text",
+    "form_conversations": "OLD.data::text <> NEW.data::text",
     "data_rows": "OLD.values IS DISTINCT FROM NEW.values",
     "documents": "OLD.chunk_count <> NEW.chunk_count",
 }
-# Executions are added before their end.
-_COUNTED_LATER = ("tool_executions", "workflow_executions")
+_COUNTED_LATER = ("chat_jobs", "tool_executions", "workflow_executions")
 
 # The new index and the old one, which had all tenants in one order.
 _INDEXES = (
