@@ -267,6 +267,10 @@ class Sandbox:
             "RLIMIT_FSIZE": 0,
             "RLIMIT_NOFILE": self.limits.open_files,
             "RLIMIT_CPU": cpu,
+            "RLIMIT_SIGPENDING": self.limits.pending_signals,
+            "RLIMIT_STACK": self.limits.stack_bytes,
+            "RLIMIT_MEMLOCK": 0,
+            "RLIMIT_MSGQUEUE": 0,
         }
 
 

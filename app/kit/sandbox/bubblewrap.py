@@ -20,8 +20,9 @@ _BASH = ("/usr/bin/bash", "--noprofile", "--norc", "-c")
 # With `fd3`, the code writes its result to descriptor 3, and what it prints is its log.
 _ENTER = """
 ulimit -c 0 -u "$1" -d "$2" -f "$3" -n "$4" -t "$5" || exit 125
-if [ "$6" = fd3 ]; then exec 3>&1 1>&2; fi
-shift 6
+ulimit -i "$6" -s "$7" -l 0 -q 0 || exit 125
+if [ "$8" = fd3 ]; then exec 3>&1 1>&2; fi
+shift 8
 exec "$@"
 """
 
@@ -106,6 +107,8 @@ def with_limits(
         limits.scratch_bytes // kib,
         limits.open_files,
         cpu_seconds,
+        limits.pending_signals,
+        limits.stack_bytes // kib,
     )
     mode = "fd3" if result_on_fd3 else "-"
     return [*_BASH, _ENTER, "enter", *map(str, numbers), mode, *inner]

@@ -6,7 +6,9 @@ MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a whole run, except `process_bytes`, which applies to each of its processes."""
+    """Limits of a whole run, except `process_bytes`, `stack_bytes` and `open_files`, which apply to
+    each of its processes.
+    """
 
     processes: int = 48
     process_bytes: int = 1024 * MIB
@@ -15,3 +17,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     output_bytes: int = 1 * MIB
     log_bytes: int = 64 * 1024
     open_files: int = 256
+    pending_signals: int = 256
+    stack_bytes: int = 8 * MIB

@@ -166,4 +166,5 @@ def test_the_process_loads_no_application() -> None:
     assert set(output.split()) == {
         *("app", "app.kit", "app.kit.template_filters", "app.kit.texts"),
         *("app.kit.sandbox", "app.kit.sandbox.landlock", "app.kit.sandbox.seccomp"),
+        *("app.kit.sandbox.calls", "app.kit.sandbox.call_groups"),
     }
