@@ -71,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_address: str = "127.0.0.1:9464"
     metrics_dir: str = ""
     sandbox_dir: Path | None = None
+    # 0 turns it off.
+    sandbox_min_free_mb: int = 256
     embedding_model: str = "local/wordllama"
 
     @property
@@ -323,6 +325,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "metrics_address": _address_or_off,
     "metrics_dir": _text,
     "sandbox_dir": _path,
+    "sandbox_min_free_mb": _int(0, 1_048_576),
     "embedding_model": _model_name,
 }
 

@@ -320,6 +320,7 @@ FULL = Settings(
     metrics_address="[::1]:9000",
     metrics_dir="/tmp/metrics",
     sandbox_dir=Path("/tmp/sandbox"),
+    sandbox_min_free_mb=7,
     embedding_model="openai/text-embedding-3-small",
 )
 

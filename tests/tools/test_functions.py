@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.tools.factories import ToolClient
+from workers.main import WorkerProcess
 
 ECHO_CODES = {"python": "main = lambda input: input", "javascript": "const main = (i) => i"}
 
@@ -294,3 +295,24 @@ def main(input):
 """
     tool = await _create_python(tools, code)
     assert [await tools.get_output(tool) for _ in range(2)] == [False, False]
+
+
+# Memory
+
+
+async def test_a_function_that_takes_too_much_memory_is_out_of_memory(tools: ToolClient) -> None:
+    code = "import time\ndef main(input):\n    memory = 'x' * (600 << 20)\n    time.sleep(5)\n"
+    failure = await tools.get_failure(await _create_python(tools, code))
+    assert (failure["status"], failure["code"]) == ("failed", "out_of_memory")
+    assert "512 MiB" in failure["message"]
+
+
+async def test_a_function_waits_for_a_machine_that_is_short_of_memory(
+    tools: ToolClient, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not run, and its error says that it may be tried again."""
+    monkeypatch.setattr(worker.services.sandbox.watcher, "read_available", lambda: 0)
+    tool = await _create_python(tools, ECHO_CODES["python"], timeout_ms=300)
+    failure = await tools.get_failure(tool)
+    assert (failure["status"], failure["code"]) == ("failed", "out_of_memory")
+    assert "try again later" in failure["message"]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from app.domain.tools import authentication, json_schema
-from app.domain.tools.configs import is_repeatable
+from app.domain.tools.configs import FunctionConfig, ScriptConfig, is_repeatable
 from app.domain.tools.errors import ToolFailed
 from app.domain.tools.executors.protocol import (
     Auth,
@@ -21,6 +21,7 @@ from app.domain.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.kit import logs
 from app.kit.errors import ApiError, Invalid
 from app.kit.redaction import Redactor
+from app.kit.sandbox.box import MAX_WAIT_SECONDS
 from app.kit.texts import as_json, is_deeper, storable
 from app.services import Services
 from db.fast import Row
@@ -73,8 +74,10 @@ async def _run_plan(services: Services, row: Row, secrets: list[str]) -> Any:
     if row["previous_status"] == "running" and not is_repeatable(plan.config, arguments):
         raise ToolFailed("runtime_error", _OUTCOME_UNKNOWN)
     seconds = timeout_seconds(plan.config)
+    # Code may wait for a machine that is short of memory before its own time starts.
+    waiting = MAX_WAIT_SECONDS if isinstance(plan.config, FunctionConfig | ScriptConfig) else 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds + waiting):
             auth = await authentication.resolve_auth(services, row["tenant_id"], plan)
             secrets += auth.secrets
             auth = record_renewed_secrets(auth, secrets)

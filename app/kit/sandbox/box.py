@@ -19,16 +19,19 @@ import msgspec
 
 from app.kit import logs
 from app.kit.sandbox import bubblewrap, landlock, runtimes, seccomp, self_test, supervisor
-from app.kit.sandbox.limits import Limits
+from app.kit.sandbox.limits import MIB, Limits
 from app.kit.sandbox.program import Language, Program, RunResult
 from app.kit.sandbox.runtimes import Runtimes
 from app.kit.sandbox.supervisor import Supervisor
+from app.kit.sandbox.watcher import Watcher
 from app.settings import Settings
 
 log = logs.get("sandbox")
 
 Tier = Literal["bubblewrap", "landlock", "none"]
 
+# How long a run waits for memory of the machine, in addition to its own time.
+MAX_WAIT_SECONDS = 25.0
 # Longer than any run takes.
 _STALE_SECONDS = 900
 _TEST_SECONDS = 10.0
@@ -57,6 +60,7 @@ class Sandbox:
         # A random start per worker, so that few ids are tried.
         self._uids = count(secrets.randbelow(len(_UIDS)))
         self.limits = Limits()
+        self.watcher = Watcher(self.limits, settings.sandbox_min_free_mb * MIB)
         self.tier: Tier = "none"
 
     async def start(self, allowed: tuple[Tier, ...] = ("bubblewrap", "landlock")) -> Tier:
@@ -96,7 +100,7 @@ class Sandbox:
         code = self_test.CODE.replace("CANARY", repr(str(canary)))
         program = Program(language="python", files={"main.py": code}, entry="main.py")
         try:
-            result = await self.run(program, b"x" * 16, _TEST_SECONDS)
+            result = await self._run(program, b"x" * 16, _TEST_SECONDS)
         except (SandboxUnavailable, OSError, seccomp.NoFilter) as error:
             return str(error) or type(error).__name__
         finally:
@@ -123,7 +127,13 @@ class Sandbox:
                         _remove(Path(entry.path))
 
     async def run(self, program: Program, content: bytes, timeout_seconds: float) -> RunResult:
-        """Runs a program with `content` as its standard input."""
+        """Runs a program with `content` as its standard input. It waits for memory of the machine
+        before its time starts, and raises NoRoom when it has waited as long as it may run.
+        """
+        await self.watcher.wait_for_room(min(timeout_seconds, MAX_WAIT_SECONDS))
+        return await self._run(program, content, timeout_seconds)
+
+    async def _run(self, program: Program, content: bytes, timeout_seconds: float) -> RunResult:
         if self.tier == "none" or self._runtimes is None:
             raise SandboxUnavailable("this worker has no sandbox; see `parley doctor`")
         if program.language not in self.languages:
@@ -132,7 +142,9 @@ class Sandbox:
             folder = await asyncio.to_thread(self._write_files, program, uid)
             try:
                 async with self._start_process(program, folder, uid, timeout_seconds) as process:
-                    return await Supervisor(process, self.limits).wait(content, timeout_seconds)
+                    with self.watcher.watch(process.pid) as watched:
+                        supervisor_ = Supervisor(process, self.limits, watched)
+                        return await supervisor_.wait(content, timeout_seconds)
             finally:
                 await asyncio.to_thread(_remove, folder)
 
@@ -188,8 +200,9 @@ class Sandbox:
         }
         if self.tier == "bubblewrap":
             command, descriptor = self._bubblewrap_command(program, folder, cpu)
-            close = bubblewrap.without_inherited(descriptor)
-            command = [*close, *(bubblewrap.as_nobody() if uid else []), *command]
+            start = bubblewrap.with_priority(self.limits)
+            start += bubblewrap.without_inherited(descriptor)
+            command = [*start, *(bubblewrap.as_nobody() if uid else []), *command]
         else:
             command, descriptor = self._landlock_command(program, folder, uid, cpu), None
             # The launcher runs as this user and gets no more environment than the code.
@@ -244,6 +257,7 @@ class Sandbox:
         config = {
             "uid": uid,
             "limits": self._resource_limits(uid, cpu),
+            "nice": self.limits.nice,
             "readable": [
                 *_LANDLOCK_READABLE,
                 *(paths["packages"], str(self._runtimes.home), paths["code"]),

@@ -42,6 +42,14 @@ def find() -> str | None:
     return shutil.which("bwrap")
 
 
+def with_priority(limits: Limits) -> list[str]:
+    """Returns a command prefix that sets the priority, which all processes of the run inherit."""
+    program = shutil.which("nice")
+    if program is None:
+        raise FileNotFoundError("nice is not installed")
+    return [program, "-n", str(limits.nice)]
+
+
 def without_inherited(seccomp_fd: int) -> list[str]:
     """Returns a command prefix that closes all descriptors but 0 to 2 and the filter's."""
     return [*_BASH, _CLOSE, "close", str(seccomp_fd)]

@@ -135,6 +135,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     _raise_on_error(_libc.prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0), "death signal")
     _raise_on_error(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "subreaper")
+    os.nice(config["nice"])
     child = os.fork()
     if child:
         wait_for_child(child)

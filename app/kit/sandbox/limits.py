@@ -6,8 +6,8 @@ MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a whole run, except `process_bytes`, `stack_bytes` and `open_files`, which apply to
-    each of its processes.
+    """Limits of a whole run, except `process_bytes`, `stack_bytes`, `open_files` and `mappings`,
+    which apply to each of its processes.
     """
 
     processes: int = 48
@@ -19,3 +19,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     open_files: int = 256
     pending_signals: int = 256
     stack_bytes: int = 8 * MIB
+    mappings: int = 8192
+    locks: int = 512
+    # A run starts a little below other processes, so that a short one is not kept waiting by them.
+    # After so much processor time it makes way for everything else.
+    nice: int = 5
+    normal_cpu_seconds: float = 0.3

@@ -6,7 +6,8 @@ from typing import Literal
 import msgspec
 
 Language = Literal["python", "node", "bash"]
-Ending = Literal["exited", "timeout", "output", "memory"]
+# With `machine_memory`, the machine had too little memory left, and this was the largest run.
+Ending = Literal["exited", "timeout", "output", "memory", "machine_memory"]
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,7 @@ from pathlib import Path
 
 from app.kit.sandbox.limits import Limits
 from app.kit.sandbox.program import Ending, RunResult
-
-_POLL_SECONDS = 0.05
-# Upper bounds of what the kernel buffers for an unread socket, and of an empty file's size.
-_DESCRIPTOR_BYTES = 208 * 1024
-_UNCOUNTED_DESCRIPTORS = 24
-_FILE_BYTES = 2048
+from app.kit.sandbox.watcher import WatchedRun
 
 
 def kill_processes_of(folder: str) -> None:
@@ -65,9 +60,12 @@ class _LimitExceeded(Exception):
 
 
 class Supervisor:
-    def __init__(self, process: asyncio.subprocess.Process, limits: Limits) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, limits: Limits, watched: WatchedRun
+    ) -> None:
         self._process = process
         self._limits = limits
+        self._watched = watched
         self._output = bytearray()
         self._log = bytearray()
 
@@ -76,7 +74,7 @@ class Supervisor:
         ending: Ending = "exited"
         try:
             async with asyncio.timeout(timeout_seconds), asyncio.TaskGroup() as tasks:
-                memory_task = tasks.create_task(self._watch_memory())
+                memory_task = tasks.create_task(self._wait_for_watcher())
                 tasks.create_task(self._write_input(content))
                 readers = [
                     tasks.create_task(self._read_output()),
@@ -125,12 +123,8 @@ class Supervisor:
             room = self._limits.log_bytes - len(self._log)
             self._log += chunk[: max(0, room)]
 
-    async def _watch_memory(self) -> None:
-        """Polls the memory of all processes together: the kernel's limits count each alone."""
-        while True:
-            await asyncio.sleep(_POLL_SECONDS)
-            if _total_memory(self._process.pid, self._limits) > self._limits.total_bytes:
-                raise _LimitExceeded("memory")
+    async def _wait_for_watcher(self) -> None:
+        raise _LimitExceeded(await self._watched.ending)
 
 
 def _flatten(group: BaseExceptionGroup[_LimitExceeded]) -> list[_LimitExceeded]:
@@ -138,45 +132,3 @@ def _flatten(group: BaseExceptionGroup[_LimitExceeded]) -> list[_LimitExceeded]:
     for error in group.exceptions:
         errors += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
     return errors
-
-
-def _total_memory(root_pid: int, limits: Limits) -> int:
-    """Returns the bytes that a process and all its descendants use."""
-    total, scratch, pids = 0, 0, [root_pid]
-    while pids:
-        pid = pids.pop()
-        with suppress(OSError, ValueError, IndexError):
-            process = Path(f"/proc/{pid}")
-            total += _resident_memory(process) + _kernel_buffers(process, limits)
-            scratch = scratch or _scratch_memory(process, limits)
-            for thread in (process / "task").iterdir():
-                pids += map(int, (thread / "children").read_text(encoding="ascii").split())
-    return total + scratch
-
-
-def _resident_memory(process: Path) -> int:
-    """Returns the resident memory and the page tables, which can be larger than it."""
-    kib = 0
-    for line in (process / "status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith(("VmRSS:", "VmPTE:")):
-            kib += int(line.split()[1])
-    return kib * 1024
-
-
-def _kernel_buffers(process: Path, limits: Limits) -> int:
-    """Returns a bound for the kernel's pipe and socket buffers, which no process's memory shows."""
-    try:
-        descriptors = sum(1 for _ in (process / "fd").iterdir())
-    except PermissionError:
-        descriptors = limits.open_files
-    return max(0, descriptors - _UNCOUNTED_DESCRIPTORS) * _DESCRIPTOR_BYTES
-
-
-def _scratch_memory(process: Path, limits: Limits) -> int:
-    """Returns the size of the run's own /tmp in memory; empty files count as well."""
-    with suppress(OSError):
-        stats = os.statvfs(process / "root" / "tmp")
-        if stats.f_blocks * stats.f_frsize == limits.scratch_bytes:
-            used = (stats.f_blocks - stats.f_bfree) * stats.f_frsize
-            return used + (stats.f_files - stats.f_ffree) * _FILE_BYTES
-    return 0

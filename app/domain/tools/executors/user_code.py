@@ -9,9 +9,15 @@ from app.domain.tools.errors import ToolFailed
 from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 from app.kit.sandbox import packages
 from app.kit.sandbox.box import SandboxUnavailable
+from app.kit.sandbox.limits import MIB
 from app.kit.sandbox.program import Program, RunResult
+from app.kit.sandbox.watcher import NoRoom
 
 _MAX_LOG_CHARS = 2000
+_MACHINE_FULL = (
+    "the worker's machine ran short of memory and ended its largest run, which was this one; use "
+    "less memory or try again later"
+)
 
 
 async def run_program(
@@ -30,13 +36,18 @@ async def run_program(
         run = await environment.sandbox.run(program, msgspec.json.encode(task.input), seconds)
     except SandboxUnavailable as error:
         raise ToolFailed("sandbox_unavailable", str(error)) from error
+    except NoRoom as error:
+        raise ToolFailed("out_of_memory", f"{error}; try again later") from error
     match run.ending:
         case "timeout":
             raise ToolFailed("timeout", f"did not end within {seconds:g} s")
         case "output":
             raise ToolFailed("output_too_large", "the output is more than 1 MiB")
         case "memory":
-            raise ToolFailed("runtime_error", "used more memory than it may")
+            mib = environment.sandbox.limits.total_bytes // MIB
+            raise ToolFailed("out_of_memory", f"used more than the {mib} MiB of memory that it has")
+        case "machine_memory":
+            raise ToolFailed("out_of_memory", _MACHINE_FULL)
         case "exited":
             return run
 
