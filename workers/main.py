@@ -120,7 +120,8 @@ CONCURRENCY: Final = {
     # One more than the share of a tenant, so that one tenant alone does not take them all.
     "ingest": 3,
     "speech": 4,
-    "tools": 8,
+    # Twice the share of a tenant: its long runs leave half of them to others.
+    "tools": 12,
     "deliveries": 32,
     "workflows": 32,
     "imports": 4,
