@@ -32,7 +32,7 @@ _ERRORS = {
     "404": ("not_found", "It does not exist, or is not visible to this caller"),
     "408": ("request_timeout", "The body did not arrive in time"),
     "409": ("conflict", "The request conflicts with the current state"),
-    "413": ("payload_too_large", "The body is larger than this instance accepts"),
+    "413": ("payload_too_large", "The body is too large, or (quota_exceeded) the storage is full"),
     "415": ("unsupported_file_type", "The type of the file is not supported"),
     "416": ("range_not_satisfiable", "The file has no such range"),
     "422": ("validation_error", "The input is not valid; details has a message per field"),
