@@ -3,13 +3,19 @@
 import asyncio
 from typing import Any, cast
 
+import httpx
+import msgspec
 import pytest
 from sqlalchemy.pool import QueuePool
 
 from app.domain.accounts import invitations
 from app.kit.ids import new_id
+from app.main import create_app
+from app.security import passwords
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.asking import until
+from tests.stores import Stores
 from tests.world import Client, World
 
 
@@ -131,3 +137,46 @@ async def test_requests_that_wait_for_the_same_key_hold_no_connection(
     may_finish.set()
     answers = await asyncio.gather(*calls)
     assert {answer.json()["id"] for answer in answers} == {answers[0].json()["id"]}
+
+
+async def test_registrations_with_a_key_hold_no_connection_while_they_hash(
+    developer: Client, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than there are connections wait for the hashing threads."""
+    may_finish, waiting = asyncio.Event(), 0
+
+    async def hang(_password: str) -> str:
+        nonlocal waiting
+        waiting += 1
+        await may_finish.wait()
+        return "hash"
+
+    monkeypatch.setattr(passwords, "hash_password", hang)
+    app = create_app(msgspec.structs.replace(stores.settings, pool_size=2))
+    caller, reader = Client(app), Client(app, developer.token)
+    calls = [asyncio.create_task(_register(caller, f"Key {number}")) for number in range(8)]
+    await until(lambda: waiting == len(calls))
+    async with asyncio.timeout(5):
+        assert (await reader.get("/auth/me")).status_code == 200
+    may_finish.set()
+    assert [answer.status_code for answer in await asyncio.gather(*calls)] == [201] * len(calls)
+    await app.state.services.close()
+
+
+async def _register(caller: Client, key: str, email: str = "") -> httpx.Response:
+    body = {
+        "email": email or f"{new_id('x')}@example.com",
+        "password": "Correct7Horse",
+        "first_name": "Ada",
+        "last_name": "Byron",
+    }
+    return await caller.post("/auth/register", body, headers={"idempotency-key": key})
+
+
+async def test_a_registration_is_replayed_by_its_key(anonymous: Client) -> None:
+    email = f"{new_id('x')}@example.com"
+    first, second = [await _register(anonymous, "again", email) for _ in range(2)]
+    assert first.status_code == second.status_code == 201
+    assert first.json() == second.json()
+    assert second.headers["idempotent-replayed"] == "true"
+    assert (await _register(anonymous, "other", email)).status_code == 409

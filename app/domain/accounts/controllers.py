@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Annotated
 
 from litestar import Controller, delete, get, post, put
@@ -29,7 +30,17 @@ from app.domain.accounts.schemas import (
     VerifyEmail,
 )
 from app.domain.accounts.user_queries import UserFilter
-from app.http.dependencies import Address, ClientInfo, Id, Page, Principal, Services, Tx
+from app.http import idempotency
+from app.http.dependencies import (
+    Address,
+    ClientInfo,
+    HttpRequest,
+    Id,
+    Page,
+    Principal,
+    Services,
+    Tx,
+)
 from app.http.paging import Search, Sort
 from app.http.responses import Done
 from app.kit.paging import Paged
@@ -39,12 +50,21 @@ class AuthController(Controller):
     path = "/auth"
     tags = ["Auth"]
 
-    @post("/register", summary="Register an account", public=True, errors=(403,))
-    async def register(self, tx: Tx, services: Services, data: JSONBody[Register]) -> Registered:
+    @post(
+        "/register",
+        summary="Register an account",
+        public=True,
+        errors=(403,),
+        idempotent="long_running",
+    )
+    async def register(
+        self, request: HttpRequest, services: Services, data: JSONBody[Register]
+    ) -> Registered:
         """Joins the default tenant as agent_user, and mails a link to verify the address. With an
         `invitation_token`, which holds for its address only, joins that tenant with that role.
         """
-        return await registration.register(tx, services, data)
+        store_answer = partial(idempotency.store_answer, request)
+        return await registration.register(services, data, store_answer)
 
     @post(
         "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False

@@ -1,5 +1,7 @@
 """Registration, with or without an invitation, and verification of the e-mail address."""
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import UNSET
 
 from app.domain.accounts import account_mails, email_validation, one_time_tokens, queries
@@ -23,7 +25,14 @@ from db.session import ALL_TENANTS, Tx
 _EMAIL_TAKEN = "An account with this e-mail already exists"
 
 
-async def register(tx: Tx, services: Services, data: Register) -> Registered:
+async def register(
+    services: Services,
+    data: Register,
+    store_answer: Callable[[Tx, Registered], Awaitable[None]],
+) -> Registered:
+    """No transaction is open while the password is hashed: others wait for the hashing threads,
+    and each would hold a connection. `store_answer` runs in the transaction of the new user.
+    """
     email = _validate_body(data)
     if data.invitation_token is UNSET and not services.settings.allow_signup:
         raise SignupClosed(
@@ -31,6 +40,15 @@ async def register(tx: Tx, services: Services, data: Register) -> Registered:
             details={"required": "invitation_token", "your_role": "anonymous"},
         )
     password_hash = await passwords.hash_password(data.password)
+    async with services.db.tx(None) as tx:
+        answer = await _add_user(tx, services, data, email, password_hash)
+        await store_answer(tx, answer)
+    return answer
+
+
+async def _add_user(
+    tx: Tx, services: Services, data: Register, email: str, password_hash: str
+) -> Registered:
     user = await _build_user(tx, data, email, password_hash)
     if await queries.find_user_by_email(tx, email) is not None:
         raise Conflict(_EMAIL_TAKEN)
