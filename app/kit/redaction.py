@@ -21,6 +21,8 @@ _REPLACEMENT = "[redacted]"
 _STABLE_PART = re.compile(r"[A-Za-z0-9_.-]{12,}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))")
 _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
+# How many times longer than its longest form a secret is that was spaced out.
+_MAX_SPACING = 4
 _MAX_DECODING_ROUNDS = 3
 _MAX_DECODED_TEXTS = 16
 _MAX_MATCHED_CHARS = 1_000_000
@@ -33,22 +35,42 @@ class Redactor:
     A text that contains a secret behind several encodings is replaced as a whole.
     """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], replacement: str = _REPLACEMENT) -> None:
+        self._replacement = replacement
         parts = {secret for secret in secrets if len(secret) >= _MIN_CHARS}
         parts |= {part for secret in parts for part in _STABLE_PART.findall(secret)}
-        self._forms = sorted({form for part in parts for form in _encoded_forms(part)})
+        # The shortest first: most values have a few characters, and are shorter than most forms.
+        self._forms = sorted({form for part in parts for form in _encoded_forms(part)}, key=len)
+        self._min_chars = len(self._forms[0]) if self._forms else 0
         # The forms to search for in a decoded text.
         self._basic_forms = sorted({form for part in parts for form in _basic_forms(part)})
         self._loose = LooseSearch(parts, self._basic_forms)
+        self._overlap = _MAX_SPACING * len(self._forms[-1]) if self._forms else 0
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, max_chars: int | None = None) -> str:
+        """Redacts a text. With `max_chars` only its beginning: no more of a long text is searched,
+        and no part remains of a secret at the cut, as it would of a text that is cut before.
+        """
+        if max_chars is None:
+            max_chars = len(text)
+        if len(text) < self._min_chars:
+            return text[:max_chars]
+        text = text[: max_chars + self._overlap]
+        spans = _merge(chain(self._find_spans(text), self._loose.find_spans(text)))
+        redacted = self._replace(text, spans, len(text))
+        if self._has_encoded_secret(redacted):
+            return self._replacement
+        return self._replace(text, spans, max_chars) if len(text) > max_chars else redacted
+
+    def _replace(self, text: str, spans: list[tuple[int, int]], end: int) -> str:
+        """Replaces the spans that start before `end`, and cuts the text there."""
         pieces, position = [], 0
-        spans = chain(self._find_spans(text), self._loose.find_spans(text))
-        for start, end in _merge(spans):
-            pieces += [text[position:start], _REPLACEMENT]
-            position = end
-        redacted = "".join([*pieces, text[position:]]) if pieces else text
-        return _REPLACEMENT if self._has_encoded_secret(redacted) else redacted
+        for span_start, span_end in spans:
+            if span_start >= end:
+                break
+            pieces += [text[position:span_start], self._replacement]
+            position = span_end
+        return "".join([*pieces, text[position:end]])
 
     def value(self, value: Any) -> Any:
         """Redacts a JSON value. One search over all its texts handles the usual case, no secret."""
@@ -65,7 +87,8 @@ class Redactor:
     def _has_encoded_secret(self, text: str) -> bool:
         """True when the text contains a secret behind one or several encodings."""
         return any(
-            any(form in decoded for form in self._basic_forms) or self._loose.matches(decoded)
+            any(form in decoded for form in self._basic_forms)
+            or self._loose.matches(decoded, is_decoded=True)
             for decoded in _decode_variants(text)
         )
 
@@ -77,15 +100,15 @@ class Redactor:
                 return self.text(value)
             case list():
                 items = [self._redact_value(item) for item in value]
-                return _REPLACEMENT if self._is_split_secret(items) else items
+                return self._replacement if self._is_split_secret(items) else items
             case {"base64": str()} if len(value) == 1:
                 text = _decode_binary(value)
                 has_secret = self.text(text) != text
-                return {"base64": _REPLACEMENT if has_secret else value["base64"]}
+                return {"base64": self._replacement if has_secret else value["base64"]}
             case dict():
                 return {self.text(key): self._redact_value(item) for key, item in value.items()}
             case int() if str(value) in self._forms:
-                return _REPLACEMENT
+                return self._replacement
         return value
 
     def _is_split_secret(self, items: list[Any]) -> bool:
@@ -99,6 +122,8 @@ class Redactor:
         them is one span: a secret that overlaps itself would take quadratic time.
         """
         for form in self._forms:
+            if len(form) > len(text):
+                return
             start, matched_chars = text.find(form), 0
             while start >= 0:
                 yield start, start + len(form)

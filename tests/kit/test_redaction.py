@@ -190,3 +190,45 @@ def test_a_long_secret_and_a_long_text_are_searched_in_time() -> None:
     redacted = Redactor([secret, "other-secret"]).text("x" * 1_000_000 + secret + "other-secret")
     assert redacted == "x" * 1_000_000 + "[redacted][redacted]"
     assert time.process_time() - started < 5
+
+
+# A limit of the text
+
+
+@pytest.mark.parametrize("length", [0, 1, 80, 90, 99, 100])
+def test_no_part_of_a_secret_remains_at_the_limit(length: int) -> None:
+    secret = "plain-secret-0123456789"
+    text = "." * length + secret + " more " + secret
+    redacted = Redactor([secret]).text(text, 100)
+    assert redacted.replace("[redacted]", "").strip(". more") == ""
+    assert redacted.startswith("." * length)
+
+
+def test_a_limit_keeps_the_beginning_of_a_text() -> None:
+    assert Redactor(["some-secret"]).text("abcdef", 4) == "abcd"
+    assert Redactor([]).text("abcdef", 4) == "abcd"
+    assert Redactor(["some-secret"]).text("abc", 4) == "abc"
+
+
+def test_replacements_do_not_move_the_end_of_a_text_before_the_limit() -> None:
+    secret = "".join(f"{number:03}-" for number in range(80))
+    redacted = Redactor([secret]).text(f"{secret} " * 10 + "end", 700)
+    assert redacted == "[redacted] [redacted] [redacted]"
+
+
+def test_a_secret_behind_encodings_at_the_limit_hides_the_text() -> None:
+    secret = "é/é&é=é"
+    encoded = quote(json.dumps(json.dumps(secret)))
+    for length in (50, 80, 90, 95):
+        assert Redactor([secret]).text("." * length + encoded, 100) == "[redacted]"
+
+
+def test_only_the_beginning_of_a_long_text_is_searched() -> None:
+    text = "%25&amp;" * 4_000_000
+    started = time.process_time()
+    assert Redactor(["some-secret"]).text(text, 1000) == text[:1000]
+    assert time.process_time() - started < 1
+
+
+def test_the_replacement_can_be_chosen() -> None:
+    assert Redactor(["some-secret"], "***").text("a some-secret") == "a ***"

@@ -1,11 +1,15 @@
 """Refusals, errors and broken connections of a provider in OpenAI's wire format."""
 
+import base64
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.domain.models.openai_adapter import OpenAIAdapter
 from app.domain.models.protocol import Text
+from app.domain.models.provider_failures import error_message
 from tests.model_server import ModelServer, Reply
 from tests.models.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE
 from tests.models.openai_provider import (
@@ -142,6 +146,32 @@ async def test_an_error_in_a_stream_that_repeats_the_key_is_masked(adapter: Open
     async with serve_packets(SSE, encode_event(error={"message": f"Wrong key {KEY}"}), DONE) as url:
         error, _ = await request_failure(adapter, make_target(url))
     assert error.message == "scripted/one: Wrong key ***"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text[::-1],
+        str.upper,
+        " ".join,
+        "\n".join,
+        lambda text: base64.b64encode(f"x:{text}".encode()).decode(),
+        lambda text: text.encode().hex(),
+        lambda text: f"https://u:{text}@api.example.com/",
+    ],
+)
+def test_a_changed_key_is_masked(change: Callable[[str], str]) -> None:
+    target = make_target("https://api.example.com/v1", "scripted/one")
+    target = msgspec.structs.replace(target, api_key="sk-planted-0123456789-abcdef")
+    key = target.api_key or ""
+    for message in (f"Wrong key {change(key)}", "x" * 470 + change(key), change(key) * 100_000):
+        masked = error_message(target, {"error": {"message": message}})
+        assert "***" in masked
+        letters = "".join(char for char in masked if char.isalnum())
+        assert "planted" not in letters.lower()
+        assert "planted"[::-1] not in letters.lower()
+        assert b"planted".hex() not in masked
+        assert len(masked) <= 500
 
 
 @pytest.mark.parametrize("length", range(470, 500, 6))

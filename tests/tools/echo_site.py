@@ -83,6 +83,10 @@ ECHOES: dict[str, Handler] = {
     "deep": _echo_as(
         "application/json", lambda text: b"[" * 80 + json.dumps(text).encode() + b"]" * 80
     ),
+    "reversed": _echo_as("text/plain", lambda text: text[::-1].encode()),
+    "spaced": _echo_as("text/plain", lambda text: " ".join(text).encode()),
+    "upper case": _echo_as("text/plain", lambda text: text.upper().encode(), 500),
+    "characters": _echo_as("application/json", lambda text: json.dumps(list(text)).encode()),
     "too large": _echo_as("text/plain", lambda text: text.encode() * 1000),
     "redirect": _redirect,
     "hang": hang_until_closed(asyncio.Event()),

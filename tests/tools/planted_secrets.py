@@ -29,8 +29,12 @@ class PlantedSecrets:
         return self.cores[name]
 
     def find_in(self, text: str) -> set[str]:
-        """Returns the names of the secrets in a text, plain or in base64 or hex."""
-        forms = filter(_may_have_secrets, [text, *_decode_base64(text)])
+        """Returns the names of the secrets in a text, plain or in base64 or hex, also reversed or
+        with other characters between theirs.
+        """
+        letters = "".join(char for char in text if char.isalnum()).lower()
+        texts = [text, letters, letters[::-1], *_decode_base64(text)]
+        forms = list(filter(_may_have_secrets, texts))
         return {
             name
             for form in forms

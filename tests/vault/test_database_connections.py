@@ -1,5 +1,6 @@
 """Connection tests of database credentials."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from app.services import Services
 from tests.asking import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.ports import free_port
+from tests.tools.echo_databases import serve_echo_mysql
 from tests.vault.connections import check_connection
 from tests.vault.servers import DatabaseServer, serve_tls
 from tests.world import Client
@@ -144,3 +146,27 @@ async def test_a_connection_to_a_database_is_closed_after_the_test(
 
         # The server needs a moment to end the session of a closed connection.
         await wait_until(is_closed, 10)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda password: password,
+        lambda password: password[::-1],
+        lambda password: f"{password} " * 100_000,
+        lambda password: "8" * 190 + password,
+    ],
+)
+async def test_a_server_that_calls_itself_like_the_password_does_not_reveal_it(
+    admin: Client, change: Callable[[str], str]
+) -> None:
+    password = "planted-0123456789-password"
+    async with serve_echo_mysql() as echo:
+        echo.version = change(password)
+        secrets = {"host": "127.0.0.1", "port": echo.port, "database": "d", "username": "u"}
+        secrets |= {"password": password, "engine": "mysql"}
+        result = await check_connection(admin, "database", secrets)
+    assert result["success"] is True, result
+    assert result["message"].startswith("Logged in: ")
+    assert len(result["message"]) < 300
+    assert not any(part in result["message"] for part in ("plant", "tnalp", "0123", "3210"))

@@ -4,9 +4,12 @@ from typing import Any
 
 from app.domain.models.errors import ModelFailed, Reason
 from app.domain.models.protocol import Target
+from app.kit.redaction import Redactor
 
 MAX_TOOL_CALLS = 64
 _MAX_MESSAGE_CHARS = 500
+_MASK = "***"
+_MIN_CHARS = 4
 _RATE_LIMITED = 429
 _SERVER_ERROR = 500
 _TIMEOUTS = {408, 504}
@@ -62,5 +65,7 @@ def error_message(target: Target, body: Any, default: str = "the provider report
 def mask_key(target: Target, text: str) -> str:
     """Replaces the provider's key, removes NUL characters and shortens the text."""
     if target.api_key:
-        text = text.replace(target.api_key, "***")
+        # The redactor leaves out very short keys.
+        text = text.replace(target.api_key, _MASK) if len(target.api_key) < _MIN_CHARS else text
+        text = Redactor([target.api_key], _MASK).text(text, _MAX_MESSAGE_CHARS)
     return text.replace("\0", "")[:_MAX_MESSAGE_CHARS]

@@ -165,7 +165,7 @@ def secret_texts(provider: Provider, config: ProviderConfig) -> list[str]:
 def describe_failure(provider: Provider, config: ProviderConfig, failure: SendFailed) -> str:
     """Returns the message without the channel's secrets, short enough for a log."""
     redactor = Redactor(secret_texts(provider, config))
-    return redactor.text(failure.message)[:_MAX_FAILURE_CHARS]
+    return redactor.text(failure.message, _MAX_FAILURE_CHARS)[:_MAX_FAILURE_CHARS]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from db.fast import tenant_of
 from db.session import Scope
 
 _MAX_SECONDS = 20.0
+_MAX_MESSAGE_CHARS = 1000
 
 
 async def discover(services: Services, scope: Scope, tool_id: str) -> list[Discovered]:
@@ -35,7 +36,7 @@ async def discover(services: Services, scope: Scope, tool_id: str) -> list[Disco
     except TimeoutError as error:
         raise ProviderError(f"The server did not answer within {seconds:g} s") from error
     except ToolFailed as error:
-        reason = Redactor(secrets).text(error.message)[:1000]
+        reason = Redactor(secrets).text(error.message, _MAX_MESSAGE_CHARS)
         details = {"code": error.code}
         raise ProviderError(
             f"The server did not list its tools: {reason}", details=details

@@ -23,6 +23,8 @@ class ToolDisabled(ApiError):
 
 class ToolFailed(Exception):
     """An execution without a result. `code` is an error code of the API; `message` is for people.
+    It may hold a secret that a server repeats, at any length: who raises it does not cut it, since
+    the redactor does not recognize a part of a secret.
 
     `output` is the output that the tool gave despite the failure, for example the body of an HTTP
     error response.

@@ -63,7 +63,7 @@ async def execute_tool(services: Services, row: Row) -> Outcome:
     if failure is None:
         return Outcome("completed", output, (None, None), milliseconds)
     status = "timeout" if failure.code == "timeout" else "failed"
-    message = storable(redactor.text(failure.message))[:_MAX_MESSAGE_CHARS]
+    message = storable(redactor.text(failure.message, _MAX_MESSAGE_CHARS))[:_MAX_MESSAGE_CHARS]
     return Outcome(status, output, (failure.code, message), milliseconds)
 
 
@@ -84,7 +84,7 @@ async def _run_plan(services: Services, row: Row, secrets: list[str]) -> Any:
             output = await run_executor(services, row["tenant_id"], plan, arguments, auth)
     except TimeoutError as error:
         raise ToolFailed("timeout", f"did not end within {seconds:g} s") from error
-    _check_output(row, output)
+    _check_output(row, output, Redactor(secrets))
     return output
 
 
@@ -121,13 +121,17 @@ def _build_plan(services: Services, row: Row) -> RunPlan:
         raise ToolFailed("runtime_error", "the stored config cannot be used") from error
 
 
-def _check_output(row: Row, output: Any) -> None:
+def _check_output(row: Row, output: Any, redactor: Redactor) -> None:
     if is_deeper(output, _MAX_DEPTH):
         raise ToolFailed("invalid_output", f"the output is nested deeper than {_MAX_DEPTH} levels")
     if row["output_schema"] is None:
         return
     schema = msgspec.json.decode(row["output_schema"])
     try:
-        Invalid.check(json_schema.find_problems(schema, output, "output"))
+        # The error cuts long names, which may leave a part of a secret.
+        Invalid.check(
+            (redactor.text(path, _MAX_MESSAGE_CHARS), redactor.text(problem, _MAX_MESSAGE_CHARS))
+            for path, problem in json_schema.find_problems(schema, output, "output")
+        )
     except Invalid as error:
         raise ToolFailed("invalid_output", error.message, output) from None

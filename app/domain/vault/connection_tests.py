@@ -28,13 +28,16 @@ from app.domain.vault.types import (
     OAuth2Secrets,
     SmtpSecrets,
     SshSecrets,
+    secret_texts,
 )
 from app.kit import child_process, clock, databases, smtp
 from app.kit.child_process import Limits, ProcessFailed
 from app.kit.egress import EgressError, custom_headers
 from app.kit.errors import Invalid
 from app.kit.http_auth import basic, bearer
+from app.kit.redaction import Redactor
 from app.kit.smtp import SmtpFailed, SmtpServer
+from app.kit.texts import storable
 from app.security.principal import Principal
 from app.services import Services
 
@@ -42,6 +45,7 @@ _TIMEOUT_SECONDS = 15.0
 _DECRYPT_SCRIPT = Path(__file__).with_name("ssh_key_child.py")
 # The libraries of the script write a small file.
 _DECRYPT_LIMITS = Limits(seconds=_TIMEOUT_SECONDS, cpu_seconds=6, file_mib=1)
+_MAX_VERSION_CHARS = 200
 _SUCCESS_STATUSES = range(200, 300)
 
 
@@ -178,7 +182,9 @@ async def _test_database(test: ConnectionTest) -> str:
         )
     except (asyncpg.PostgresError, aiomysql.Error, OSError) as error:
         raise ConnectionTestFailed(f"the login failed: {type(error).__name__}") from error
-    return f"Logged in: {version}"
+    # A server says what it likes about itself.
+    version = Redactor(secret_texts(secrets)).text(version, _MAX_VERSION_CHARS)
+    return f"Logged in: {storable(version)}"
 
 
 async def _test_smtp(test: ConnectionTest) -> str:

@@ -37,6 +37,7 @@ _REQUEST_SECONDS = 15.0
 _POLL_SECONDS = 0.05
 _MAX_RESPONSE_BYTES = 256 * 1024
 _MAX_TOKEN_CHARS = 16_384
+_MAX_ERROR_CHARS = 80
 _MAX_LIFETIME_SECONDS = 10 * 365 * 86400
 _OK, _UNAUTHORIZED, _SERVER_ERROR, _TOO_MANY_REQUESTS = 200, 401, 500, 429
 
@@ -78,8 +79,9 @@ async def request_token(egress: Egress, secrets: OAuth2Secrets) -> TokenGrant:
     if status != _OK or not response.access_token:
         is_temporary = status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS
         # Some servers repeat parts of the request in the error.
-        error = Redactor(secret_texts(secrets)).text(response.error or "")
-        reason = f" ({error[:80]})" if error else ""
+        redactor = Redactor(secret_texts(secrets))
+        error = redactor.text(response.error or "", _MAX_ERROR_CHARS)[:_MAX_ERROR_CHARS]
+        reason = f" ({error})" if error else ""
         raise TokenRefused(
             f"the token endpoint answered {status}{reason}", is_final=not is_temporary
         )

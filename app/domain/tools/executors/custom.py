@@ -30,8 +30,7 @@ R = TypeVar("R")
 _MAX_TOOLS = 500
 _MAX_PAGES = 20
 _MAX_LIST_BYTES = 4 * OUTPUT_BYTES
-# More than the API returns: a cut before the redaction could leave a part of a secret.
-_MAX_MESSAGE_CHARS = 20_000
+_MAX_MESSAGE_CHARS = 2000
 # The start of the package's message about a response that it cannot parse, which it quotes.
 _PARSE_ERROR = "ailed to parse"
 
@@ -51,9 +50,7 @@ async def run(task: Task[CustomConfig], environment: ExecutorEnvironment) -> Any
     content = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
     if result.is_error:
         message = " ".join(block.get("text", "") for block in content).strip()
-        raise ToolFailed(
-            "runtime_error", message[:_MAX_MESSAGE_CHARS] or "the tool failed", content
-        )
+        raise ToolFailed("runtime_error", message or "the tool failed", content)
     if len(msgspec.json.encode(content)) > OUTPUT_BYTES:
         raise ToolFailed("output_too_large", "the output is more than 1 MiB")
     return content
@@ -68,7 +65,8 @@ async def list_tools(
     try:
         tools = await _call_server(egress, config, auth, seconds, _load_tools)
     except ToolFailed as error:
-        raise ToolFailed(error.code, Redactor(secrets).text(error.message)) from error
+        message = Redactor(secrets).text(error.message, _MAX_MESSAGE_CHARS)
+        raise ToolFailed(error.code, message) from error
     redacted: list[dict[str, Any]] = Redactor(secrets).value(
         [
             {
@@ -178,8 +176,7 @@ def _find_failure(error: BaseException) -> ToolFailed | None:
         if isinstance(nested, MCPError):
             if _PARSE_ERROR in str(nested):
                 return ToolFailed("connection_error", "the server does not speak MCP")
-            message = f"the server refused: {nested}"[:_MAX_MESSAGE_CHARS]
-            return ToolFailed("runtime_error", message)
+            return ToolFailed("runtime_error", f"the server refused: {nested}")
     if isinstance(error, Exception):
         names = ", ".join(dict.fromkeys(type(nested).__name__ for nested in errors))
         return ToolFailed("connection_error", f"no session with the server: {names}"[:300])

@@ -51,7 +51,7 @@ async def run(
         raise ToolFailed("connection_error", f"no connection: error {code}") from error
     except aiomysql.Error as error:
         message = error.args[1] if len(error.args) > 1 else type(error).__name__
-        raise ToolFailed("runtime_error", str(message)[:500]) from error
+        raise ToolFailed("runtime_error", str(message)) from error
     except (TypeError, ValueError) as error:
         raise ToolFailed("runtime_error", "the parameters do not fit the placeholders") from error
     except OSError as error:

@@ -45,9 +45,9 @@ async def run(
     except _CONNECTION_ERRORS as error:
         raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
     except asyncpg.PostgresError as error:
-        raise ToolFailed("runtime_error", f"{type(error).__name__}: {error}"[:500]) from error
+        raise ToolFailed("runtime_error", f"{type(error).__name__}: {error}") from error
     except (asyncpg.InterfaceError, ValueError, TypeError, OverflowError) as error:
-        raise ToolFailed("runtime_error", f"the parameters do not fit: {error}"[:500]) from error
+        raise ToolFailed("runtime_error", f"the parameters do not fit: {error}") from error
     except OSError as error:
         raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
 
