@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.ports import free_port
 from tests.tools import tenant_postgres
+from tests.tools.echo_databases import EchoDatabase
 from tests.tools.echo_site import ECHOES, EchoSite
 from tests.tools.factories import ToolClient
 from tests.tools.planted_secrets import PlantedSecrets, RunRecord
@@ -195,6 +196,21 @@ class SecretScenarios:
                 auth_config=auth,
             )
             await self.run_tool(unreachable, {"query": "SELECT 1"})
+
+    async def use_echo_database(self, db_type: str, echo: EchoDatabase) -> None:
+        """The server repeats the password in its errors, whole and changed."""
+        password = self.record.secrets.add(f"password for {db_type}")
+        server = {"db_type": db_type, "host": "127.0.0.1", "port": echo.port, "database": "shop"}
+        auth = {"username": "zoe", "password": password}
+        tool_id = await self.create_tool("database", server, auth_type="basic", auth_config=auth)
+        login = {"host": "127.0.0.1", "port": echo.port, "database": "shop", "engine": db_type}
+        credential = await self.tools.create_credential("database", {**login, **auth})
+        for error in (password, password[::-1], " ".join(password), "x" * 480 + password):
+            echo.error = error
+            for code, mysql_code in (("XX000", 1064), ("28P01", 1045), ("57P03", 2013)):
+                echo.code, echo.mysql_code = code, mysql_code
+                await self.run_tool(tool_id, {"query": "SELECT 1"})
+                await self.tools.client.post(f"/v1/credentials/{credential}/test")
 
     async def save_invalid_secrets(self) -> None:
         """Each body has a secret beside an invalid field. Only the field may be named."""

@@ -19,6 +19,7 @@ import redis
 from app.kit import logs
 from tests.stores import Stores
 from tests.tools import tenant_postgres
+from tests.tools.echo_databases import serve_echo_mysql, serve_echo_postgres
 from tests.tools.echo_site import EchoSite, serve_mcp_echo
 from tests.tools.factories import create_tool_client
 from tests.tools.planted_secrets import PlantedSecrets, RunRecord
@@ -39,6 +40,8 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
         stack.push_async_callback(echo_site.close)
         postgres = await stack.enter_async_context(tenant_postgres.start_postgres())
         url = await stack.enter_async_context(serve_mcp_echo())
+        echo_postgres = await stack.enter_async_context(serve_echo_postgres())
+        echo_mysql = await stack.enter_async_context(serve_echo_mysql())
         sys.stderr = log_output
         logs.configure("debug", "json")
         try:
@@ -48,6 +51,8 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
             await scenarios.use_overrides()
             await scenarios.use_mcp_server(url)
             await scenarios.use_database(postgres)
+            await scenarios.use_echo_database("postgresql", echo_postgres)
+            await scenarios.use_echo_database("mysql", echo_mysql)
             await scenarios.save_invalid_secrets()
             await scenarios.read_everything()
         finally:
@@ -58,6 +63,7 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
             f"{request.path} {dict(request.headers)} {request.body!r}"
             for request in echo_site.requests
         )
+        record.received += "".join(echo_postgres.passwords)
     return record
 
 
@@ -87,6 +93,7 @@ def test_the_servers_received_the_secrets(record: RunRecord) -> None:
         "mcp password",
         "mcp query key",
         "mcp custom",
+        "password for postgresql",
     }
 
 
