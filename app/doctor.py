@@ -24,7 +24,9 @@ from app.kit.crypto import KeyProblem
 from app.kit.files import Files
 from app.kit.optional import Feature
 from app.kit.redis import connect
+from app.kit.sandbox import machine_memory
 from app.kit.sandbox.box import Sandbox
+from app.kit.sandbox.limits import MIB
 from app.settings import Settings
 from db import key_checks, schema
 from db.session import ALL_TENANTS, Database
@@ -295,6 +297,11 @@ async def _check_sandbox(settings: Settings) -> Finding:
     fix = (
         "install bubblewrap (Debian: apt-get install bubblewrap); code tools are refused until then"
     )
+    free, floor = machine_memory.available_bytes() // MIB, settings.sandbox_min_free_mb
+    if tier != "none" and free < floor:
+        text = f"{tier}, but only {free} MB of memory are free, and runs of code wait for {floor}"
+        fix = "free some memory, or lower PARLEY_SANDBOX_MIN_FREE_MB"
+        return Finding("sandbox", "warn", text, fix)
     return Finding("sandbox", _state(tier != "none"), tier, fix)
 
 

@@ -10,6 +10,7 @@ import pytest
 from app import doctor
 from app.doctor import Finding
 from app.kit import optional
+from app.kit.sandbox import machine_memory
 from app.services import Services
 from app.settings import Settings
 from tests.ports import free_port
@@ -139,3 +140,15 @@ async def test_a_searxng_that_cannot_search_is_a_warning_with_what_to_do(
         assert text in finding.text
         assert "PARLEY_SEARXNG_URL" in finding.fix
         assert "json" in finding.fix
+
+
+async def test_a_machine_that_is_short_of_memory_is_a_warning(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of code wait there, although their sandbox works."""
+    settings = msgspec.structs.replace(stores.settings, sandbox_min_free_mb=200)
+    for free, state in ((300, "ok"), (100, "warn")):
+        monkeypatch.setattr(machine_memory, "available_bytes", lambda free=free: free << 20)
+        finding = await doctor._check_sandbox(settings)
+        assert finding.state in {state, "BAD"}
+    assert finding.state == "BAD" or "100 MB of memory are free" in finding.text

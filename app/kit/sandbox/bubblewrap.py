@@ -20,7 +20,8 @@ _BASH = ("/usr/bin/bash", "--noprofile", "--norc", "-c")
 # With `fd3`, the code writes its result to descriptor 3, and what it prints is its log.
 _ENTER = """
 ulimit -c 0 -u "$1" -d "$2" -f "$3" -n "$4" -t "$5" || exit 125
-ulimit -i "$6" -s "$7" -l 0 -q 0 || exit 125
+ulimit -i "$6" -l 0 -q 0 || exit 125
+ulimit -s "$7" 2>/dev/null || [ "$(ulimit -Hs)" -le "$7" ] || exit 125
 if [ "$8" = fd3 ]; then exec 3>&1 1>&2; fi
 shift 8
 exec "$@"

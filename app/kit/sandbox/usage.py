@@ -101,8 +101,9 @@ def _mapping_memory(pid: int, limits: Limits) -> int:
     count = 0
     try:
         descriptor = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return limits.mappings * _MAPPING_BYTES
     except OSError:
-        # Ended, or of another user: then the limits of the kernel remain.
         return 0
     try:
         with suppress(OSError):
