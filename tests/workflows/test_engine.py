@@ -1,5 +1,6 @@
 """The engine step by step: late and repeated work, retries, timers, failures of the code itself."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -222,11 +223,20 @@ async def test_a_node_that_raises_unexpectedly_fails_once_its_work_is_given_up(
     assert (await read(developer, execution_id))["status"] == "completed"
 
 
+@pytest.fixture
+def node_types() -> Iterator[dict[str, Any]]:
+    """The types of nodes, which have their order again after the test."""
+    before = dict(NODE_TYPES)
+    yield NODE_TYPES
+    NODE_TYPES.clear()
+    NODE_TYPES.update(before)
+
+
 async def test_a_node_whose_type_is_gone_fails_the_execution(
-    developer: Client, hand: Hand, monkeypatch: pytest.MonkeyPatch
+    developer: Client, hand: Hand, node_types: dict[str, Any]
 ) -> None:
     queued = await _start(developer, [transform("a", 1)])
-    monkeypatch.delitem(NODE_TYPES, "transform")
+    del node_types["transform"]
     await hand.run_due()
     assert (await read(developer, queued))["error"]["code"] == "unknown_node_type"
     timed = await _start(developer, [delay("a")])
@@ -234,8 +244,7 @@ async def test_a_node_whose_type_is_gone_fails_the_execution(
     stopped = await _start(developer, [approval(developer, "a")])
     await hand.run_due()
     records = {key: await read(developer, key) for key in (timed, asked, stopped)}
-    monkeypatch.delitem(NODE_TYPES, "delay")
-    monkeypatch.delitem(NODE_TYPES, "approval")
+    del node_types["delay"], node_types["approval"]
     await hand.make_due()
     await hand.run_due()
     assert (await read(developer, timed))["error"]["code"] == "unknown_node_type"
