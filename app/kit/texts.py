@@ -31,18 +31,37 @@ def without_nul(value: Any) -> Any:
     return value
 
 
-# A JSON string, also an unterminated one; possessive, so that it matches in linear time.
-_JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_DEPTH_CHANGES = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _DEPTH_CHANGES)
+# Strings, from which escapes were removed; also one without an end.
+_JSON_STRING = re.compile(rb'"[^"]*+"?')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS_OR_QUOTES = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+# Brackets that are counted at once.
+_BLOCK = 256
 
 
 def nests_deeper(raw: bytes, levels: int) -> bool:
-    """True when JSON text nests deeper; decoders differ in their own limit between Pythons."""
+    """True when JSON text nests deeper; decoders differ in their own limit between Pythons.
+
+    Takes milliseconds for a megabyte of brackets: everything is done by functions of `bytes`.
+    """
     if raw.count(b"[") + raw.count(b"{") <= levels:
         return False
-    brackets = _JSON_STRING.sub(b"", raw).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_DEPTH_CHANGES.__getitem__, brackets)), default=0) > levels
+    if b"\\" in raw:
+        raw = raw.replace(rb"\\", b"").replace(rb"\"", b"")
+    text = raw.translate(_BRACKETS, _NO_BRACKETS_OR_QUOTES).replace(b'""', b"")
+    brackets = _JSON_STRING.sub(b"", text)
+    depth = 0
+    for start in range(0, len(brackets), _BLOCK):
+        block = brackets[start : start + _BLOCK]
+        opened = block.count(b"[")
+        if depth + opened > levels and depth + _find_deepest(block) > levels:
+            return True
+        depth += 2 * opened - len(block)
+    return False
+
+
+def _find_deepest(brackets: bytes) -> int:
+    return max(accumulate(1 if byte == ord("[") else -1 for byte in brackets))
 
 
 def is_deeper(value: Any, levels: int) -> bool:

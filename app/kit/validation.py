@@ -1,6 +1,6 @@
 """Decodes request bodies strictly and reports all invalid fields at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -15,6 +15,7 @@ _NOT_JSON = "is not valid JSON"
 # The number of values that are searched for problems.
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 600
+_JSON_SPACES = b" \t\r\n"
 # Patterns for texts in bodies; error messages state the meaning instead of the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
@@ -55,12 +56,18 @@ def decode(body: bytes, kind: Any) -> Any:
 
 def _build_body_error(body: bytes, kind: Any, error: msgspec.ValidationError) -> Invalid:
     try:
-        value = msgspec.json.decode(body)
+        if not _is_struct(kind):
+            return Invalid.fields(_Search().run(kind, msgspec.json.decode(body), "", error))
+        if not body.lstrip(_JSON_SPACES).startswith(b"{"):
+            return Invalid.field("body", "must be a JSON object")
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        return Invalid.fields(_Search().run_raw(kind, fields, error))
     except _UNREADABLE:
         return Invalid.field("body", _NOT_JSON)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not isinstance(value, dict):
-        return Invalid.field("body", "must be a JSON object")
-    return Invalid.fields(_Search().run(kind, value, "", error))
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def set_fields(data: msgspec.Struct) -> dict[str, Any]:
@@ -75,6 +82,9 @@ def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise Invalid.fields(_Search().run(kind, value, name, error)) from None
+
+
+_Find = Callable[[Any, Any, str], Iterator[Problem]]
 
 
 class _Search:
@@ -93,6 +103,29 @@ class _Search:
         if self._remaining <= 0:
             yield name or "body", "has too many values to check them all"
 
+    def run_raw(
+        self,
+        kind: type[msgspec.Struct],
+        fields: dict[str, msgspec.Raw],
+        error: msgspec.ValidationError,
+    ) -> Iterator[Problem]:
+        """Like `run`, for fields that are not decoded: a large one of a wrong type never is."""
+        yield from _or_error(self._find_in_fields(kind, fields, "", self._find_raw), "", error)
+        if self._remaining <= 0:
+            yield "body", "has too many values to check them all"
+
+    def _find_raw(self, kind: Any, raw: msgspec.Raw, path: str) -> Iterator[Problem]:
+        self._remaining -= 1
+        try:
+            msgspec.json.decode(raw, type=kind)
+        except msgspec.ValidationError as error:
+            inner = _strip_optional(kind)
+            is_map = _is_struct(inner) and bytes(raw)[:1] == b"{"
+            value = msgspec.json.decode(raw) if is_map or _is_inside(error) else None
+            yield from _or_error(self._find_inside(inner, value, path, error), path, error)
+        except RecursionError:
+            yield path, "is nested too deeply"
+
     def _find(self, kind: Any, value: Any, path: str) -> Iterator[Problem]:
         self._remaining -= 1
         try:
@@ -106,8 +139,8 @@ class _Search:
     def _find_inside(
         self, kind: Any, value: Any, path: str, error: msgspec.ValidationError
     ) -> Iterator[Problem]:
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
-            yield from self._find_in_fields(kind, value, path)
+        if _is_struct(kind) and isinstance(value, dict):
+            yield from self._find_in_fields(kind, value, path, self._find)
         elif get_origin(kind) is Literal:
             yield path or "body", f"must be one of {', '.join(map(str, get_args(kind)))}"
         elif not _is_inside(error):
@@ -130,7 +163,7 @@ class _Search:
             yield item
 
     def _find_in_fields(
-        self, kind: type[msgspec.Struct], value: dict[str, Any], path: str
+        self, kind: type[msgspec.Struct], value: dict[str, Any], path: str, find: _Find
     ) -> Iterator[Problem]:
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
         if kind.__struct_config__.forbid_unknown_fields:
@@ -139,7 +172,7 @@ class _Search:
                     yield _join_path(path, key), f"is not known here; there are {', '.join(fields)}"
         for key, field in fields.items():
             if key in value:
-                yield from self._find(field.type, value[key], _join_path(path, key))
+                yield from find(field.type, value[key], _join_path(path, key))
             elif field.required:
                 yield _join_path(path, key), "is required"
 

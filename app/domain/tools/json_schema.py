@@ -41,11 +41,16 @@ class _SchemaCost(NamedTuple):
 
 def validate_schema(name: str, schema: dict[str, Any]) -> None:
     """Raises Invalid for the field `name` when the schema is invalid or too expensive."""
+    try:
+        # Sorting and searching a megabyte would hold up other requests.
+        size = len(msgspec.json.encode(schema))
+    except RecursionError:
+        size = 0
+    if size > _MAX_BYTES:
+        raise Invalid.field(name, f"must have at most {_MAX_BYTES} bytes")
     if is_deeper(schema, _MAX_DEPTH):
         raise Invalid.field(name, f"is nested deeper than {_MAX_DEPTH} levels")
     encoded = msgspec.json.encode(schema, order="sorted")
-    if len(encoded) > _MAX_BYTES:
-        raise Invalid.field(name, f"must have at most {_MAX_BYTES} bytes")
     try:
         _measure_cost(encoded)
         _build_validator(encoded)

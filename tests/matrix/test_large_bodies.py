@@ -1,0 +1,103 @@
+"""Every route that takes a body, with large ones that are wrong: the answers are short, and no
+other request waits for them.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from app.kit import memory
+from tests.matrix import seeds
+from tests.matrix.large_bodies import list_bodies
+from tests.matrix.routes import Route, list_routes
+from tests.matrix.seeds import Rows, list_values
+from tests.world import Client, World
+
+MAX_ANSWER_BYTES = 40_000
+# Processor time of the event loop's thread without a turn for others.
+MAX_HELD_SECONDS = 0.1
+JSON = {"content-type": "application/json"}
+
+
+class LoopProbe:
+    """Measures the longest time between two turns of a task, in processor time of this thread:
+    other processes of a busy machine do not count.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._run())
+        await asyncio.sleep(0)
+        try:
+            yield
+            await asyncio.sleep(0.002)
+        finally:
+            task.cancel()
+
+    async def _run(self) -> None:
+        last = time.thread_time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            self.longest = max(self.longest, now - last)
+            last = now
+
+
+async def _send(
+    client: Client, route: Route, values: dict[str, str], body: bytes
+) -> tuple[httpx.Response, float]:
+    probe = LoopProbe()
+    async with probe.running():
+        answer = await client(route.method, route.fill_path(values), content=body, headers=JSON)
+    return answer, probe.longest
+
+
+async def _find_problems(
+    world: World, route: Route, tenant_id: str, rows: Rows
+) -> AsyncIterator[str]:
+    values = {name: list_values(name, rows)[0] for name in route.parameters}
+    for name, body in list_bodies(route):
+        for _ in range(3):
+            client = (
+                world.anonymous() if route.public else await world.user("super_admin", tenant_id)
+            )
+            answer, held = await _send(client, route, values, body)
+            if held <= MAX_HELD_SECONDS:
+                break
+        else:
+            yield f"{route}: {name}: {held:.3f} s"
+        if len(answer.content) > MAX_ANSWER_BYTES:
+            yield f"{route}: {name}: {answer.status_code} with {len(answer.content)} bytes"
+        if not route.public and answer.status_code in {401, 403, 429}:
+            yield f"{route}: {name}: {answer.status_code} before the body was read"
+
+
+@pytest.fixture
+def _garbage_collection_of_a_web_process() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    memory.collect_rarely()
+    yield
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("_garbage_collection_of_a_web_process")
+async def test_a_large_wrong_body_holds_nobody_up(
+    product: World, subtests: pytest.Subtests
+) -> None:
+    tenant_id = await product.tenant()
+    rows = await seeds.insert_rows(product.services, tenant_id)
+    routes = [route for route in list_routes(product.app) if route.body and not route.files]
+    assert len(routes) > 50
+    for route in routes:
+        with subtests.test(str(route)):
+            problems = [item async for item in _find_problems(product, route, tenant_id, rows)]
+            assert problems == []
+    await seeds.delete_rows(product.services, tenant_id)
