@@ -60,3 +60,11 @@ def comparable(text: str) -> str:
         return normalize(text.strip()).lower()
     except ValueError:
         return text.strip().lower()
+
+
+def mailbox(text: str) -> str:
+    """Returns the comparable address without what follows a plus sign before the @, by which one
+    mailbox has many addresses.
+    """
+    local_part, at, domain = comparable(text).rpartition("@")
+    return f"{local_part.partition('+')[0] or local_part}{at}{domain}"

@@ -7,6 +7,7 @@ from litestar.types import HTTPScope
 
 # Proxies that a request passed; what precedes them in X-Forwarded-For is not looked at.
 _MAX_HOPS = 32
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class ClientAddresses:
@@ -28,7 +29,9 @@ class ClientAddresses:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return False
-        return any(parsed.version == net.version and parsed in net for net in self._proxies)
+        # A socket for both versions has mapped addresses.
+        plain = getattr(parsed, "ipv4_mapped", None) or parsed
+        return any(plain.version == net.version and plain in net for net in self._proxies)
 
 
 def _without_port(hop: str) -> str:
@@ -50,11 +53,25 @@ def _normalize(address: str) -> str:
 
 
 def rate_limit_address(address: str) -> str:
-    """Returns the IPv4 address, or the /64 network of an IPv6 address, which one customer owns."""
+    """Returns the IPv4 address, or the /64 network of an IPv6 address, which one customer owns. An
+    IPv6 address that stands for an IPv4 address counts as that: its owner has many networks, or
+    shares one with everybody.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return "unknown"
-    if parsed.version == 6 and parsed.ipv4_mapped is None:  # noqa: PLR2004
-        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    ipv4 = _find_ipv4(parsed)
+    if ipv4 is not None:
+        return str(ipv4)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False).network_address)
+
+
+def _find_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Returns the IPv4 address in a mapped, 6to4, Teredo or NAT64 address."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from litestar import Litestar, Router
+from litestar import Litestar, Request, Router
+from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -229,15 +230,23 @@ def structs_of(app: Litestar) -> set[type[msgspec.Struct]]:
     return structs
 
 
+def _refuse(_request: Request[Any, Any, Any]) -> None:
+    raise NotFoundException
+
+
 def config(version: str) -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Parley",
         version=version,
         description=_ABOUT,
         use_handler_docstrings=True,
-        # Litestar serves all paths below this one; Parley serves its document at /openapi.json.
+        # Litestar would serve its own document here; Parley serves one at /openapi.json.
         openapi_router=Router(
-            "/docs/schema", route_handlers=[], opt={"public": True}, include_in_schema=False
+            "/docs/schema",
+            route_handlers=[],
+            before_request=_refuse,
+            opt={"public": True},
+            include_in_schema=False,
         ),
         render_plugins=[JsonRenderPlugin()],
     )
