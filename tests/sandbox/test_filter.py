@@ -192,14 +192,16 @@ def test_what_ordinary_programs_do_is_allowed(kernel: Kernel, machine: str) -> N
                 *(0x04000000, 0x08000000, 0x02000000),
             )
         ],
-        # Private, of a file, and shared without one.
+        # Private, of a file, shared without one, and of reserved pages.
         ("mmap", (0, 4096, 3, 0x22), ALLOW),
         ("mmap", (0, 4096, 3, 0x01), ALLOW),
         ("mmap", (0, 4096, 3, 0x21), PERMISSION),
         ("mmap", (0, 4096, 3, 0x4021), PERMISSION),
-        # Memory that the kernel compares with that of others.
+        ("mmap", (0, 4096, 3, 0x40022), PERMISSION),
+        # Memory that the kernel compares with that of others, or writes to disk.
         ("madvise", (0, 4096, 4), ALLOW),
         ("madvise", (0, 4096, 12), PERMISSION),
+        ("madvise", (0, 4096, 21), PERMISSION),
         ("prlimit64", (0, 7), ALLOW),
         ("prlimit64", (1, 7), PERMISSION),
         # A stream between two ends is a pipe; a datagram goes anywhere.

@@ -1,7 +1,10 @@
 """Memory of the kernel for mappings, locks and descriptors counts as well."""
 
+from pathlib import Path
+
 import pytest
 
+from app.kit.sandbox import usage
 from tests.sandbox.sandbox_runner import Attack, BombResult, SandboxRunner
 
 _MAPPINGS = """
@@ -85,3 +88,10 @@ print("allocated")
         bash="",
     )
     _assert_ended_for_memory(await runner.run_bomb("python", attack, seconds=15))
+
+
+def test_memory_that_is_swapped_out_or_reserved_counts(tmp_path: Path) -> None:
+    """Code can have its memory written to disk, where nothing else bounds it."""
+    status = "Name:\tVmSwap: 9 kB\nVmPeak:\t99 kB\nVmRSS:\t1 kB\nVmPTE:\t2 kB\nVmSwap:\t4 kB\n"
+    (tmp_path / "status").write_text(status + "HugetlbPages:\t8 kB\n")
+    assert usage._resident_memory(tmp_path) == 15 * 1024

@@ -44,8 +44,10 @@ _COSTLY_COMMANDS: Final = (1031, 1024, 1026)
 # F_SETLK, F_SETLKW and those of open files. Any number of locks fits on a file that can be read.
 # With namespaces, SQLite needs them for files in /tmp, and the supervisor counts them.
 _LOCK_COMMANDS: Final = (6, 7, 37, 38)
-# MADV_MERGEABLE makes the kernel compare the memory of processes, in its own time.
-_MERGEABLE = 12
+# MAP_HUGETLB takes from pages that the machine has reserved for others.
+_RESERVED_PAGES = 0x40000
+# MADV_MERGEABLE makes the kernel compare the memory of processes, MADV_PAGEOUT writes it to disk.
+_COSTLY_ADVICE: Final = (12, 21)
 # Options of prctl that concern the process alone. Among those left out are filters, core
 # scheduling, names of mappings, and PR_SET_DUMPABLE, which hides from the supervisor.
 _PROCESS_OPTIONS: Final = (
@@ -95,12 +97,13 @@ def _refuse_by_arguments(numbers: dict[str, int], *, namespaces: bool) -> list[b
     return [
         *_refuse_with_bits(numbers["clone"], 0, _NEW_NAMESPACES, any_of=True),
         *_refuse_with_bits(numbers["mmap"], 3, _SHARED_ANONYMOUS, any_of=False),
+        *_refuse_with_bits(numbers["mmap"], 3, _RESERVED_PAGES, any_of=True),
         *_refuse_unless(numbers["prlimit64"], 0, (_OWN_PID,)),
         *_refuse_unless(numbers["prctl"], 0, _PROCESS_OPTIONS),
         *_refuse_unless(numbers["socketpair"], 0, (_AF_UNIX,)),
         *_refuse_with_bits(numbers["socketpair"], 1, _DATAGRAM_BIT, any_of=True),
         *_refuse_values(numbers["fcntl"], 1, commands),
-        *_refuse_values(numbers["madvise"], 2, (_MERGEABLE,)),
+        *_refuse_values(numbers["madvise"], 2, _COSTLY_ADVICE),
         *_refuse_after(
             numbers["ioctl"],
             [

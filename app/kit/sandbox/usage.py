@@ -4,15 +4,14 @@ import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from app.kit.sandbox.limits import Limits
 
-# Upper bounds of what the kernel buffers for an unread socket, of an empty file's size, of a
-# mapping with its links to those of forked processes, and of a lock.
-_DESCRIPTOR_BYTES = 208 * 1024
-_UNCOUNTED_DESCRIPTORS = 24
+# Upper bounds of an empty file's size, of a mapping with its links to those of forked processes,
+# and of a lock.
 _FILE_BYTES = 2048
 _MAPPING_BYTES = 4096
 _UNCOUNTED_MAPPINGS = 512
@@ -22,6 +21,10 @@ _LOCKS_PATH = Path("/proc/locks")
 _LOCK_OWNER = re.compile(rb"^\d+: +(?:-> +)?\w+ +\w+ +\w+ +(\d+) ", re.MULTILINE)
 # The newest locks are listed first, and a run that sets many has most of them.
 _MAX_LOCKS_BYTES = 64 * 1024
+# What the kernel buffers for an unread socket, and where a machine says that it is more.
+_DESCRIPTOR_BYTES = 208 * 1024
+_DESCRIPTOR_SETTING = Path("/proc/sys/net/core/wmem_default")
+_UNCOUNTED_DESCRIPTORS = 24
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # With more processes, mappings are counted each time: a fork copies all of them.
 _FEW_PROCESSES = 6
@@ -61,10 +64,12 @@ def measure(root_pid: int, limits: Limits, *, in_detail: bool = True) -> Usage:
 
 
 def _resident_memory(process: Path) -> int:
-    """Returns the resident memory and the page tables, which can be larger than it."""
+    """Returns the memory of a process, also what is swapped out, and its page tables, which can be
+    larger than it.
+    """
     kib = 0
     for line in (process / "status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith(("VmRSS:", "VmPTE:")):
+        if line.startswith(("VmRSS:", "VmSwap:", "HugetlbPages:", "VmPTE:")):
             kib += int(line.split()[1])
     return kib * 1024
 
@@ -75,7 +80,14 @@ def _kernel_buffers(process: Path, limits: Limits) -> int:
         descriptors = sum(1 for _ in (process / "fd").iterdir())
     except PermissionError:
         descriptors = limits.open_files
-    return max(0, descriptors - _UNCOUNTED_DESCRIPTORS) * _DESCRIPTOR_BYTES
+    return max(0, descriptors - _UNCOUNTED_DESCRIPTORS) * _descriptor_bytes()
+
+
+@lru_cache
+def _descriptor_bytes() -> int:
+    with suppress(OSError, ValueError):
+        return max(_DESCRIPTOR_BYTES, int(_DESCRIPTOR_SETTING.read_text(encoding="ascii")))
+    return _DESCRIPTOR_BYTES
 
 
 def _cpu_seconds(process: Path) -> float:
