@@ -6,6 +6,9 @@ import statistics
 import time
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from tests.sandbox.sandbox_runner import (
     Attack,
     SandboxRunner,
@@ -112,8 +115,19 @@ async def test_no_process_of_a_run_changes_its_class(runner: SandboxRunner) -> N
     assert f"program {nice}\n" in output
 
 
+_LATER = "import os, time; time.sleep(0.5); print(os.getpriority(os.PRIO_PROCESS, 0))"
+
+
 async def test_a_short_run_keeps_its_priority(runner: SandboxRunner) -> None:
-    """Waiting is no reason: only processor time counts."""
-    code = "import os, time; time.sleep(0.5); print(os.getpriority(os.PRIO_PROCESS, 0))"
-    result = await runner.run("python", code)
+    result = await runner.run("python", _LATER)
     assert int(result.output) == runner.sandbox.limits.nice + _nice_of(0)
+
+
+async def test_a_run_that_lasts_has_the_lowest_priority_whatever_time_it_shows(
+    runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody adds up the time of children that end without being waited for."""
+    limits = msgspec.structs.replace(runner.sandbox.limits, normal_seconds=0.1)
+    monkeypatch.setattr(runner.sandbox.watcher, "_limits", limits)
+    result = await runner.run("python", _LATER)
+    assert int(result.output) == 19

@@ -22,6 +22,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     mappings: int = 8192
     locks: int = 512
     # A run starts a little below other processes, so that a short one is not kept waiting by them.
-    # After so much processor time it makes way for everything else.
+    # After so much processor time, or so long, it makes way for everything else: the time of
+    # children that end without being waited for is not seen.
     nice: int = 5
     normal_cpu_seconds: float = 0.3
+    normal_seconds: float = 2.0

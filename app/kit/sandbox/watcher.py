@@ -8,6 +8,7 @@ for others, and a long one makes way for everything else.
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -43,6 +44,7 @@ class WatchedRun:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.started = time.monotonic()
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     def end(self, ending: Ending) -> None:
@@ -116,15 +118,23 @@ class Watcher:
             await asyncio.sleep(_POLL_SECONDS)
             runs, polls = list(self._runs), polls + 1
             in_detail = polls % _DETAIL_POLLS == 0
-            usages = await loop.run_in_executor(self._thread, self._inspect, runs, in_detail)
+            try:
+                usages = await loop.run_in_executor(self._thread, self._inspect, runs, in_detail)
+            except Exception as error:  # noqa: BLE001  # a machine without memory may fail anywhere
+                log.warning("cannot measure the runs", reason=f"{type(error).__name__}: {error}")
+                continue
             self._end_large_runs(usages)
             self._keep_free_memory(usages)
 
     def _inspect(self, runs: list[WatchedRun], in_detail: bool) -> dict[WatchedRun, Usage]:  # noqa: FBT001
         """Runs in a thread."""
         usages = {run: usage.measure(run.pid, self._limits, in_detail=in_detail) for run in runs}
-        for used in usages.values():
-            if used.cpu_seconds > self._limits.normal_cpu_seconds:
+        for run, used in usages.items():
+            age = time.monotonic() - run.started
+            if (
+                used.cpu_seconds > self._limits.normal_cpu_seconds
+                or age > self._limits.normal_seconds
+            ):
                 lower_priority(used)
         return usages
 
