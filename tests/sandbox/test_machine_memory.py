@@ -40,7 +40,7 @@ def machine(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def _allocate(mib: int) -> str:
     code = "import sys, time\nmemory = b'x' * (@mib@ << 20)\nprint('ready', flush=True)\n"
-    return code.replace("@mib@", str(mib)) + "sys.stdin.read()\ntime.sleep(3)\nprint('done')\n"
+    return code.replace("@mib@", str(mib)) + "sys.stdin.read()\ntime.sleep(1.5)\nprint('done')\n"
 
 
 async def test_the_largest_run_ends_when_the_machine_is_short_of_memory(

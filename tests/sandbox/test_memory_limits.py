@@ -40,7 +40,7 @@ sleep 30
 
 async def test_memory_of_one_process_is_bounded(runner: SandboxRunner, language: Language) -> None:
     """The supervisor kills the run, or the kernel refuses memory, whichever comes first."""
-    outcome = await runner.run_bomb(language, _PRIVATE, seconds=20)
+    outcome = await runner.run_bomb(language, _PRIVATE, seconds=40)
     assert b"allocated" not in outcome.result.output
     assert outcome.result.ending in {"memory", "exited"}
     assert outcome.result.exit_code != 0
@@ -54,20 +54,20 @@ for _ in range(10):
         memory = b"x" * (100 << 20)
         time.sleep(30)
         os._exit(0)
-time.sleep(15)
+time.sleep(30)
 print("allocated")
 """,
     node="""
 const code = "const memory = Buffer.alloc(100 << 20, 'x'); setTimeout(() => memory, 30000)";
 for (let i = 0; i < 6; i++) child.spawn(process.execPath, ["-e", code, "@mark@"]);
-await new Promise((resolve) => setTimeout(resolve, 15000));
+await new Promise((resolve) => setTimeout(resolve, 30000));
 console.log("allocated");
 """,
     bash="""
 for i in {1..10}; do
   (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
 done
-sleep 15
+sleep 30
 echo allocated
 """,
 )
@@ -76,7 +76,7 @@ echo allocated
 async def test_memory_of_many_children_is_counted_together(
     runner: SandboxRunner, language: Language
 ) -> None:
-    _assert_memory_limit(await runner.run_bomb(language, _CHILDREN, seconds=20))
+    _assert_memory_limit(await runner.run_bomb(language, _CHILDREN, seconds=40))
 
 
 _ORPHANS = Attack(
@@ -90,7 +90,7 @@ for _ in range(10):
             os._exit(0)
         os._exit(0)
     os.wait()
-time.sleep(15)
+time.sleep(30)
 print("allocated")
 """,
     node="""
@@ -99,7 +99,7 @@ for (let i = 0; i < 6; i++) {
   child.spawnSync("/usr/bin/bash", ["-c", '"$0" -e "$1" @mark@ >/dev/null 2>&1 &',
     process.execPath, code]);
 }
-await new Promise((resolve) => setTimeout(resolve, 15000));
+await new Promise((resolve) => setTimeout(resolve, 30000));
 console.log("allocated");
 """,
     bash="""
@@ -108,7 +108,7 @@ for i in {1..10}; do
     (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
   )
 done
-sleep 15
+sleep 30
 echo allocated
 """,
 )
@@ -117,7 +117,7 @@ echo allocated
 async def test_memory_of_orphaned_children_is_counted(
     runner: SandboxRunner, language: Language
 ) -> None:
-    _assert_memory_limit(await runner.run_bomb(language, _ORPHANS, seconds=20))
+    _assert_memory_limit(await runner.run_bomb(language, _ORPHANS, seconds=40))
 
 
 async def test_memory_that_no_limit_counts_cannot_be_allocated(runner: SandboxRunner) -> None:
@@ -178,7 +178,7 @@ time.sleep(30)
         node="",
         bash="",
     )
-    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=20))
+    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=40))
 
 
 async def test_socket_buffers_count_as_memory(runner: SandboxRunner) -> None:
@@ -204,10 +204,10 @@ for _ in range(20):
         memory = fill()
         time.sleep(30)
         os._exit(0)
-time.sleep(15)
+time.sleep(30)
 print("allocated")
 """,
         node="",
         bash="",
     )
-    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=20))
+    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=40))

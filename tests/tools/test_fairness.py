@@ -12,7 +12,7 @@ from workers.main import CONCURRENCY, WorkerProcess
 _SHARE = RUN_TOOL.per_tenant or 0
 _LONG = {
     "runtime": "python",
-    "code": "import time\ndef main(input):\n    time.sleep(5)\n",
+    "code": "import time\ndef main(input):\n    time.sleep(4)\n",
     "timeout_ms": 20_000,
 }
 
