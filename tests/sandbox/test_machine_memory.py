@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.kit.sandbox import machine_memory
-from app.kit.sandbox.limits import MIB
-from app.kit.sandbox.watcher import NoRoom
+from app.kit.sandbox.limits import MIB, Limits
+from app.kit.sandbox.usage import Usage
+from app.kit.sandbox.watcher import NoRoom, WatchedRun, Watcher
 from tests.sandbox.sandbox_runner import SandboxRunner, wait_until
 
 FLOOR = 256 * MIB
@@ -93,6 +94,18 @@ async def test_without_a_floor_the_memory_of_the_machine_is_not_read(
     machine.available = LITTLE
     result = await runner.run("python", "import time; time.sleep(0.2); print('ran')")
     assert (result.output, machine.reads) == (b"ran\n", 0)
+
+
+async def test_a_reading_from_before_a_run_ended_ends_no_other() -> None:
+    """The run that ended may have freed enough."""
+    watcher, first, second = Watcher(Limits(), FLOOR), WatchedRun(1), WatchedRun(2)
+    usages = {first: Usage(1, 0, [], []), second: Usage(9, 0, [], [])}
+    second.ending.cancel()
+    watcher._keep_free_memory(usages, LITTLE)
+    assert not first.ending.done()
+    del usages[second]
+    watcher._keep_free_memory(usages, LITTLE)
+    assert first.ending.result() == "machine_memory"
 
 
 @pytest.fixture

@@ -30,8 +30,10 @@ _SEPARATE = _Names(
 
 def available_bytes() -> int:
     """Returns how much can be allocated before the machine or a control group has no more."""
-    rooms = [room for group, names in _groups() if (room := _room(group, names)) is not None]
-    return min([_machine_bytes(), *rooms])
+    available = _machine_bytes()
+    for group, names in _groups():
+        available = min(available, _room(group, names, available))
+    return available
 
 
 def _machine_bytes() -> int:
@@ -62,16 +64,24 @@ def _with_parents(mount: Path, name: str, names: _Names) -> list[tuple[Path, _Na
     return [(folder, names) for folder in dict.fromkeys(folders) if (folder / names.limit).exists()]
 
 
-def _room(group: Path, names: _Names) -> int | None:
-    """Returns what the group may still allocate, None when it has no limit."""
+def _room(group: Path, names: _Names, enough: int) -> int:
+    """Returns what the group may still allocate, at most `enough`. Its statistics are only read
+    when they decide: that takes long.
+    """
     with suppress(OSError, ValueError, IndexError):
         limit = (group / names.limit).read_text(encoding="ascii").strip()
         if limit == "max":
-            return None
-        cache = sum(
-            int(line.split()[1])
-            for line in (group / "memory.stat").read_bytes().splitlines()
-            if line.split()[0] in names.cache
-        )
-        return int(limit) - int((group / names.usage).read_text(encoding="ascii")) + cache
-    return None
+            return enough
+        room = int(limit) - int((group / names.usage).read_text(encoding="ascii"))
+        if room < enough:
+            room += _read_cache(group, names)
+        return min(room, enough)
+    return enough
+
+
+def _read_cache(group: Path, names: _Names) -> int:
+    return sum(
+        int(line.split()[1])
+        for line in (group / "memory.stat").read_bytes().splitlines()
+        if line.split()[0] in names.cache
+    )

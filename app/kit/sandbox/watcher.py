@@ -103,9 +103,12 @@ class Watcher:
         return self.min_free_bytes // MIB
 
     def _has_room(self) -> bool:
-        return not self.min_free_bytes or self._read_free() >= self.min_free_bytes + _ROOM_BYTES
+        return self._read_free() >= self.min_free_bytes + _ROOM_BYTES
 
     def _read_free(self) -> int:
+        """Returns enough when there is no floor, or when the machine does not say."""
+        if not self.min_free_bytes:
+            return _ROOM_BYTES
         try:
             return self.read_available()
         except (OSError, ValueError) as error:
@@ -120,11 +123,12 @@ class Watcher:
             in_detail = polls % _DETAIL_POLLS == 0
             try:
                 usages = await loop.run_in_executor(self._thread, self._inspect, runs, in_detail)
+                free = await loop.run_in_executor(self._thread, self._read_free)
             except Exception as error:  # noqa: BLE001  # a machine without memory may fail anywhere
                 log.warning("cannot measure the runs", reason=f"{type(error).__name__}: {error}")
                 continue
             self._end_large_runs(usages)
-            self._keep_free_memory(usages)
+            self._keep_free_memory(usages, free)
 
     def _inspect(self, runs: list[WatchedRun], in_detail: bool) -> dict[WatchedRun, Usage]:  # noqa: FBT001
         """Runs in a thread."""
@@ -143,16 +147,14 @@ class Watcher:
             if used.memory > self._limits.total_bytes:
                 run.end("memory")
 
-    def _keep_free_memory(self, usages: dict[WatchedRun, Usage]) -> None:
-        """Ends one run at a time: its memory is free only when it has ended."""
-        if not self.min_free_bytes or any(run.ending.done() for run in self._runs):
+    def _keep_free_memory(self, usages: dict[WatchedRun, Usage], free: int) -> None:
+        """Ends one run at a time: its memory is free only when it has ended. A run that ended while
+        `free` was read may have freed enough.
+        """
+        if free >= self.min_free_bytes or any(run.ending.done() for run in usages):
             return
-        free = self._read_free()
-        if free >= self.min_free_bytes:
-            return
-        running = [run for run in usages if run in self._runs]
-        if running:
-            largest = max(running, key=lambda run: usages[run].memory)
+        if usages:
+            largest = max(usages, key=lambda run: usages[run].memory)
             log.warning(
                 "the largest run is ended: the machine is short of memory",
                 run_mb=usages[largest].memory // MIB,
