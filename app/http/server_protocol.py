@@ -61,6 +61,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # Seconds that the server has waited in this part of a request, and for any byte.
         self._waited = 0.0
         self._silent = 0.0
+        self._discarded = 0.0
         self._stalled = 0.0
         self._unsent_bytes = 0
         self._has_begun = False
@@ -75,8 +76,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._trailer_bytes = 0
         self._message_ended = False
         self._ignores_data = False
-        # Of the cycles of this connection, the one whose response is made; `cycle` is the last.
-        self._running: RequestResponseCycle | None = None
+        # Cycles before the last one whose responses were not complete when it began.
+        self._earlier: list[RequestResponseCycle] = []
 
     def _find_guard(self) -> ConnectionGuard:
         guard = self._guards.get(self.server_state)
@@ -110,8 +111,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._guard.remove(self._counted_by)
-        running = self._running
-        if running is not None and not running.response_complete:
+        running = self._find_running()
+        if running is not None:
             # With a pipelined request, it is not the cycle that uvicorn tells.
             running.disconnected = True
             running.message_event.set()
@@ -120,8 +121,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._ignores_data or self.transport.is_closing():
             self._reject()
             return
+        self._message_ended = False
+        was_in_head, body_before = self._in_head, self._body_bytes
         try:
-            self._feed(piece)
+            self.parser.feed_data(piece)
+            if self._in_head:
+                self._count_head(len(piece))
+            elif not was_in_head and not self._message_ended:
+                self._count_framing(len(piece), self._body_bytes - body_before)
         except httptools.HttpParserUpgrade:
             # No other protocol is spoken: what follows cannot be read as a request.
             self._close_after_response()
@@ -133,18 +140,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         except ApiError as error:
             self._refuse(error)
 
-    def _feed(self, piece: bytes | memoryview) -> None:
-        self._message_ended = False
-        was_in_head, body_before = self._in_head, self._body_bytes
-        self.parser.feed_data(piece)
-        if self._in_head:
-            self._is_head_split = True
-            # Where the next head begins within the piece is not known; it is counted at its end.
-            self._head_bytes = 0 if self._message_ended else self._head_bytes + len(piece)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                raise _head_too_large()
-        elif not was_in_head and not self._message_ended:
-            self._count_framing(len(piece), self._body_bytes - body_before)
+    def _count_head(self, piece_bytes: int) -> None:
+        self._is_head_split = self._has_begun
+        # Where the next head begins within the piece is not known; it is counted at its end.
+        self._head_bytes = 0 if self._message_ended else self._head_bytes + piece_bytes
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise _head_too_large()
 
     def _count_framing(self, piece_bytes: int, content_bytes: int) -> None:
         """Raises PayloadTooLarge: nothing else counts what a body has besides its content."""
@@ -157,38 +158,35 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     # What the parser finds
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._is_head_split = False
-        self._has_begun = True
-        self._waited = 0.0
-
     def on_url(self, url: bytes) -> None:
-        super().on_url(url)
+        # As the overridden method does.
+        self.url += url
+        if not self._has_begun:
+            self._has_begun = True
+            self._waited = 0.0
         if len(self.url) > MAX_URL_BYTES:
             raise UriTooLong(f"The URL is longer than {MAX_URL_BYTES} bytes")
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # As the overridden method does, which a call for each header would make too slow.
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        headers = self.headers
-        headers.append((name, value))
-        if len(headers) > MAX_HEADERS:
-            raise HeadersTooLarge(f"There are more than {MAX_HEADERS} headers")
-
     def on_headers_complete(self) -> None:
-        if self._is_head_split and _count_head(self.url, self.headers) > MAX_HEAD_BYTES:
+        if self._is_head_split and _measure_head(self.url, self.headers) > MAX_HEAD_BYTES:
             raise _head_too_large()
-        if len(self.pipeline) >= MAX_PIPELINED:
-            raise MalformedRequest(f"More than {MAX_PIPELINED} requests wait on this connection")
+        if len(self.headers) > MAX_HEADERS:
+            raise HeadersTooLarge(f"There are more than {MAX_HEADERS} headers")
+        previous = self.cycle
+        if previous is not None and not previous.response_complete:
+            self._pipeline(previous)
         super().on_headers_complete()
-        self._in_head = False
-        self._waited = 0.0
+        self._in_head = self._is_head_split = False
+        self._waited = self._discarded = 0.0
         self._body_bytes = self._framing_bytes = self._trailer_bytes = 0
         # Trailers are no headers: the application must not see them among those it has checked.
         self.headers = []
+
+    def _pipeline(self, previous: RequestResponseCycle) -> None:
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise MalformedRequest(f"More than {MAX_PIPELINED} requests wait on this connection")
+        self._earlier = [cycle for cycle in self._earlier if not cycle.response_complete]
+        self._earlier.append(previous)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -200,15 +198,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._has_begun = False
         self._waited = 0.0
         self._head_bytes = 0
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self._has_begun or not self._in_head:
-            self._waited = 0.0
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
 
     # Deadlines
 
@@ -232,6 +221,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._silent += seconds
             if self._in_head:
                 self._check_head()
+            elif self.cycle.response_complete:
+                self._discarded += seconds
+                if self._discarded >= self.deadlines.discarded_body:
+                    self.transport.close()
             else:
                 self._check_body()
 
@@ -248,17 +241,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                         f"The headers did not arrive within {self.deadlines.head:g} seconds"
                     )
                 )
-        elif self._running is not None and not self._running.response_complete:
+        elif self._find_running() is not None:
             self._waited = 0.0
         elif self._waited >= self.deadlines.idle:
             self.transport.close()
 
     def _check_body(self) -> None:
         deadlines = self.deadlines
-        if self.cycle.response_complete:
-            if self._waited >= deadlines.discarded_body:
-                self.transport.close()
-            return
         needed = deadlines.body_bytes_per_second * (self._waited - deadlines.body_grace)
         if self._silent >= deadlines.body_pause:
             self._refuse(
@@ -280,19 +269,24 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: ApiError) -> None:
         """Answers with the error and closes. Responses to earlier requests are sent first."""
-        running = self._running
+        running = self._find_running()
         if not self._in_head:
             if running is not None and running is self.cycle and not running.response_started:
                 self._write_error(error)
                 running.disconnected = True
                 running.message_event.set()
-        elif running is not None and not running.response_complete:
+        elif running is not None:
             self._close_after_response()
             return
         else:
             self._write_error(error)
         self._ignores_data = True
         self.transport.close()
+
+    def _find_running(self) -> RequestResponseCycle | None:
+        """Returns the cycle whose response is made; `cycle` is the last one of the connection."""
+        cycles = [*self._earlier, self.cycle] if self.cycle is not None else []
+        return next((cycle for cycle in cycles if not cycle.response_complete), None)
 
     def _close_after_response(self) -> None:
         self._ignores_data = True
@@ -315,7 +309,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
 
 
-def _count_head(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
+def _measure_head(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
     line = len("GET  HTTP/1.1\r\n") + len(url)
     return line + sum(len(name) + len(value) + len(": \r\n") for name, value in headers)
 

@@ -41,7 +41,7 @@ REFUSED = [
     ("no request", b"\x16\x03\x01" + b"\x00" * 100, MALFORMED),
     ("a URL that is none", _get(b"http://[::1"), MALFORMED),
     ("trailers without an end", CHUNKED + b"1\r\n{\r\n0\r\nX-A: " + b"a" * LARGE, PAYLOAD),
-    ("many trailers", CHUNKED + b"0\r\n" + b"a:b\r\n" * (MAX_HEADERS + 2), TOO_LARGE),
+    ("many trailers", CHUNKED + b"0\r\n" + b"a:b\r\n" * 50_000, PAYLOAD),
     ("an extension without an end", CHUNKED + b"1;a=" + b"a" * LARGE, PAYLOAD),
     ("extensions of chunks", CHUNKED + (b"1;a=" + b"a" * 4000 + b"\r\n{\r\n") * 250, PAYLOAD),
     ("a chunk without a size", CHUNKED + b"nothing\r\n", MALFORMED),
