@@ -108,7 +108,8 @@ class ConnectionGuard:
             return TooManyConnections("Too many connections are open. Try again in 5 seconds")
         if address is not None and self._counts[address] > self._limits.per_address:
             self._warn(
-                address, "raise PARLEY_CONNECTIONS_PER_ADDRESS, or PARLEY_TRUSTED_PROXIES has it"
+                address,
+                "raise PARLEY_CONNECTIONS_PER_ADDRESS, or name a proxy in PARLEY_TRUSTED_PROXIES",
             )
             return TooManyConnections(
                 f"Your address has more than {self._limits.per_address} connections open. "
