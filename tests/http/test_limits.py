@@ -186,7 +186,14 @@ def test_the_plans_have_their_documented_limits(plan: str) -> None:
         "team": (600, 30_000, 300_000, 60, 10, 5, 60, 102_400, 5_000_000),
         "enterprise": (1_200, 0, 0, 300, 50, 5, 60, 512_000, 10_000_000),
     }
-    assert msgspec.structs.astuple(limits.PLANS[plan]) == expected[plan]
+    # Of events, payloads, executions and conversations.
+    days = {
+        "free": (30, 30, 30, 365),
+        "pro": (90, 90, 90, 1_095),
+        "team": (180, 90, 180, 3_650),
+        "enterprise": (365, 90, 365, 3_650),
+    }
+    assert msgspec.structs.astuple(limits.PLANS[plan]) == (*expected[plan], *days[plan])
 
 
 async def test_callers_without_login_are_limited_by_address(

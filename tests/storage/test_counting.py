@@ -1,5 +1,7 @@
 """What a tenant stores is counted with its rows, whatever adds, changes or deletes them."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from app.services import Services
@@ -33,7 +35,7 @@ async def _set_ends(services: Services, tenant_id: str, moment: str) -> None:
 
 
 @pytest.fixture
-async def tenant_id(world: World, services: Services) -> str:
+async def tenant_id(world: World, services: Services) -> AsyncIterator[str]:
     """A tenant with a row in every table."""
     tenant_id = await world.tenant()
     await insert_rows(services, tenant_id)
@@ -46,7 +48,8 @@ async def tenant_id(world: World, services: Services) -> str:
     ):
         await run_sql(services, sql, tenant_id)
     await _set_ends(services, tenant_id, "now()")
-    return tenant_id
+    yield tenant_id
+    await delete_rows(services, tenant_id)
 
 
 async def test_rows_that_are_added_changed_and_deleted_are_counted(

@@ -1,5 +1,6 @@
 """History is deleted after the days of the tenant's plan; test events after a week."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from app.services import Services
 from db.retention import RetentionRule, delete_expired
 from db.session import ALL_TENANTS
 from tests.database import fetch_rows
-from tests.matrix.seeds import insert_rows
+from tests.matrix.seeds import delete_rows, insert_rows
 from tests.world import World
 
 # The tables of each kind of history, and the column with the time of a row.
@@ -35,6 +36,22 @@ async def _apply(services: Services, table: str) -> None:
         await delete_expired(raw, [rule for rule in _RULES if rule.table == table])
 
 
+@pytest.fixture
+async def seed(world: World, services: Services) -> AsyncIterator[Callable[..., Awaitable[str]]]:
+    """Returns a function that creates a tenant with a row in every table."""
+    tenant_ids = []
+
+    async def seed(plan: str, limits: dict[str, Any] | None = None) -> str:
+        tenant_id = await world.tenant(plan, limits)
+        tenant_ids.append(tenant_id)
+        await insert_rows(services, tenant_id)
+        return tenant_id
+
+    yield seed
+    for tenant_id in tenant_ids:
+        await delete_rows(services, tenant_id)
+
+
 async def _exists(services: Services, table: str, tenant_id: str) -> bool:
     sql = f"SELECT 1 FROM {table} WHERE tenant_id = $1"
     return bool(await fetch_rows(services, sql, tenant_id))
@@ -46,11 +63,14 @@ async def _exists(services: Services, table: str, tenant_id: str) -> bool:
     ids=["free", "pro", "team", "enterprise", "own limits"],
 )
 async def test_each_plan_keeps_history_for_its_days(
-    world: World, services: Services, plan: str, limits: dict[str, Any], subtests: pytest.Subtests
+    seed: Callable[..., Awaitable[str]],
+    services: Services,
+    plan: str,
+    limits: dict[str, Any],
+    subtests: pytest.Subtests,
 ) -> None:
     own = dict.fromkeys(_TABLES, limits["own"]) if limits else {}
-    tenant_id = await world.tenant(plan, own)
-    await insert_rows(services, tenant_id)
+    tenant_id = await seed(plan, own)
     # The rows have any numbers; these are what the rules ask for.
     for sql in (
         "UPDATE event_log SET test = false WHERE tenant_id = $1",
@@ -83,10 +103,9 @@ async def test_test_events_are_deleted_after_a_week(world: World, services: Serv
 
 
 async def test_an_agent_may_keep_conversations_for_less_than_the_plan(
-    world: World, services: Services
+    seed: Callable[..., Awaitable[str]], services: Services
 ) -> None:
-    tenant_id = await world.tenant("free")
-    await insert_rows(services, tenant_id)
+    tenant_id = await seed("free")
     age = "UPDATE conversation_entries SET created_at = now() - interval '6 days'"
     for sql in (
         "UPDATE agents SET retention_days = 5 WHERE tenant_id = $1",
