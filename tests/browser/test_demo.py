@@ -97,7 +97,7 @@ async def test_a_visitor_sends_the_form_and_opens_the_chat(prepared_shop: Shop, 
     await expect(form.get_by_text("Thank you! We will write back")).to_be_visible()
 
     await page.locator("parley-chat button.launcher").click()
-    await expect(page.get_by_text(demo_shop.GREETING)).to_be_visible()
+    await expect(page.get_by_text(demo_shop.GREETING, exact=True)).to_be_visible()
     for question in demo_shop.SUGGESTIONS:
         await expect(page.get_by_role("button", name=question)).to_be_visible()
     await screenshots.take(page, "demo-chat")
