@@ -43,7 +43,8 @@ async def admit(
     trace.current().tenant_id = form.tenant_id
     await asyncio.gather(*_list_charges(request, form, action))
     if action is not None:
-        await storage.require_space(services, form.tenant_id)
+        with storage.hide_figures():
+            await storage.require_space(services, form.tenant_id)
     return form
 
 

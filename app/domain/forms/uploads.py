@@ -17,6 +17,7 @@ from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.fields.uploads import FileField, FileRules
 from app.domain.forms.live import LiveForm
 from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
+from app.domain.storage import service as storage
 from app.kit import clock, logs
 from app.kit.errors import Invalid, Problem, UnsupportedFileType
 from app.services import Services
@@ -91,7 +92,8 @@ async def upload(
         f"form:{form.tenant_id}",
         form.id,
     )
-    return await files.receive(services, arrival, open_first, save)
+    with storage.hide_figures():
+        return await files.receive(services, arrival, open_first, save)
 
 
 def _list_fields(definition: FormDefinition) -> list[InputField[FileRules]]:

@@ -61,7 +61,8 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     content = decode_body(body, request_headers.get("content-type", ""))
     if webhook["scheme"] == "slack" and isinstance(content, dict) and _is_handshake(content):
         return "", content
-    await storage.require_space(services, tenant_id)
+    with storage.hide_figures():
+        await storage.require_space(services, tenant_id)
     payload = Payload(body, _select_headers(request_headers), caller_of(request).source)
     try:
         async with services.db.tx(tenant_id) as tx:

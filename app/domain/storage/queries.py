@@ -83,7 +83,7 @@ _LIST_CHANGED_LEVELS = f"""
 SELECT tenant_id, warned, level FROM (
     SELECT tenant_id, warned, {_LEVEL} AS level FROM (
         SELECT u.tenant_id, u.warned_percent AS warned, {_LIMIT_BYTES} AS quota,
-               u.used_bytes + u.other_bytes AS used
+               u.used_bytes + greatest(u.other_bytes, 0) AS used
         FROM storage_usage u JOIN tenants t ON t.id = u.tenant_id
     ) usage WHERE quota > 0
 ) levels

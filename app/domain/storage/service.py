@@ -1,6 +1,8 @@
 """What tenants store, and whether they may store more."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -11,9 +13,11 @@ from app.domain.storage.errors import QuotaExceeded
 from app.domain.storage.events import StorageWarning
 from app.domain.storage.queries import COUNT_FILE, RELEASE_FILES
 from app.domain.storage.schemas import RetentionDays, StorageLimit, StorageView, StoredBytes
-from app.kit import logs
+from app.kit import logs, trace
 from app.kit.errors import TenantNotFound
+from app.kit.ids import new_id
 from app.kit.limits import TEST_EVENTS_DAYS, plan_of
+from app.kit.trace import Trace
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
@@ -79,6 +83,15 @@ async def require_space(services: Services, tenant_id: str, tx: Tx | None = None
         raise _build_quota_error(row)
     if row["used_bytes"] < row["limit_bytes"] * _AMPLE or not row["limit_bytes"]:
         ample.add(tenant_id)
+
+
+@contextmanager
+def hide_figures() -> Iterator[None]:
+    """For callers who do not belong to the tenant: the error says nothing of what it stores."""
+    try:
+        yield
+    except QuotaExceeded:
+        raise QuotaExceeded("Nothing more can be stored here now. Tell the owner.") from None
 
 
 async def check_file(tx: Tx, tenant_id: str, file_bytes: int) -> None:
@@ -165,6 +178,7 @@ async def warn(services: Services) -> None:
         rows = await queries.list_changed_levels(tx, _MAX_LEVELS)
     for row in rows:
         tenant_id, before, level = row["tenant_id"], row["warned"], row["level"]
+        trace.begin(Trace(new_id("cor"), tenant_id=tenant_id))
         async with services.db.tx(tenant_id) as tx:
             if await queries.set_level(tx, tenant_id, before, level) and level > before:
                 await _emit_warning(tx, tenant_id, level)
