@@ -106,7 +106,7 @@ async def test_an_upload_that_is_interrupted_leaves_nothing(
     await writer.wait_closed()
     await until(lambda: not stored_files(services, developer.tenant_id))
     assert await count_rows(services, developer.tenant_id) == 0
-    assert (await read_usage(developer))["used_bytes"] == 0
+    assert (await read_usage(developer))["file_bytes"] == 0
 
 
 async def test_an_upload_that_does_not_continue_is_ended(
@@ -121,7 +121,7 @@ async def test_an_upload_that_does_not_continue_is_ended(
     assert head.startswith(b"HTTP/1.1 408 ")
     assert msgspec.json.decode(body)["error"]["code"] == "request_timeout"
     assert not stored_files(services, developer.tenant_id)
-    assert (await read_usage(developer))["used_bytes"] == 0
+    assert (await read_usage(developer))["file_bytes"] == 0
 
 
 async def test_a_tenant_sends_a_limited_number_of_files_at_a_time(

@@ -137,9 +137,9 @@ async def test_files_without_a_submission_are_deleted_when_their_time_is_up(
     await run_sql(services, _EXPIRE, expired)
     answer = await send(anonymous, form, {"name": "Bob", "file": expired})
     assert problems(answer) == {"file": _NOT_THERE}
-    assert (await read_usage(developer))["used_bytes"] == 15
+    assert (await read_usage(developer))["file_bytes"] == 15
     await uploads.delete_expired(services)
-    assert (await read_usage(developer))["used_bytes"] == 10
+    assert (await read_usage(developer))["file_bytes"] == 10
     names = {Path(path).name for path in stored_files(services, developer.tenant_id)}
     assert names == {submitted, waiting}
     await submit(anonymous, form, {"name": "Bob", "file": waiting})

@@ -3,6 +3,7 @@
 from app.domain.storage import service as storage
 from app.domain.storage.service import AmpleSpace
 from app.services import Services
+from tests.asking import wait_until
 from tests.database import fetch_rows
 from tests.migrations import load_migration
 
@@ -16,9 +17,20 @@ MIGRATION = load_migration("0025_storage_quota")
 SIZES: dict[str, tuple[str, str]] = MIGRATION._SIZES
 
 
+async def add_up(services: Services, tenant_id: str) -> None:
+    """Adds up the changes of a tenant, and waits for a worker that has claimed some of them."""
+
+    async def is_added() -> bool:
+        await storage.add_up(services)
+        sql = "SELECT 1 FROM storage_changes WHERE tenant_id = $1"
+        return not await fetch_rows(services, sql, tenant_id)
+
+    await wait_until(is_added)
+
+
 async def read_counted(services: Services, tenant_id: str) -> dict[str, int]:
     """Returns the counted bytes by kind, without kinds of which there are none."""
-    await storage.add_up(services)
+    await add_up(services, tenant_id)
     sql = "SELECT kind, bytes FROM storage_kinds WHERE tenant_id = $1 AND bytes <> 0"
     return {row["kind"]: row["bytes"] for row in await fetch_rows(services, sql, tenant_id)}
 

@@ -4,6 +4,7 @@ import pytest
 
 from app.domain.storage import service as storage
 from app.services import Services
+from tests.database import fetch_rows
 from tests.events.database import load_events
 from tests.files.api import MEGABYTE
 from tests.storage.counting import set_file_bytes
@@ -48,3 +49,15 @@ async def test_the_warning_has_the_figures(world: World, services: Services) -> 
     (event,) = await load_events(services, tenant_id, _WARNING)
     expected = {"percent": 80, "used_bytes": 900_000, "limit_bytes": MEGABYTE, "largest": "files"}
     assert event["data"] == expected
+
+
+async def test_tenants_that_are_warned_together_share_no_trace(
+    world: World, services: Services
+) -> None:
+    tenant_ids = [await world.tenant("enterprise", {"storage_mb": 1}) for _ in range(2)]
+    for tenant_id in tenant_ids:
+        await set_file_bytes(services, tenant_id, MEGABYTE)
+    await storage.warn(services)
+    sql = "SELECT correlation_id FROM event_log WHERE tenant_id = ANY($1) AND type = $2"
+    rows = await fetch_rows(services, sql, tenant_ids, _WARNING)
+    assert len({row["correlation_id"] for row in rows}) == 2

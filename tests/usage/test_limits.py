@@ -108,18 +108,19 @@ async def test_storage_shows_what_the_files_of_the_tenant_leave(
 ) -> None:
     client = await world.user("agent_developer", await world.tenant(limits={"storage_mb": 2}))
     await upload(client, b"12345")
-    assert (await _get_limits(super_admin, client.tenant_id))["storage"] == {
-        "limit_bytes": 2 * MEGABYTE,
-        "used_bytes": 5,
-        "remaining_bytes": 2 * MEGABYTE - 5,
-        "by_kind": msgspec.structs.asdict(StoredBytes(files=5)),
-        "retention_days": {
-            "events": 365,
-            "test_events": 7,
-            "payloads": 90,
-            "executions": 365,
-            "conversations": 3650,
-        },
+    shown = (await _get_limits(super_admin, client.tenant_id))["storage"]
+    # A worker may have counted the event of the upload.
+    used = shown["used_bytes"]
+    assert 5 <= used < 5000
+    assert (shown["limit_bytes"], shown["remaining_bytes"]) == (2 * MEGABYTE, 2 * MEGABYTE - used)
+    assert shown["by_kind"].keys() == msgspec.structs.asdict(StoredBytes()).keys()
+    assert shown["by_kind"]["files"] == 5
+    assert shown["retention_days"] == {
+        "events": 365,
+        "test_events": 7,
+        "payloads": 90,
+        "executions": 365,
+        "conversations": 3650,
     }
 
 
