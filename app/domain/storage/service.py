@@ -161,7 +161,7 @@ def _build_quota_error(row: Row) -> QuotaExceeded:
 def _format_size(count: int) -> str:
     if count < _MEGABYTE:
         return f"{-(-count // 1024)} KB"
-    return f"{count / _MEGABYTE:.0f} MB"
+    return f"{round(count / _MEGABYTE, 1):g} MB"
 
 
 async def add_up(services: Services) -> None:
