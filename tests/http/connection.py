@@ -9,8 +9,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from app.http.server_protocol import BoundedHttpProtocol
-from tests.asking import until
 from tests.ports import free_port
+from tests.tools.asgi_server import run_server
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: parley.test\r\n"
@@ -57,11 +57,5 @@ async def serve(app: ASGIApp, protocol: type[BoundedHttpProtocol]) -> AsyncItera
         log_config=None,
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve())
-    try:
-        await until(lambda: server.started or task.done())
+    async with run_server(config):
         yield port
-    finally:
-        server.should_exit = True
-        await task

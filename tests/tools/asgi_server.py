@@ -23,11 +23,17 @@ async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
         log_config=None,
         timeout_graceful_shutdown=1,
     )
+    async with run_server(config):
+        yield f"http://127.0.0.1:{port}"
+
+
+@asynccontextmanager
+async def run_server(config: uvicorn.Config) -> AsyncIterator[None]:
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     try:
         await until(lambda: server.started or task.done())
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         server.should_exit = True
         await task

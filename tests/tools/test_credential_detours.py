@@ -213,15 +213,24 @@ async def test_a_tool_with_a_credential_is_not_saved_for_a_host_that_is_not_allo
     _assert_wrong_host(answer, "auth_config.credential_id")
 
 
-async def test_a_developer_does_not_send_the_credential_of_an_agent_to_their_own_host(
+async def _prepare_override(
     admin: ToolClient, developer: ToolClient, site: Site
-) -> None:
-    """The access rule of an agent holds for all its tools."""
+) -> tuple[str, str, dict[str, Any]]:
+    """Returns an agent that may use a credential, a tool of the developer, and an override by
+    which the tool would use that credential.
+    """
     credential, agent = await _create_credential(admin), await admin.create_agent()
     assert (await _grant(admin, credential, agent, "agent")).status_code == 201
     auth = {"auth_type": "bearer", "auth_config": {"token": "of-the-tool"}}
     tool = await developer.create("webhook", {"url": site.url}, **auth)
-    override = {"auth_config": {"credential_id": credential}}
+    return agent, tool, {"auth_config": {"credential_id": credential}}
+
+
+async def test_a_developer_does_not_send_the_credential_of_an_agent_to_their_own_host(
+    admin: ToolClient, developer: ToolClient, site: Site
+) -> None:
+    """The access rule of an agent holds for all its tools."""
+    agent, tool, override = await _prepare_override(admin, developer, site)
     path = f"/v1/agents/{agent}/tools"
     body = {"tool_id": tool, "config_override": override}
     _assert_needs_reveal(await developer.client.post(path, body))
@@ -235,11 +244,7 @@ async def test_a_developer_does_not_send_the_credential_of_an_agent_to_their_own
 async def test_a_developer_changes_an_override_that_keeps_its_credential_and_host(
     admin: ToolClient, developer: ToolClient, site: Site
 ) -> None:
-    credential, agent = await _create_credential(admin), await admin.create_agent()
-    assert (await _grant(admin, credential, agent, "agent")).status_code == 201
-    auth = {"auth_type": "bearer", "auth_config": {"token": "of-the-tool"}}
-    tool = await developer.create("webhook", {"url": site.url}, **auth)
-    override = {"auth_config": {"credential_id": credential}}
+    agent, tool, override = await _prepare_override(admin, developer, site)
     path = f"/v1/agents/{agent}/tools"
     answer = await admin.client.post(path, {"tool_id": tool, "config_override": override})
     assert answer.status_code == 201, answer.text
