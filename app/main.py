@@ -72,7 +72,7 @@ from app.domain.workflows.controllers import (
     WorkflowExecutionController,
     WorkflowNodeTypeController,
 )
-from app.http import authorization, docs, errors, health, idempotency, openapi
+from app.http import authorization, bodies, disconnect, docs, errors, health, idempotency, openapi
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.connection_guard import ConnectionLimits
@@ -83,7 +83,7 @@ from app.http.paging import provide_page
 from app.http.server_protocol import BoundedHttpProtocol
 from app.http.transaction import provide_context, provide_tx
 from app.http.uploads import MEGABYTE
-from app.kit import background, logs, memory, metrics_server
+from app.kit import background, logs, memory, metrics_server, transaction_waits
 from app.kit.redis import LuaScriptClient
 from app.security.principal import ClientInfo, Principal
 from app.services import Services
@@ -187,12 +187,13 @@ def provide_client(request: Request[Any, Any, Any]) -> ClientInfo:
 
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     authorization.authorize(request, request.route_handler)
+    disconnect.allow_cancellation(request)
+    bodies.announce_use(request)
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
     response = await idempotency.claim_or_replay(request)
     if response is None and request.route_handler.opt.get("stores"):
-        tenant_id, tx = principal_of(request).home, request.scope["state"].get("tx")
-        await storage.require_space(services_of(request), tenant_id, tx)
+        await storage.require_space(services_of(request), principal_of(request).home)
     if response is None and request.route_handler.opt.get("upload"):
         # Before Litestar parses it, which then finds the parsed form.
         await request.form()
@@ -313,6 +314,7 @@ def asgi() -> Litestar:
     """The application factory that uvicorn calls in each web process."""
     settings = configuration.load()
     logs.configure(settings.log_level, settings.log_format)
+    transaction_waits.count()
     BoundedHttpProtocol.limits = ConnectionLimits.of(settings)
     app = create_app(settings)
     memory.tune_gc()

@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = "info"
     log_format: LogFormat = "console"
     max_body_mb: int = 25
+    body_memory_mb: int = 256
     max_file_mb: int = 100
     local_model: bool = True
     local_model_port: int = 0
@@ -315,6 +316,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "log_level": _one_of("debug", "info", "warning", "error"),
     "log_format": _one_of("console", "json"),
     "max_body_mb": _int(1, 1024),
+    "body_memory_mb": _int(16, 1_048_576),
     "max_file_mb": _int(1, 10_240),
     "local_model": _flag,
     "local_model_port": _int(0, 65535),

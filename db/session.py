@@ -28,6 +28,7 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.util import greenlet_spawn
 
 from db.base import TenantOwned
+from db.connection_shares import ConnectionClaim, ConnectionShares
 from db.url import DRIVER, parse_url
 
 
@@ -132,6 +133,7 @@ class Tx:
     def __init__(
         self,
         engine: AsyncEngine,
+        shares: ConnectionShares,
         scope: Scope | None,
         *,
         autocommit: bool,
@@ -140,9 +142,13 @@ class Tx:
         self.scope = scope
         self._ring = ring
         self.after_commit: list[AfterCommit] = []
+        # Awaited once, as the first step of the transaction; not with `autocommit`.
+        self.on_begin: Callable[[], Awaitable[None]] | None = None
         self._engine = engine
+        self._shares = shares
         self._autocommit = autocommit
         self._connection: PoolProxiedConnection | None = None
+        self._claim: ConnectionClaim | None = None
         self._has_begun = False
         self._session: AsyncSession | None = None
 
@@ -204,7 +210,13 @@ class Tx:
 
     async def _acquire(self) -> PoolProxiedConnection:
         if self._connection is None:
-            self._connection = self._take_idle() or await self._connect()
+            claim = await ConnectionClaim.make(self._shares, _tenant_of(self.scope))
+            try:
+                self._connection = self._take_idle() or await self._connect()
+            except BaseException:
+                claim.end()
+                raise
+            self._claim = claim
         return self._connection
 
     async def _connect(self) -> PoolProxiedConnection:
@@ -233,6 +245,11 @@ class Tx:
             # SQLAlchemy would send BEGIN with its first statement; plain SQL may come before.
             await self._run_or_invalidate(_dbapi_connection(connection)._start_transaction())  # noqa: SLF001
             self._has_begun = True
+            if self.on_begin is not None:
+                on_begin, self.on_begin = self.on_begin, None
+                await on_begin()
+                # It may have rolled back, and begun once more.
+                return await self._begin()
         return connection
 
     async def _run_or_invalidate(self, step: Awaitable[object]) -> None:
@@ -242,36 +259,57 @@ class Tx:
         try:
             await step
         except BaseException:
-            connection, self._connection = self._connection, None
+            connection, claim = self._take_connection()
             self._has_begun = False
             if connection is not None:
                 connection.invalidate()
+            if claim is not None:
+                claim.end()
             raise
+
+    def _take_connection(self) -> tuple[PoolProxiedConnection | None, ConnectionClaim | None]:
+        connection, self._connection = self._connection, None
+        claim, self._claim = self._claim, None
+        return connection, claim
 
     async def _close(self) -> None:
         session, self._session = self._session, None
-        connection, self._connection = self._connection, None
+        connection, claim = self._take_connection()
         has_begun, self._has_begun = self._has_begun, False
         try:
             if session is not None:
                 await session.close()
         finally:
-            if connection is not None:
-                await _return_to_pool(connection, has_begun=has_begun)
+            if connection is not None and claim is not None:
+                await _return_to_pool(connection, claim, has_begun=has_begun)
 
 
-async def _return_to_pool(connection: PoolProxiedConnection, *, has_begun: bool) -> None:
+def _tenant_of(scope: Scope | None) -> str | None:
+    """Returns whose share of the connections is used. Routes without a sign-in share one."""
+    if scope is None:
+        return ""
+    return scope if isinstance(scope, str) else None
+
+
+async def _return_to_pool(
+    connection: PoolProxiedConnection, claim: ConnectionClaim, *, has_begun: bool
+) -> None:
     """Returns a connection to the pool, even if the caller is cancelled, and never inside a
     transaction.
     """
     driver = _dbapi_connection(connection).driver_connection
     if has_begun or driver.is_closed():
         # Closing rolls back an open transaction. The shield lets it finish on cancellation.
-        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
+        closing = asyncio.ensure_future(greenlet_spawn(connection.close))
+        closing.add_done_callback(lambda _: claim.end())
+        await asyncio.shield(closing)
         return
-    if driver.is_in_transaction():
-        connection.invalidate()
-    connection.close()
+    try:
+        if driver.is_in_transaction():
+            connection.invalidate()
+        connection.close()
+    finally:
+        claim.end()
 
 
 def _dbapi_connection(connection: PoolProxiedConnection) -> Any:
@@ -332,11 +370,12 @@ class Database:
             },
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
+        self._shares = ConnectionShares(pool_size)
         # Set by the container when there is a doorbell.
         self.ring: Ring | None = None
 
     def begin(self, scope: Scope | None, *, autocommit: bool = False) -> Tx:
-        return Tx(self.engine, scope, autocommit=autocommit, ring=self.ring)
+        return Tx(self.engine, self._shares, scope, autocommit=autocommit, ring=self.ring)
 
     @asynccontextmanager
     async def tx(self, scope: Scope | None, *, autocommit: bool = False) -> AsyncIterator[Tx]:

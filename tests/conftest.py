@@ -7,6 +7,7 @@ from app import bootstrap
 from app.kit import logs
 from app.main import create_app
 from app.services import Services
+from db import connection_use
 from tests.http.routes import ROUTES
 from tests.model_server import ModelServer, serving
 from tests.password_costs import full_cost, lowest_cost
@@ -31,6 +32,12 @@ async def stores() -> AsyncIterator[Stores]:
 @pytest.fixture(autouse=True, scope="session")
 def _quiet_logs() -> None:
     logs.configure("warning", "json")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waits_in_transactions() -> None:
+    """Nothing but the database is waited for while a connection is held."""
+    connection_use.report_to(connection_use.refuse)
 
 
 @pytest.fixture(autouse=True, scope="session")

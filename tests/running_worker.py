@@ -1,12 +1,12 @@
 """A worker within the test process."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
 
 from app import container
+from app.kit import background
 from app.kit.redis import connect
 from app.settings import Settings
 from tests.stores import Stores
@@ -35,7 +35,7 @@ async def run_worker(settings: Settings, *queues: str) -> AsyncIterator[WorkerPr
     """Runs a worker for these queues, with services of its own."""
     services = container.build(settings)
     process = WorkerProcess(services, list(queues))
-    task = asyncio.create_task(process.run())
+    task = background.start(process.run())
     try:
         yield process
     finally:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import configure_mappers
 
 from app import container
 from app.domain.events import service as events
-from app.kit import background, heartbeat, logs, memory
+from app.kit import background, heartbeat, logs, memory, transaction_waits
 from app.kit.heartbeat import Beat
 from app.kit.metrics_page import MetricsPage
 from app.kit.metrics_server import MetricsServer
@@ -169,7 +169,7 @@ class QuietWorker(Worker[Any]):
     SIGNALS = []  # noqa: RUF012  # the type that SAQ declares
 
     async def upkeep(self) -> list[asyncio.Task[None]]:
-        return [asyncio.create_task(self._sweep_forever())]
+        return [background.start(self._sweep_forever())]
 
     async def _sweep_forever(self) -> None:
         while not self.event.is_set():
@@ -258,15 +258,15 @@ class WorkerProcess:
 
     async def _run_jobs(self, tier: str) -> None:
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
-        consumers = [asyncio.create_task(worker.start()) for worker in self._saq_workers]
-        pollers = [asyncio.create_task(self.sweeper.poll_forever())]
+        consumers = [background.start(worker.start()) for worker in self._saq_workers]
+        pollers = [background.start(self.sweeper.poll_forever())]
         couriers = [courier for courier in (self.courier, self.channel_courier) if courier]
         scanners = [*self.scanners.values(), *couriers]
-        pollers += [asyncio.create_task(scanner.run()) for scanner in scanners]
+        pollers += [background.start(scanner.run()) for scanner in scanners]
         upkeep = [
-            asyncio.create_task(self.runner.renew_forever()),
-            asyncio.create_task(self._listen_for_cancels()),
-            asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
+            background.start(self.runner.renew_forever()),
+            background.start(self._listen_for_cancels()),
+            background.start(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
         background.spawn(asyncio.to_thread(_warm_up, self.queues))
@@ -335,6 +335,7 @@ def main(
     functions: Mapping[str, JobFunction] = JOBS,
 ) -> None:
     logs.configure(settings.log_level, settings.log_format)
+    transaction_waits.count()
     import uvloop  # noqa: PLC0415  # not on every platform
 
     memory.tune_gc()

@@ -17,7 +17,7 @@ from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.kit.work import WorkKind
 from app.services import Services
-from db import ledger
+from db import connection_use, ledger
 from db.leases import Lease
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
@@ -112,6 +112,7 @@ class Runner:
         """Runs work and then the work that it leased to itself, without the queue or a claim. The
         number is limited, so that other work of this worker is not delayed.
         """
+        connection_use.begin()
         task = asyncio.current_task()
         for left in reversed(range(self._max_consecutive)):
             trace.begin(

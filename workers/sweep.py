@@ -102,7 +102,7 @@ class Sweeper:
             async with self._slots:
                 await self._runner.run(work_id)
 
-        task = asyncio.create_task(run())
+        task = background.start(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: self._direct_runs.discard(work_id))
@@ -114,7 +114,7 @@ class Sweeper:
                 time.monotonic() - self._task_ended_at[index] >= periodic.every_seconds
             ):
                 self._running_tasks.add(index)
-                task = asyncio.create_task(self._run_periodic_task(index, periodic))
+                task = background.start(self._run_periodic_task(index, periodic))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 

@@ -7,10 +7,21 @@ from litestar.datastructures import FormMultiDict
 from litestar.types import Empty
 
 from app.http import multipart
+from app.http.body_budget import BodyUse
 from app.kit.validation import decode
 
 # The limit of request bodies; upload handlers set their own.
 MAX_BYTES = 1024 * 1024
+
+
+def announce_use(request: Request[Any, Any, Any]) -> None:
+    """Says where the body goes, before it is read."""
+    use: BodyUse = request.scope["state"]["body_use"]
+    options = request.route_handler.opt
+    if "streamed_file" in options:
+        use.stream()
+    elif options.get("upload") and multipart.find_boundary(request) is not None:
+        use.spool()
 
 
 class StrictRequest(Request[Any, Any, Any]):
@@ -24,7 +35,6 @@ class StrictRequest(Request[Any, Any, Any]):
         """Parses a multipart body by `app.http.multipart`; the rest is Litestar's."""
         state, boundary = self._connection_state, multipart.find_boundary(self)
         if boundary is not None and state.form is Empty:
-            state.form = await multipart.parse_form(self.stream(), boundary)
-            # One that was read for its fingerprint need not stay in memory beside its parts.
-            self._body = state.body = Empty
+            digest = self.scope["state"].get("body_digest")
+            state.form = await multipart.parse_form(self.stream(), boundary, digest)
         return await super().form()

@@ -33,6 +33,14 @@ _NO_FILE = "Unsupported type: <class"
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
 
 
+class Replayed(Exception):
+    """Ends a request whose response is known already from an earlier one."""
+
+    def __init__(self, response: Response[bytes]) -> None:
+        super().__init__("the response of an earlier request is sent again")
+        self.response = response
+
+
 class ErrorEnvelope(msgspec.Struct):
     error: ErrorBody
 
@@ -100,6 +108,8 @@ def _refuse_upload(error: PayloadTooLarge, options: dict[str, Any]) -> ApiError:
 
 
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    if isinstance(error, Replayed):
+        return error.response
     if isinstance(error, ValidationException):
         _use_public_names(request, error)
     api_error = to_api_error(error)

@@ -5,7 +5,7 @@ rate limit in one Redis round trip, adds the common headers to every response, a
 line.
 """
 
-import re
+import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
@@ -14,18 +14,21 @@ from typing import Any
 
 import msgspec
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from redis.exceptions import RedisError
 
-from app.http import cors
+from app.http import cors, disconnect
+from app.http.body_budget import BodyBudget
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
 from app.http.request_headers import header_text, read_headers
+from app.http.response_sender import COMMON_HEADERS, ResponseSender
+from app.http.uploads import MAX_FULL_FILES
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
-from app.kit.errors import Invalid, NotReady, RateLimited, TenantNotFound
-from app.kit.limits import Plan, Verdict
+from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited, TenantNotFound
+from app.kit.limits import Verdict
 from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
@@ -33,6 +36,7 @@ from app.security.errors import TokenInvalid
 from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
 from app.security.tokens import Claims
 from app.services import Services
+from db import connection_use
 
 log = logs.get("http")
 
@@ -54,18 +58,6 @@ _REDIS_RETRY_SECONDS = 1.0
 _FIRST_ERROR_STATUS = 400
 _VISITOR_PREFIXES = (EMBED_PREFIX, VISITOR_PREFIX)
 _WARN_EVERY_SECONDS = 10.0
-_REMAINING_PATTERN = re.compile(rb";r=\d+")
-_COMMON_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-]
-# Added unless the handler sets its own; an empty value leaves the header out.
-_DEFAULT_HEADERS = {
-    b"cache-control": b"no-store",
-    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"x-frame-options": b"DENY",
-}
 
 
 class Gate:
@@ -89,7 +81,8 @@ class Gate:
         self._callbacks = callbacks
         self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
         self._addresses = ClientAddresses(settings.trusted_proxies)
-        self._headers = list(_COMMON_HEADERS)
+        self._bodies = BodyBudget(settings.body_memory_mb, MAX_FULL_FILES * settings.max_body_mb)
+        self._headers = list(COMMON_HEADERS)
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
         self._has_metrics = settings.has_metrics_on_web_port
@@ -107,15 +100,22 @@ class Gate:
             request_id=trace.safe_id(header_text(request_headers, b"x-request-id"), "req"),
         )
         trace.begin(current)
+        connection_use.begin()
         source = self._addresses.resolve(scope, header_text(request_headers, b"x-forwarded-for"))
         caller = Caller(rate_limit_address(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
-        response = _ResponseSender(send, self._headers, self._anonymous, current, scope["state"])
+        body = scope["state"]["body_use"] = self._bodies.start(caller.address)
+        response = ResponseSender(send, self._headers, self._anonymous, current, scope["state"])
         try:
-            await self._handle(scope, receive, response, request_headers, caller)
+            await self._handle(scope, body.count(receive), response, request_headers, caller)
+        except asyncio.CancelledError:
+            if not disconnect.is_cancelled(scope["state"]):
+                raise
+            response.status = ClientGone.status
         except Exception as error:  # noqa: BLE001  # no layer below handled it
             await self._send_error(response, error, scope["path"])
         finally:
+            body.end()
             tx = scope["state"].get("tx")
             if tx is not None:
                 await tx.rollback()
@@ -133,7 +133,7 @@ class Gate:
         self,
         scope: HTTPScope,
         receive: Receive,
-        response: "_ResponseSender",
+        response: ResponseSender,
         request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
@@ -161,7 +161,7 @@ class Gate:
         await self._select_tenant(request_headers, caller)
         await self._app(scope, receive, response.send)
 
-    async def _send_error(self, response: "_ResponseSender", error: Exception, path: str) -> None:
+    async def _send_error(self, response: ResponseSender, error: Exception, path: str) -> None:
         if response.started:
             log.error("response interrupted", exc_info=error)
             return
@@ -300,54 +300,6 @@ class Gate:
             log.warning("Redis is unavailable: requests are not limited", reason=str(error)[:200])
 
 
-class _ResponseSender:
-    """Sends a response with the common headers added, and records its status. Without a `verdict`
-    the headers show the limits of the anonymous plan, of which nothing is used.
-    """
-
-    def __init__(
-        self,
-        send: Send,
-        headers: list[tuple[bytes, bytes]],
-        anonymous: Plan,
-        current: Trace,
-        state: dict[str, Any],
-    ) -> None:
-        self._send = send
-        self._state = state
-        self._headers = headers
-        self._anonymous = anonymous
-        self._current = current
-        self.verdict: Verdict | None = None
-        self.started = False
-        self.status = 500
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            self.status = message["status"]
-            headers = [item for item in message["headers"] if not _is_left_out(*item)]
-            present = {name.lower() for name, _ in message["headers"]}
-            headers += self._headers
-            # With an embed key, the limits of its tenant are shown, which are the tighter ones.
-            verdict = self._state.get("verdict") or self.verdict
-            limit_headers = (verdict or limits.uncounted_verdict(self._anonymous)).headers()
-            if self.status == RateLimited.status:
-                limit_headers = _none_remaining(limit_headers)
-            headers += limit_headers
-            headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
-            if "allowed_origin" in self._state:
-                headers += cors.headers(self._state["allowed_origin"])
-            headers.append((b"x-request-id", (self._current.request_id or "").encode()))
-            headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
-            message["headers"] = headers
-        await self._send(message)
-
-
-def _is_left_out(name: bytes, value: bytes) -> bool:
-    return not value and name.lower() in _DEFAULT_HEADERS
-
-
 def _rate_limited(verdict: Verdict) -> RateLimited:
     retry_after = max(1, verdict.retry_after)
     return RateLimited(
@@ -371,19 +323,6 @@ def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) 
         ms=round(seconds * 1000, 1),
         user=caller.principal.user_id if caller.principal else None,
     )
-
-
-def _none_remaining(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Sets the remaining units to 0, as every 429 must show, whichever limit refused it."""
-    headers = []
-    for name, value in limit_headers:
-        if name == b"x-ratelimit-remaining":
-            headers.append((name, b"0"))
-        elif name == b"ratelimit":
-            headers.append((name, _REMAINING_PATTERN.sub(b";r=0", value)))
-        else:
-            headers.append((name, value))
-    return headers
 
 
 def _verdict(reply: list[Any]) -> Verdict:

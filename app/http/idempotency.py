@@ -1,12 +1,15 @@
 """Idempotency-Key: the same key and body return the first response again for 24 hours.
 
 A request claims its key and stores its response in its own transaction, so that key, response and
-effect exist together or not at all. A second request with the same key waits for the first; it
-keeps no connection meanwhile.
+effect exist together or not at all. It claims the key when that transaction begins, not before: the
+handler may first wait for something else, and must hold no connection meanwhile. A second request
+with the same key waits for the first; it keeps no connection either.
 
 Routes with `idempotent="long_running"`, such as those that wait for a model, must not keep a
 transaction open. They claim the key with a lease that they renew until the response is stored. One
 whose effect is a single transaction stores its answer in it by `store_answer`.
+
+The files of an upload go to disk while they are hashed.
 
 Routes with `idempotent="streamed"` do so too, and their bodies are too large to be read before the
 handler. The body of the first request is hashed while the handler reads it; that of a second one is
@@ -18,6 +21,7 @@ import hashlib
 import time
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,6 +31,7 @@ from litestar.serialization import encode_json
 from app.http import multipart
 from app.http.authorization import caller_of
 from app.http.dependencies import services_of
+from app.http.errors import Replayed
 from app.http.multipart import BodyDigest
 from app.http.transaction import request_tx
 from app.kit import background
@@ -34,6 +39,7 @@ from app.kit.crypto import Keyring, SealContext
 from app.kit.errors import Conflict, IdempotencyMismatch, Invalid
 from app.kit.ids import new_id
 from app.kit.renewal import Renewal
+from db.connection_use import check_wait
 from db.models import IdempotencyKey
 from db.session import ALL_TENANTS, Database, Tx
 
@@ -45,7 +51,6 @@ _WAIT_SECONDS = 30
 _FIRST_PAUSE_SECONDS = 0.02
 _MAX_PAUSE_SECONDS = 0.5
 _RENEW_SECONDS = 20.0
-_LARGE_BYTES = 256 * 1024
 
 _CLAIM_IN_TX = """
 WITH lock AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS acquired),
@@ -68,6 +73,7 @@ WHERE k.created_at < now() - interval '24 hours'
 RETURNING id
 """
 _SELECT_KEY = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHERE id = $1"
+_SELECT_ANSWERED_KEY = f"{_SELECT_KEY} AND created_at >= now() - interval '24 hours'"
 _STORE_RESPONSE = (
     "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
 )
@@ -159,16 +165,14 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
         if mode == STREAMED:
             fingerprint = await multipart.read_fingerprint(request)
     else:
-        tx = request_tx(request)
-        if await _claim_in_tx(tx, key_id, fingerprint):
-            _current_claim.set(_Claim(key_id, tx, services.keyring))
+        row = await _find_answered(services.db, key_id)
+        if row is None:
+            tx = request_tx(request)
+            claim = _Claim(key_id, tx, services.keyring)
+            tx.on_begin = partial(_claim_in_tx, tx, claim, fingerprint)
+            _current_claim.set(claim)
             return None
-        row = await (await tx.raw()).fetchrow(_SELECT_KEY, key_id)
-    if row is None or row["fingerprint"] != fingerprint:
-        raise IdempotencyMismatch(
-            f"This {HEADER} was used with another body; use a new key for a new request"
-        )
-    return _replay(row, services.keyring, key_id)
+    return _replay(row, fingerprint, services.keyring, key_id)
 
 
 def _hold(request: Request[Any, Any, Any], lease: KeyLease, digest: BodyDigest | None) -> None:
@@ -178,7 +182,11 @@ def _hold(request: Request[Any, Any, Any], lease: KeyLease, digest: BodyDigest |
     _current_claim.set(_Claim(lease.key_id, lease, services_of(request).keyring, digest))
 
 
-def _replay(row: Any, keyring: Keyring, key_id: str) -> Response[bytes]:
+def _replay(row: Any, fingerprint: str, keyring: Keyring, key_id: str) -> Response[bytes]:
+    if row is None or row["fingerprint"] != fingerprint:
+        raise IdempotencyMismatch(
+            f"This {HEADER} was used with another body; use a new key for a new request"
+        )
     return Response(
         keyring.open(row["body"], _seal_context(key_id)),
         status_code=row["status"],
@@ -187,13 +195,24 @@ def _replay(row: Any, keyring: Keyring, key_id: str) -> Response[bytes]:
     )
 
 
-async def _claim_in_tx(tx: Tx, key_id: str, fingerprint: str) -> bool:
-    """Waits until no other request with this key runs. True when none has succeeded yet."""
+async def _find_answered(db: Database, key_id: str) -> Any:
+    """Returns the row of a key whose request has succeeded."""
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+        return await (await tx.raw()).fetchrow(_SELECT_ANSWERED_KEY, key_id)
+
+
+async def _claim_in_tx(tx: Tx, claim: _Claim, fingerprint: str) -> None:
+    """Waits until no other request with this key runs. Raises Replayed when one has succeeded."""
     deadline, pause = time.monotonic() + _WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while True:
-        row = await (await tx.raw()).fetchrow(_CLAIM_IN_TX, key_id, fingerprint)
+        raw = await tx.raw()
+        row = await raw.fetchrow(_CLAIM_IN_TX, claim.key_id, fingerprint)
+        if row["claimed"]:
+            return
         if row["acquired"]:
-            return bool(row["claimed"])
+            stored = await raw.fetchrow(_SELECT_KEY, claim.key_id)
+            _current_claim.set(None)
+            raise Replayed(_replay(stored, fingerprint, claim.keyring, claim.key_id))
         await tx.rollback()
         pause = await _wait(deadline, pause)
 
@@ -219,6 +238,7 @@ async def _wait(deadline: float, pause: float) -> float:
     """Sleeps and returns the next, longer pause. Raises Conflict after the deadline."""
     if time.monotonic() > deadline:
         raise Conflict(f"A request with this {HEADER} is still running; try again later")
+    check_wait("a request with the same key")
     await asyncio.sleep(pause)
     return min(2 * pause, _MAX_PAUSE_SECONDS)
 
@@ -273,22 +293,12 @@ def _seal_context(key_id: str) -> SealContext:
 
 
 async def _read_fingerprint(request: Request[Any, Any, Any]) -> str:
-    body, boundary = await request.body(), multipart.find_boundary(request) or b""
-    if len(body) < _LARGE_BYTES:
-        return compute_fingerprint(body, boundary)
-    # An upload takes tens of milliseconds, most of them without the interpreter's lock.
-    return await asyncio.to_thread(compute_fingerprint, body, boundary)
-
-
-def compute_fingerprint(body: bytes, boundary: bytes) -> str:
-    """A client sends the same parts with another boundary each time, so the boundary does not
-    count. The lengths tell where a part ends; no part is copied.
-    """
-    digest = hashlib.sha256()
-    for part in multipart.split_body(body, boundary):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()
+    if request.route_handler.opt.get("upload") and multipart.find_boundary(request) is not None:
+        # Its files go to disk as they arrive, where the handler finds them.
+        digest = request.scope["state"]["body_digest"] = BodyDigest()
+        await request.form()
+        return digest.hexdigest()
+    return hashlib.sha256(await request.body()).hexdigest()
 
 
 def _digest(*texts: str) -> str:

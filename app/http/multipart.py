@@ -1,4 +1,4 @@
-"""Parses and splits multipart bodies: files are spooled or streamed, texts are short and in UTF-8.
+"""Parses multipart bodies: files are spooled or streamed, texts are short and in UTF-8.
 
 A client may name any charset for a text, and some of them decode in quadratic time.
 """
@@ -6,7 +6,7 @@ A client may name any charset for a text, and some of them decode in quadratic t
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final
 
 import msgspec
@@ -26,8 +26,6 @@ MAX_TEXT_BYTES: Final = 64 * 1024
 # How long the next chunk of a streamed body may take.
 MAX_WAIT_SECONDS: Final = 60.0
 _MAX_PARTS = 1000
-# The search in a body holds the interpreter's lock for one such piece.
-_SEARCH_BYTES = 1024 * 1024
 
 _Fields = defaultdict[str, list[Any]]
 
@@ -40,11 +38,13 @@ def find_boundary(request: Request[Any, Any, Any]) -> bytes | None:
     return boundary.encode() if is_multipart and boundary is not None else None
 
 
-async def parse_form(stream: AsyncIterator[bytes], boundary: bytes) -> dict[str, Any]:
+async def parse_form(
+    stream: AsyncIterator[bytes], boundary: bytes, digest: "BodyDigest | None" = None
+) -> dict[str, Any]:
     """Returns files and texts by name; a list where a name stands several times."""
     fields: _Fields = defaultdict(list)
     try:
-        await _read_parts(stream, boundary, fields)
+        await _read_parts(stream, boundary, fields, digest)
         for name, values in fields.items():
             fields[name] = [_decode(name, value) for value in values]
     except BaseException as error:
@@ -57,13 +57,17 @@ async def parse_form(stream: AsyncIterator[bytes], boundary: bytes) -> dict[str,
     return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
-async def _read_parts(stream: AsyncIterator[bytes], boundary: bytes, fields: _Fields) -> None:
+async def _read_parts(
+    stream: AsyncIterator[bytes], boundary: bytes, fields: _Fields, digest: "BodyDigest | None"
+) -> None:
     """Adds an UploadFile or a bytearray for each part."""
     name = ""
     value: Any = None
     with PushMultipartParser(boundary, max_segment_count=_MAX_PARTS) as parser:
         async for chunk in stream:
             for event in parser.parse(chunk):
+                if digest is not None:
+                    digest.add(event)
                 if isinstance(event, MultipartSegment):
                     name, value = event.name or "", _start_value(event)
                     fields[name].append(value)
@@ -82,8 +86,8 @@ async def _read_parts(stream: AsyncIterator[bytes], boundary: bytes, fields: _Fi
 
 
 class BodyDigest:
-    """The fingerprint of a multipart body that is read part by part. Like that of a whole body, it
-    does not depend on the boundary.
+    """The fingerprint of a multipart body that is read part by part. It does not depend on the
+    boundary, which a client chooses anew each time.
     """
 
     def __init__(self) -> None:
@@ -216,40 +220,6 @@ async def _limit_waits(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 headers={"Connection": "close"},
             ) from None
         yield chunk
-
-
-# Whole bodies
-
-
-def split_body(body: bytes, boundary: bytes) -> Iterator[memoryview]:
-    """Yields what stands before, between and after the delimiters `--boundary` at the start of a
-    line, as views. Joined by that delimiter they are the body. The whole body, without a boundary.
-
-    A body with more parts than `parse_form` accepts is not split any further.
-    """
-    view, start = memoryview(body), 0
-    delimiter = b"\r\n--" + boundary
-    if boundary and body.startswith(delimiter[2:]):
-        yield view[:0]
-        start = len(delimiter) - 2
-    # One more than parts: the last delimiter ends the body.
-    for _ in range(_MAX_PARTS + 1 if boundary else 0):
-        index = _find(body, delimiter, start)
-        if index == -1:
-            break
-        # The line break belongs to the part: the first delimiter may be without one.
-        yield view[start : index + 2]
-        start = index + len(delimiter)
-    yield view[start:]
-
-
-def _find(body: bytes, text: bytes, start: int) -> int:
-    while start < len(body):
-        index = body.find(text, start, start + _SEARCH_BYTES + len(text))
-        if index != -1:
-            return index
-        start += _SEARCH_BYTES
-    return -1
 
 
 def _start_value(segment: MultipartSegment) -> Any:

@@ -5,6 +5,8 @@ from litestar.datastructures import UploadFile
 from app.kit.errors import FileTooLarge
 
 MEGABYTE = 1024 * 1024
+# The most that a route has as `full_files`.
+MAX_FULL_FILES = 4
 
 
 async def read(field: str, upload: UploadFile, max_mb: int) -> bytes:

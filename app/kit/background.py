@@ -1,12 +1,14 @@
 """Background tasks that finish after their request has ended, like storing a partial reply."""
 
 import asyncio
+import contextvars
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from app.kit import logs
+from db import connection_use
 
 log = logs.get("background")
 
@@ -17,10 +19,17 @@ _busy: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 
 
 def spawn(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    task = asyncio.create_task(coroutine)
+    task = start(coroutine)
     _running.add(task)
     task.add_done_callback(_finish)
     return task
+
+
+def start(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Creates a task that outlives its creator: its connections are not those of the creator."""
+    context = contextvars.copy_context()
+    context.run(connection_use.begin)
+    return asyncio.create_task(coroutine, context=context)
 
 
 async def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from db.connection_use import check_wait
+
 _BOOTSTRAP = """
 import os, resource, runpy, sys
 script = sys.argv[1]
@@ -88,6 +90,7 @@ async def run(script: Path, content: bytes, *arguments: str, limits: Limits) -> 
     The script has no environment variables. Raises ProcessFailed when the script fails or exceeds
     a limit.
     """
+    check_wait("a child process")
     try:
         async with asyncio.timeout(limits.seconds):
             return await _run(script, content, arguments, limits)

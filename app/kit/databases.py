@@ -14,6 +14,7 @@ import msgspec
 from app.kit.egress import Guard
 from app.kit.postgres_relay import SessionTooLarge, TlsRefused, open_relay
 from app.kit.tls import named_context
+from db.connection_use import check_wait
 
 Engine = Literal["postgresql", "mysql"]
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
@@ -68,6 +69,7 @@ async def postgres(
     guard: Guard, login: Login, seconds: float, **settings: str
 ) -> AsyncIterator[asyncpg.Connection]:
     """Yields a connection; after an error it is terminated without waiting for the server."""
+    check_wait("a database of a tenant")
     address = await guard.resolve_host(login.host, login.real_port)
     context, is_required = _tls_options(login)
     async with AsyncExitStack() as stack:
@@ -115,6 +117,7 @@ _MYSQL_TLS = 0x800
 
 @asynccontextmanager
 async def mysql(guard: Guard, login: Login, seconds: float) -> AsyncIterator[Any]:
+    check_wait("a database of a tenant")
     address = await guard.resolve_host(login.host, login.real_port)
     context, is_required = _tls_options(login)
     connection = _StrictMySql(

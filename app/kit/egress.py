@@ -25,6 +25,7 @@ from app.kit.egress_guard import (
     is_public,
 )
 from app.kit.headers import is_reserved
+from db.connection_use import check_wait
 
 __all__ = [
     "AllowList",
@@ -149,6 +150,7 @@ class Egress:
 
         `idle_seconds` bounds the pause between two chunks. Connection failures are EgressErrors.
         """
+        check_wait("a server")
         target = self._check(url)
         timeout = aiohttp.ClientTimeout(
             total=timeout_seconds,

@@ -15,6 +15,7 @@ from yarl import URL
 
 from app.kit import trace
 from app.kit.name_resolver import NameNotFound, NameResolver
+from db.connection_use import check_wait
 
 _SCHEMES = frozenset({"http", "https"})
 
@@ -135,6 +136,7 @@ class Guard:
         """Concurrent calls of one tenant for the same host share one lookup. Tenants share none,
         because a lookup may wait until its tenant may start another.
         """
+        check_wait("a nameserver")
         key = (trace.current_tenant(), host, port)
         lookup = self._lookups.get(key)
         if lookup is None:

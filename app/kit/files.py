@@ -7,13 +7,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import obstore
 from obstore.store import LocalStore, from_url
 
 from app.kit import disk
+from db.connection_use import check_wait
 
 # What is hashed and written at a time, off the event loop.
 _BLOCK_BYTES = 1024 * 1024
@@ -36,8 +37,13 @@ class FileNotStored(LookupError):
 
 class Files:
     def __init__(self, store: Any, folder: Path | None = None) -> None:
-        self._store = store  # obstore's stores share no base class
+        self._any_store = store  # obstore's stores share no base class
         self._folder = folder
+
+    @property
+    def _store(self) -> Any:
+        check_wait("a file store")
+        return self._any_store
 
     @classmethod
     def at(cls, uri: str, data_dir: Path) -> "Files":
@@ -156,6 +162,22 @@ async def as_stream(*parts: bytes) -> AsyncIterator[bytes]:
     """Yields what is in memory, for `put_stream`."""
     for part in parts:
         yield part
+
+
+class ReadableUpload(Protocol):
+    async def read(self, size: int = -1) -> bytes: ...
+
+
+async def read_blocks(
+    upload: ReadableUpload, max_bytes: int, too_large: Callable[[], Exception]
+) -> AsyncIterator[bytes]:
+    """Yields an uploaded file for `put_stream`. Raises `too_large()` when it is larger."""
+    size = 0
+    while block := await upload.read(_BLOCK_BYTES):
+        size += len(block)
+        if size > max_bytes:
+            raise too_large()
+        yield block
 
 
 async def _join(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

@@ -22,6 +22,11 @@ RATE_LIMITED = Counter("parley_rate_limited", "Requests refused by the rate limi
 LIMITER_DEGRADED = Counter(
     "parley_limiter_degraded", "Requests let through unlimited because Redis was away"
 )
+WAITED_IN_TRANSACTION = Counter(
+    "parley_waited_in_transaction",
+    "Waits for something else than the database while a connection was held",
+    ["what"],
+)
 WORK = Counter("parley_work", "Work by kind and outcome", ["kind", "outcome"])
 WORK_SECONDS = Histogram("parley_work_seconds", "Time to run work", ["kind"], buckets=_BUCKETS)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from app.kit import logs
+from app.kit import background, logs
 
 log = logs.get("renewal")
 
@@ -18,7 +18,7 @@ class Renewal:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start)
 
     def _start(self) -> None:
-        self._task = asyncio.create_task(self._renew_forever())
+        self._task = background.start(self._renew_forever())
 
     async def _renew_forever(self) -> None:
         while True:

@@ -10,6 +10,7 @@ import msgspec
 
 from app.kit.egress import Guard
 from app.kit.tls import load_named_context
+from db.connection_use import check_wait
 
 _IMPLICIT_TLS_PORT = 465
 _PERMANENT = 500
@@ -63,6 +64,7 @@ async def connect(
     """A session after the login. With `guard` it connects only to an allowed address, and TLS still
     verifies the host name. Raises EgressError for an address that is not allowed, and SmtpFailed.
     """
+    check_wait("a mail server")
     address, context = server.host, None
     if guard is not None:
         address = await guard.resolve_host(server.host, server.port or 0)

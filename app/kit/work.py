@@ -18,6 +18,7 @@ from app.kit import logs, trace
 from app.kit.ids import new_id
 from app.kit.redis import connect
 from db import ledger
+from db.connection_use import check_wait
 from db.ledger import WorkRow
 from db.session import Database, Tx
 
@@ -119,6 +120,7 @@ class Doorbell:
 
     async def wait_for_done(self, work_id: str, seconds: float) -> None:
         """Returns when the work is announced done or the time is up; the caller reads the row."""
+        check_wait("a worker")
         if self._listeners >= _MAX_LISTENERS:
             # Each listener holds a connection; callers beyond the limit poll.
             await asyncio.sleep(min(seconds, 0.5))

@@ -13,6 +13,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION, Type, hash_secret_raw
 
 from app.kit.errors import Unavailable
+from db.connection_use import check_wait
 
 # OWASP's recommendation for argon2id: 19 MiB, two passes, one lane.
 _PASSES, _KIBIBYTES, _LANES = 2, 19 * 1024, 1
@@ -35,6 +36,7 @@ _DUMMY_HASH = (
 
 async def _run_in_thread(work: Callable[..., Result], *args: str) -> Result:
     """Runs `work` in the hashing threads. Raises Unavailable when the queue is full."""
+    check_wait("a hashing thread")
     if len(_queue) >= _MAX_QUEUE_LENGTH:
         raise Unavailable("Too many sign-ins at this moment; try again", 2)
     task = asyncio.get_running_loop().run_in_executor(_threads, work, *args)

@@ -12,7 +12,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.kit import limits, logs
+from app.kit import background, limits, logs
 from app.kit.errors import Unauthorized
 from app.security.principal import Principal
 from db import fast
@@ -135,7 +135,7 @@ class SessionCache:
             await self._write(values, only_if_greater=only_if_greater)
         except (RedisError, OSError, TimeoutError):
             # Redis is unavailable: no entry is read now, but update them before old ones are read.
-            task = asyncio.create_task(self._write_later(values, only_if_greater=only_if_greater))
+            task = background.start(self._write_later(values, only_if_greater=only_if_greater))
             _background_tasks.add(task)
             task.add_done_callback(_background_tasks.discard)
 

@@ -74,7 +74,7 @@ async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
     return {"id": event_id}
 
 
-@post("/test/upload", include_in_schema=False)
+@post("/test/upload", upload=True, include_in_schema=False)
 async def upload(tx: Tx, data: MultipartBody[Upload]) -> dict[str, str]:
     """Answers with another id each time it runs."""
     return {"name": data.name, "id": new_id("upl")}

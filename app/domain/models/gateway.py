@@ -24,6 +24,7 @@ from app.domain.models.providers import LOCAL, PROVIDERS
 from app.kit import background, heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
 from app.kit.errors import Unavailable
+from db.connection_use import check_wait
 
 log = logs.get("models")
 
@@ -139,6 +140,7 @@ class Models:
 
     async def _resolve(self, target: Target) -> tuple[Adapter, Target]:
         """Returns the adapter for the model, and the target with the provider's address."""
+        check_wait("a model")
         self.check_key(target)
         if target.provider != LOCAL:
             return self._resolve_remote(target)

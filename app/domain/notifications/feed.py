@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from app.domain.notifications import center_queries as queries
 from app.domain.notifications.schemas import NotificationView
-from app.kit import logs
+from app.kit import background, logs
 from app.kit.errors import RateLimited
 from app.kit.pubsub import listen_forever
 from app.kit.redis import connect
@@ -66,7 +66,7 @@ class Feed:
     def listen(self, user_id: str) -> Iterator[asyncio.Event]:
         """The event is set when the user may have new notifications."""
         if self._task is None:
-            self._task = asyncio.create_task(
+            self._task = background.start(
                 listen_forever(self._listening_redis, CHANNEL, self._on_message)
             )
         event = asyncio.Event()

@@ -1,7 +1,7 @@
 """Speech jobs: stored together with their work, run by a worker, and waited for here."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Literal
@@ -38,7 +38,6 @@ RUN_SPEECH: Final = WorkKind(
     per_tenant=2,
 )
 FOLDER: Final = "speech/"
-ReadRecording = Callable[[], Awaitable[bytes]]
 # How long a job may wait for a worker.
 QUEUE_SECONDS = 30.0
 _NO_WORKER = (
@@ -95,13 +94,15 @@ def new_file_key() -> str:
     return FOLDER + new_id("aud")
 
 
-async def transcribe(services: Services, request: SpeechRequest, read: ReadRecording) -> str:
+async def transcribe(
+    services: Services, request: SpeechRequest, blocks: AsyncIterable[bytes]
+) -> str:
     """Returns the text of the recording; it is not blank. The recording is not in memory while it
     waits for a worker.
     """
     job = _Job(request.tenant_id, new_id("spj"), input_key=new_file_key())
     async with _remove_at_end(services, job):
-        await _store_recording(services, job, read)
+        await _store_recording(services, job, blocks)
         row = await _run(services, request, job)
         return str(row["transcript"])
 
@@ -130,9 +131,9 @@ async def _remove_at_end(services: Services, job: _Job) -> AsyncIterator[None]:
             background.spawn(_remove(services, job))
 
 
-async def _store_recording(services: Services, job: _Job, read: ReadRecording) -> None:
+async def _store_recording(services: Services, job: _Job, blocks: AsyncIterable[bytes]) -> None:
     """In a task that is not cancelled: a store may go on after that, and the file would remain."""
-    job.storing = asyncio.create_task(services.files.put(job.input_key or "", await read()))
+    job.storing = asyncio.create_task(services.files.put_stream(job.input_key or "", blocks))
     await asyncio.shield(job.storing)
 
 

@@ -1,8 +1,7 @@
 """Chat by voice, and texts as speech."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -18,7 +17,7 @@ from app.domain.speech.audio import MAX_MB
 from app.domain.speech.errors import RecordingTooLarge
 from app.domain.speech.jobs import SpeechRequest
 from app.domain.speech.schemas import AudioReply, SpeakText
-from app.kit import logs
+from app.kit import files, logs
 from app.kit.cancellation import run_unless
 from app.kit.errors import ProviderError, Unavailable
 from app.security.principal import Principal
@@ -80,8 +79,8 @@ async def transcribe(
         kind="transcribe",
         model=model,
     )
-    read = partial(_read_recording, services, upload)
-    return await run_unless(client_gone(), jobs.transcribe(services, request, read))
+    blocks = _read_recording(services, upload)
+    return await run_unless(client_gone(), jobs.transcribe(services, request, blocks))
 
 
 async def speak(
@@ -126,16 +125,18 @@ def hide_provider_errors(agent_id: str) -> Iterator[None]:
         raise Unavailable(_NO_VOICE, 60) from error
 
 
-async def _read_recording(services: Services, upload: Upload) -> bytes:
-    """Closes the upload, so that only the caller has the content."""
+async def _read_recording(services: Services, upload: Upload) -> AsyncIterator[bytes]:
+    """Closes the upload at its end, so that the disk has it once."""
     max_mb = min(MAX_MB, services.settings.max_body_mb)
-    content = await upload.read(max_mb * _MEGABYTE + 1)
-    await upload.close()
-    if len(content) > max_mb * _MEGABYTE:
-        raise RecordingTooLarge(
+
+    def too_large() -> RecordingTooLarge:
+        return RecordingTooLarge(
             f"audio is larger than {max_mb} MB", details={"field": "audio", "max_size_mb": max_mb}
         )
-    return content
+
+    async for block in files.read_blocks(upload, max_mb * _MEGABYTE, too_large):
+        yield block
+    await upload.close()
 
 
 async def _check_model(services: Services, runtime: AgentRuntime, model: str) -> None:

@@ -22,7 +22,7 @@ from app.domain.tables.schemas import (
 )
 from app.domain.tables.values import WrongValue
 from app.http.context import RequestContext
-from app.kit import clock, csv_cells, paging, texts, work
+from app.kit import clock, csv_cells, files, paging, texts, work
 from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
@@ -89,12 +89,9 @@ async def start(
     if options.delimiter not in {None, *DELIMITERS}:
         raise Invalid.field("delimiter", "must be a comma, semicolon, tab or |")
     max_mb = services.settings.max_body_mb
-    content = await upload.read(max_mb * _MEGABYTE + 1)
-    if len(content) > max_mb * _MEGABYTE:
-        message = f"The file is larger than {max_mb} MB; split it."
-        raise FileTooLarge(message, details={"max_size_mb": max_mb})
+    blocks = files.read_blocks(upload, max_mb * _MEGABYTE, partial(_too_large, max_mb))
     import_id = new_id("imp")
-    file = await services.files.put(FOLDER + import_id, content)
+    file = await services.files.put_stream(FOLDER + import_id, blocks)
     name = texts.storable(upload.filename)[-_MAX_NAME_CHARS:] or "file.csv"
     try:
         async with services.db.tx(table.tenant_id) as tx:
@@ -110,6 +107,11 @@ async def start(
     except ApiError:
         await services.files.delete(file.key)
         raise
+
+
+def _too_large(max_mb: int) -> FileTooLarge:
+    message = f"The file is larger than {max_mb} MB; split it."
+    return FileTooLarge(message, details={"max_size_mb": max_mb})
 
 
 async def _check_limit(tx: Tx, tenant_id: str) -> None:

@@ -15,7 +15,7 @@ from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.rendering import NAMES
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
-from app.kit.expressions import Expressions, Source, has_templates, list_sources
+from app.kit.expressions import Budget, Expressions, Source, has_templates, list_sources
 from app.kit.texts import is_deeper
 from app.security.principal import Principal
 from app.services import Services
@@ -44,7 +44,9 @@ def check_permissions(principal: Principal, definition: Definition) -> None:
             principal.require(node_type.permission)
 
 
-async def check_expressions(services: Services, tenant_id: str, nodes: Sequence[Node]) -> None:
+async def check_expressions(
+    services: Services, tenant_id: str, nodes: Sequence[Node], budget: Budget | None = None
+) -> None:
     """Raises Invalid for templates and conditions that cannot be evaluated. Skips nodes that
     `check_definition` refuses. Other processes check them: call it before a transaction.
     """
@@ -55,19 +57,24 @@ async def check_expressions(services: Services, tenant_id: str, nodes: Sequence[
         message = f"have more than {_MAX_SOURCES} templates and conditions together"
         raise Invalid.field("nodes", message)
     if sources:
-        Invalid.check(await services.get(Expressions).check(sources, NAMES, group=tenant_id))
+        expressions = services.get(Expressions)
+        problems = await expressions.check(sources, NAMES, group=tenant_id, budget=budget)
+        Invalid.check(problems)
 
 
 class CheckedExpressions:
-    """Results of `check_expressions` for nodes that one transaction saves later."""
+    """Results of `check_expressions` for nodes that one transaction saves later. One budget of time
+    is for all of them.
+    """
 
     def __init__(self) -> None:
         self._errors: dict[bytes, Invalid | None] = {}
+        self._budget = Budget()
 
     async def check(self, services: Services, tenant_id: str, nodes: Sequence[Node]) -> None:
         self._errors[msgspec.json.encode(nodes)] = None
         try:
-            await check_expressions(services, tenant_id, nodes)
+            await check_expressions(services, tenant_id, nodes, self._budget)
         except Invalid as error:
             self._errors[msgspec.json.encode(nodes)] = error
 

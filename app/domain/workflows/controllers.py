@@ -57,7 +57,7 @@ class WorkflowController(Controller):
         """
         return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
-    @post(summary="Create a workflow", stores=True, needs="workflows:write")
+    @post(summary="Create a workflow", stores=True, needs="workflows:write", stops_when_gone=True)
     async def create_workflow(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateWorkflow]
     ) -> WorkflowData:
@@ -75,7 +75,13 @@ class WorkflowController(Controller):
         """
         return WorkflowData(await service.show(tx, principal, workflow_id))
 
-    @put("/{workflow_id:str}", summary="Change a workflow", stores=True, needs="workflows:write")
+    @put(
+        "/{workflow_id:str}",
+        summary="Change a workflow",
+        stores=True,
+        needs="workflows:write",
+        stops_when_gone=True,
+    )
     async def update_workflow(
         self,
         tx: Tx,
@@ -148,6 +154,7 @@ class WorkflowController(Controller):
         "/{workflow_id:str}/versions/{version:str}/restore",
         summary="Restore a version",
         stores=True,
+        stops_when_gone=True,
         needs="workflows:write",
         status_code=200,
     )
@@ -162,6 +169,7 @@ class WorkflowController(Controller):
         "/{workflow_id:str}/execute",
         summary="Execute a workflow",
         stores=True,
+        stops_when_gone=True,
         needs="workflows:execute",
         status_code=202,
         cost="execute",
@@ -209,7 +217,12 @@ class WorkflowBatchController(Controller):
     path = "/v1/workflows/batch"
     tags = ["Workflows"]
 
-    @post(summary="Change many workflows", needs="workflows:write", status_code=200)
+    @post(
+        summary="Change many workflows",
+        needs="workflows:write",
+        stops_when_gone=True,
+        status_code=200,
+    )
     async def change_workflows(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[WorkflowBatch]
     ) -> WorkflowBatchResult:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from app.kit.expressions.budget import Budget
 from app.kit.expressions.pool import ProcessPool
 from app.kit.expressions.problems import Code, ExpressionProblem, Overrun
 from app.kit.expressions.sources import Source, has_templates
@@ -31,15 +32,21 @@ class Expressions:
         self._pool = ProcessPool(processes=processes, seconds=seconds, memory_mib=memory_mib)
 
     async def check(
-        self, sources: Sequence[Source], names: Collection[str], *, group: str = ""
+        self,
+        sources: Sequence[Source],
+        names: Collection[str],
+        *,
+        group: str = "",
+        budget: Budget | None = None,
     ) -> list[tuple[str, str]]:
         """Returns the path of each invalid source and what is wrong with it; ends at the first one
-        that takes too long or too much memory to check.
+        that takes too long or too much memory to check, or that the budget is used up for.
         """
+        budget = budget or Budget()
         problems = []
         for source in sources:
             try:
-                await self._check(source, names, group)
+                await self._check(source, names, group, budget)
             except Overrun as problem:
                 problems.append((source.path, problem.message))
                 break
@@ -67,18 +74,21 @@ class Expressions:
         )
         return bool(result)
 
-    async def _check(self, source: Source, names: Collection[str], group: str) -> None:
+    async def _check(
+        self, source: Source, names: Collection[str], group: str, budget: Budget
+    ) -> None:
         _check_length(source.text)
         await self._ask(
             group,
+            budget,
             operation="check",
             kind=source.kind,
             text=_encode(source.text),
             names=sorted(names),
         )
 
-    async def _ask(self, group: str, **request: Any) -> Any:
-        content = await self._pool.ask(group, msgspec.json.encode(request))
+    async def _ask(self, group: str, budget: Budget | None = None, **request: Any) -> Any:
+        content = await self._pool.ask(group, msgspec.json.encode(request), budget)
         try:
             answer = _decoder.decode(content)
         except RecursionError:

@@ -8,27 +8,47 @@ from collections import OrderedDict, deque
 from app.kit import logs
 from app.kit.background import spawn
 from app.kit.errors import Unavailable
+from app.kit.expressions.budget import Budget
 from app.kit.expressions.problems import Overrun
 from app.kit.expressions.process import EvaluationProcess, Reason
+from db.connection_use import check_wait
 
 log = logs.get("expressions")
 
 _STOPPING = "Expressions are not evaluated: the process is stopping"
-_WAIT_SECONDS = 30.0
 _SLOW_SECONDS = 60.0
 _MIN_RESTART_SECONDS = 0.2
 _MAX_RESTART_SECONDS = 10.0
 
 
 class _Evaluation:
-    __slots__ = ("answer", "content", "group", "is_second_attempt", "timeout")
+    __slots__ = (
+        "answer",
+        "budget",
+        "content",
+        "group",
+        "is_second_attempt",
+        "since",
+        "timeout",
+    )
 
-    def __init__(self, group: str, content: bytes, answer: asyncio.Future[bytes]) -> None:
+    def __init__(
+        self, group: str, content: bytes, budget: Budget, answer: asyncio.Future[bytes]
+    ) -> None:
         self.group = group
         self.content = content
+        self.budget = budget
         self.answer = answer
         self.is_second_attempt = False
         self.timeout: asyncio.TimerHandle | None = None
+        # When it began to wait, or to run.
+        self.since = 0.0
+
+    def measure(self) -> float:
+        """Returns the seconds since the last call."""
+        now = asyncio.get_running_loop().time()
+        seconds, self.since = now - self.since, now
+        return seconds
 
 
 class ProcessPool:
@@ -50,13 +70,17 @@ class ProcessPool:
         self._has_logged_missing = False
         self._is_closed = False
 
-    async def ask(self, group: str, content: bytes) -> bytes:
-        """Returns the answer of a process. Raises Overrun when the request ends the process,
-        Unavailable when no process was free in time.
+    async def ask(self, group: str, content: bytes, budget: Budget | None = None) -> bytes:
+        """Returns the answer of a process. Raises Overrun when the request ends the process or its
+        budget is used up, Unavailable when no process was free in time.
         """
+        budget = budget or Budget()
+        budget.check()
+        check_wait("a process for expressions")
         if self._is_closed:
             raise Unavailable(_STOPPING)
-        evaluation = _Evaluation(group, content, asyncio.get_running_loop().create_future())
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        evaluation = _Evaluation(group, content, budget, answer)
         self._wait(evaluation)
         self._start_processes()
         self._dispatch()
@@ -94,12 +118,17 @@ class ProcessPool:
             self._running_groups.add(evaluation.group)
             if evaluation.timeout:
                 evaluation.timeout.cancel()
-            process.send(evaluation.content, self._seconds)
+            evaluation.budget.wait_seconds_left -= evaluation.measure()
+            process.send(
+                evaluation.content, min(self._seconds, max(0.0, evaluation.budget.seconds_left))
+            )
 
     def _wait(self, evaluation: _Evaluation) -> None:
         """Puts an evaluation to the end of its group's queue, a second attempt to its start."""
         loop = asyncio.get_running_loop()
-        evaluation.timeout = loop.call_later(_WAIT_SECONDS, _expire, evaluation)
+        evaluation.since = loop.time()
+        seconds = max(0.0, evaluation.budget.wait_seconds_left)
+        evaluation.timeout = loop.call_later(seconds, _expire, evaluation)
         evaluations = self._waiting.setdefault(evaluation.group, deque())
         if evaluation.is_second_attempt:
             evaluations.appendleft(evaluation)
@@ -143,6 +172,7 @@ class ProcessPool:
         evaluation = self._running.pop(process, None)
         if evaluation:
             self._running_groups.discard(evaluation.group)
+            evaluation.budget.seconds_left -= evaluation.measure()
         return evaluation
 
     def _on_ready(self, process: EvaluationProcess, missing: list[str]) -> None:
@@ -197,7 +227,9 @@ class ProcessPool:
             self._wait(evaluation)
             return
         self._mark_slow(evaluation.group)
-        if reason == "time":
+        if evaluation.budget.seconds_left <= 0:
+            message = evaluation.budget.overrun_message
+        elif reason == "time":
             message = f"the expression takes longer than {self._seconds:g} s"
         elif reason == "memory":
             message = f"the expression takes more than {self._memory_mib} MiB of memory"

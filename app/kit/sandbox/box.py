@@ -25,6 +25,7 @@ from app.kit.sandbox.runtimes import Runtimes
 from app.kit.sandbox.supervisor import Supervisor
 from app.kit.sandbox.watcher import Watcher
 from app.settings import Settings
+from db.connection_use import check_wait
 
 log = logs.get("sandbox")
 
@@ -130,6 +131,7 @@ class Sandbox:
         """Runs a program with `content` as its standard input. It waits for memory of the machine
         before its time starts, and raises NoRoom when it has waited as long as it may run.
         """
+        check_wait("user code")
         await self.watcher.wait_for_room(min(timeout_seconds, MAX_WAIT_SECONDS))
         return await self._run(program, content, timeout_seconds)
 

@@ -12,8 +12,7 @@ import psutil
 import pytest
 
 from app.kit.errors import Unavailable
-from app.kit.expressions import ExpressionProblem, Expressions, Source, pool
-from app.kit.expressions.problems import Overrun
+from app.kit.expressions import Budget, ExpressionProblem, Expressions, Source
 from tests.asking import until
 
 _ITEMS = {"l": list(range(300))}
@@ -167,17 +166,6 @@ async def test_many_concurrent_calls_are_answered(expressions: Expressions) -> N
     assert not expressions._pool._waiting
 
 
-async def test_a_wait_for_a_process_is_bounded(
-    own_expressions: Expressions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await _is_alive(own_expressions)
-    monkeypatch.setattr(pool, "_WAIT_SECONDS", 0.05)
-    slow = own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a")
-    next_call = own_expressions.render("{{ 1 }}", {}, group="a")
-    results = await asyncio.gather(slow, next_call, return_exceptions=True)
-    assert [type(result) for result in results] == [Overrun, Unavailable]
-
-
 async def test_a_check_ends_at_the_first_overrun(own_expressions: Expressions) -> None:
     await _is_alive(own_expressions)
     own_expressions._pool._seconds = 0.000_1
@@ -226,3 +214,28 @@ async def test_processes_end_with_their_parent() -> None:
     parent.kill()
     await parent.wait()
     await until(lambda: not any(child.is_running() for child in children))
+
+
+async def test_the_sources_of_one_check_share_a_budget(own_expressions: Expressions) -> None:
+    """None of them is slow by itself."""
+    text = "{% if a %}" + "{% elif a %}" * 200 + "{% endif %}"
+    sources = [Source("template", text, f"nodes.{number}") for number in range(500)]
+    budget = Budget(seconds=0.3)
+    problems = await own_expressions.check(sources, ["a"], group="slow", budget=budget)
+    assert [message for _, message in problems] == [
+        "the expressions take longer than 0.3 s together"
+    ]
+    assert budget.seconds_left <= 0
+    # The next check has a budget of its own.
+    assert await own_expressions.check(sources[:3], ["a"], group="slow") == []
+
+
+async def test_a_wait_for_a_process_is_bounded(own_expressions: Expressions) -> None:
+    await _is_alive(own_expressions)
+    first = asyncio.create_task(own_expressions.render(_SLOW_TEMPLATE, {}, group="a"))
+    await until(lambda: own_expressions._pool._running)
+    source = Source("template", "{{ a }}", "text")
+    with pytest.raises(Unavailable, match="Try again in 5 seconds"):
+        await own_expressions.check([source], ["a"], group="a", budget=Budget(wait_seconds=0.05))
+    with pytest.raises(ExpressionProblem):
+        await first
