@@ -5,7 +5,7 @@ otherwise take the whole pool from everybody else.
 """
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 
 class WaitedInTransaction(RuntimeError):
@@ -24,17 +24,19 @@ class ConnectionUse:
 _current: ContextVar[ConnectionUse | None] = ContextVar("connection_use", default=None)
 
 
-def begin() -> None:
+def begin() -> Token[ConnectionUse | None]:
     """Starts to count anew, for a request, a job or a task that outlives its creator."""
-    _current.set(ConnectionUse())
+    return _current.set(ConnectionUse())
+
+
+def end(token: Token[ConnectionUse | None]) -> None:
+    """Ends what `begin` started, in the same task."""
+    _current.reset(token)
 
 
 def current() -> ConnectionUse:
-    use = _current.get()
-    if use is None:
-        use = ConnectionUse()
-        _current.set(use)
-    return use
+    """Outside requests and jobs nothing is counted: it returns a new one each time."""
+    return _current.get() or ConnectionUse()
 
 
 def check_wait(what: str) -> None:

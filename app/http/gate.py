@@ -100,7 +100,7 @@ class Gate:
             request_id=trace.safe_id(header_text(request_headers, b"x-request-id"), "req"),
         )
         trace.begin(current)
-        connection_use.begin()
+        connections = connection_use.begin()
         source = self._addresses.resolve(scope, header_text(request_headers, b"x-forwarded-for"))
         caller = Caller(rate_limit_address(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
@@ -116,6 +116,7 @@ class Gate:
             await self._send_error(response, error, scope["path"])
         finally:
             body.end()
+            connection_use.end(connections)
             tx = scope["state"].get("tx")
             if tx is not None:
                 await tx.rollback()

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -72,10 +72,10 @@ async def test_a_recording_is_not_in_memory_while_it_waits_for_a_worker(
         def __del__(self) -> None:
             freed.set()
 
-    async def read() -> bytes:
-        return Content(tone())
+    async def read() -> AsyncIterator[bytes]:
+        yield Content(tone())
 
-    task = asyncio.create_task(jobs.transcribe(services, _build_request(voice), read))
+    task = asyncio.create_task(jobs.transcribe(services, _build_request(voice), read()))
     await _wait_for_job(services, voice)
     async with asyncio.timeout(5):
         await freed.wait()
@@ -88,11 +88,12 @@ async def test_a_recording_is_not_in_memory_while_it_waits_for_a_worker(
 async def test_a_recording_that_cannot_be_read_leaves_nothing(
     voice: Voice, services: Services
 ) -> None:
-    async def read() -> bytes:
+    async def read() -> AsyncIterator[bytes]:
+        yield b"RIFF"
         raise RecordingTooLarge("audio is larger than 25 MB")
 
     with pytest.raises(RecordingTooLarge):
-        await jobs.transcribe(services, _build_request(voice), read)
+        await jobs.transcribe(services, _build_request(voice), read())
     await wait_until(lambda: is_removed(services, voice))
 
 
@@ -101,17 +102,17 @@ async def test_a_request_that_ends_while_its_recording_is_stored_leaves_no_file(
 ) -> None:
     """A store may write the file after its caller was cancelled."""
     started, goes_on = asyncio.Event(), asyncio.Event()
-    put = services.files.put
+    put = services.files.put_stream
 
-    async def put_slowly(key: str, content: bytes) -> StoredFile:
+    async def put_slowly(key: str, chunks: AsyncIterable[bytes]) -> StoredFile:
         started.set()
         await goes_on.wait()
-        return await put(key, content)
+        return await put(key, chunks)
 
-    async def put_anyway(key: str, content: bytes) -> StoredFile:
-        return await asyncio.shield(background.spawn(put_slowly(key, content)))
+    async def put_anyway(key: str, chunks: AsyncIterable[bytes]) -> StoredFile:
+        return await asyncio.shield(background.spawn(put_slowly(key, chunks)))
 
-    monkeypatch.setattr(services.files, "put", put_anyway)
+    monkeypatch.setattr(services.files, "put_stream", put_anyway)
     task = asyncio.create_task(voice.send(tone()))
     await started.wait()
     task.cancel()

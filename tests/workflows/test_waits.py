@@ -87,7 +87,7 @@ async def test_no_connection_is_held_while_expressions_wait(
                 for number in range(6)
             ]
             await until(lambda: held.waiting == len(calls))  # noqa: B023
-            assert pool.checkedout() == 0
+            await until(lambda: pool.checkedout() == 0)
             assert (await narrow.get("/api/v1/agents")).status_code == 200
             held.may_go.set()
             assert {answer.status_code for answer in await asyncio.gather(*calls)} <= {200, 201}

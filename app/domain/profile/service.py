@@ -103,6 +103,7 @@ async def set_avatar(
         await _replace_avatar(tx, services, principal, key, picture.media_type)
         await files.record(tx, principal.tenant_id, stored, created_by=principal.user_id)
     except BaseException:
+        await tx.rollback()
         await files.discard(services, [stored.key])
         raise
     await _emit_updated(tx, principal, ["avatar"])

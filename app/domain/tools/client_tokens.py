@@ -5,6 +5,7 @@ import hashlib
 
 from app.domain.tools.auth_configs import OAuth2Auth
 from app.domain.vault.service import OAuth2Secrets, TokenGrant, is_expired, request_token
+from app.kit import background
 from app.kit.egress import Egress
 
 _MAX_GRANTS = 1000
@@ -30,7 +31,7 @@ class ClientTokens:
             return grant.access_token
         request = self._requests.get(key)
         if request is None:
-            request = asyncio.create_task(self._request_grant(key, auth))
+            request = background.start(self._request_grant(key, auth))
             self._requests[key] = request
             request.add_done_callback(lambda _: self._requests.pop(key, None))
         return (await asyncio.shield(request)).access_token

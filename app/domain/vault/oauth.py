@@ -22,7 +22,7 @@ from app.domain.vault.decrypted import (
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.types import OAuth2Secrets, secret_texts
-from app.kit import clock
+from app.kit import background, clock
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, EgressError
 from app.kit.ids import new_id
@@ -164,7 +164,7 @@ class TokenRefresher:
         """
         renewal = self._renewals.get(credential_id)
         if renewal is None:
-            renewal = asyncio.create_task(self._renew(tenant_id, credential_id, stale_token))
+            renewal = background.start(self._renew(tenant_id, credential_id, stale_token))
             self._renewals[credential_id] = renewal
             renewal.add_done_callback(lambda _: self._renewals.pop(credential_id, None))
         return await asyncio.shield(renewal)
