@@ -97,7 +97,7 @@ class BodyUse:
 
     def count(self, receive: Receive) -> Receive:
         async def receive_counted() -> Any:
-            message = await receive()
+            message: Any = await receive()
             body = message.get("body")
             if body:
                 self.add(len(body))

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 from litestar import get, post
+from starlette.types import ASGIApp
 
 from app.http.server_protocol import BoundedHttpProtocol
 from app.main import create_app
@@ -45,7 +47,7 @@ async def change() -> None:
 @pytest.fixture(scope="module")
 async def port(stores: Stores) -> AsyncIterator[int]:
     app = create_app(stores.settings, routes=[read, check, change])
-    async with serve(app, BoundedHttpProtocol) as port:
+    async with serve(cast("ASGIApp", app), BoundedHttpProtocol) as port:
         yield port
     await app.state.services.close()
 
