@@ -78,7 +78,8 @@ from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.connection_guard import ConnectionLimits
 from app.http.costs import CostTable
 from app.http.dependencies import services_of
-from app.http.gate import SCRIPT, Callbacks, Gate
+from app.http.gate import Callbacks, Gate
+from app.http.limiter import SCRIPT
 from app.http.paging import provide_page
 from app.http.server_protocol import BoundedHttpProtocol
 from app.http.transaction import provide_context, provide_tx

@@ -7,29 +7,28 @@ line.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
-from redis.exceptions import RedisError
 
 from app.http import cors, disconnect
 from app.http.body_budget import BodyBudget
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
+from app.http.limiter import Limiter, to_verdict
 from app.http.request_headers import header_text, read_headers
 from app.http.response_sender import COMMON_HEADERS, ResponseSender
 from app.http.uploads import MAX_FULL_FILES
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
 from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited, TenantNotFound
-from app.kit.limits import Verdict
-from app.kit.redis import LuaScriptClient, ScriptFailed
+from app.kit.limits import Charge, Verdict
+from app.kit.redis import LuaScriptClient
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.errors import TokenInvalid
@@ -52,12 +51,8 @@ class Callbacks(msgspec.Struct, frozen=True):
     on_admitted: Callable[[str], None]
 
 
-SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
-# After a failure, Redis is not used for this time.
-_REDIS_RETRY_SECONDS = 1.0
 _FIRST_ERROR_STATUS = 400
 _VISITOR_PREFIXES = (EMBED_PREFIX, VISITOR_PREFIX)
-_WARN_EVERY_SECONDS = 10.0
 
 
 class Gate:
@@ -76,7 +71,7 @@ class Gate:
         self._readiness = services.readiness
         self._tokens = services.tokens
         self._grants = services.grants
-        self._script = script
+        self._limiter = Limiter(script)
         self._costs = costs
         self._callbacks = callbacks
         self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
@@ -86,8 +81,6 @@ class Gate:
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
         self._has_metrics = settings.has_metrics_on_web_port
-        self._redis_retry_at = 0.0
-        self._warned_at = -_WARN_EVERY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -123,6 +116,7 @@ class Gate:
             lease = scope["state"].get("idempotency_lease")
             if lease is not None:
                 lease.end(succeeded=response.status < _FIRST_ERROR_STATUS)
+            self._refund_refused(scope["state"], response.status)
             seconds = time.perf_counter() - started
             _log_request(scope, caller, response.status, seconds)
             if current.event_tenants:
@@ -187,20 +181,20 @@ class Gate:
         claims = self._read_claims(request_headers, caller)
         if claims is None:
             return await self._charge_address(caller, address_units)
-        reply = await self._run_script(units, claims=claims)
+        reply = await self._limiter.check_session(claims, units)
         if reply is not None and reply[0] == b"unknown":
             status = await sessions.read_status(self._db, claims.tid, claims.sid)
             copies = (sessions.ENDED, "", "")
             if status is not None and status.is_live:
                 copies = ("live", str(status.grants_version), status.plan)
-            reply = await self._run_script(units, claims=claims, copies=copies)
+            reply = await self._limiter.check_session(claims, units, copies)
         if reply is None:
             return await self._admit_without_redis(caller, claims)
         if reply[0] == b"ended":
             caller.problem = "This session has ended; sign in again"
             return await self._charge_address(caller, address_units)
         await self._set_principal(caller, claims, int(reply[1]))
-        return _verdict(reply)
+        return to_verdict(reply)
 
     async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
         status = await sessions.read_status(self._db, claims.tid, claims.sid)
@@ -239,66 +233,39 @@ class Gate:
 
     # Rate limiting
 
-    async def charge(self, subject: str, plan: str, units: int) -> Verdict | None:
-        """Charges a subject that is neither the caller nor a signed-in tenant, such as the tenant
-        of an embed key. None while Redis is unavailable.
+    async def charge_visit(
+        self, state: dict[str, Any], charges: Sequence[Charge]
+    ) -> Verdict | None:
+        """Charges subjects that are neither the caller nor a signed-in tenant, such as the tenant
+        of an embed key: all of them, or none. A request that is then refused costs one unit, unless
+        `keep_charges` was called. None while Redis is unavailable.
         """
-        reply = await self._run_script(units, address=subject, plan=plan)
-        return None if reply is None else _verdict(reply)
+        verdict = await self._limiter.charge(charges)
+        if verdict is not None:
+            state["verdict"] = verdict
+            if verdict.allowed:
+                state["charged"] = (charges, verdict.second)
+        return verdict
+
+    def keep_charges(self, state: dict[str, Any]) -> None:
+        state.pop("charged", None)
 
     def count_visit(self, tenant_id: str) -> None:
         """Counts a request of a visitor, after the tenant was charged for it."""
         self._callbacks.on_admitted(tenant_id)
 
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
-        reply = await self._run_script(units, address=caller.address)
-        return limits.uncounted_verdict(self._anonymous) if reply is None else _verdict(reply)
+        charge = Charge(caller.address, self._anonymous.to_script_argument(), units)
+        verdict = await self._limiter.charge([charge])
+        return limits.uncounted_verdict(self._anonymous) if verdict is None else verdict
 
-    async def _run_script(
-        self,
-        units: int,
-        *,
-        claims: Claims | None = None,
-        address: str = "",
-        plan: str = "",
-        copies: tuple[str, str, str] = ("", "", ""),
-    ) -> list[Any] | None:
-        """Runs gate.lua; `copies` are the session, grants version and plan for Redis to cache.
-        None while Redis is unavailable; requests are then not limited.
-        """
-        if time.monotonic() < self._redis_retry_at:
-            metrics.LIMITER_DEGRADED.inc()
-            return None
-        keys = (
-            sessions.session_key(claims.sid) if claims else "",
-            sessions.GRANTS_KEY,
-            sessions.plan_key(claims.tid) if claims else "",
-            *limits.state_keys(claims.tid if claims else address),
-        )
-        args = (
-            0,
-            units,
-            "1" if claims else "0",
-            "" if claims else plan or self._anonymous.to_script_argument(),
-            *copies,
-            sessions.CACHE_SECONDS,
-        )
-        try:
-            return await self._script.run(keys, args)
-        except ScriptFailed as error:
-            log.exception("gate.lua failed", reason=str(error)[:300])
-            return None
-        except (RedisError, OSError, TimeoutError) as error:
-            self._pause_redis(error)
-            return None
-
-    def _pause_redis(self, error: Exception) -> None:
-        now = time.monotonic()
-        self._redis_retry_at = now + _REDIS_RETRY_SECONDS
-        metrics.LIMITER_DEGRADED.inc()
-        if now - self._warned_at >= _WARN_EVERY_SECONDS:
-            self._warned_at = now
-            log.warning("Redis is unavailable: requests are not limited", reason=str(error)[:200])
+    def _refund_refused(self, state: dict[str, Any], status: int) -> None:
+        """Gives units back for a visitor's request that was refused before any work was done."""
+        charges, second = state.get("charged") or ((), 0)
+        excess = [charge._replace(units=charge.units - 1) for charge in charges if charge.units > 1]
+        is_refused = _FIRST_ERROR_STATUS <= status < HTTP_SERVER_ERROR
+        if excess and is_refused and status != ClientGone.status:
+            background.spawn(self._limiter.refund(excess, second))
 
 
 def _rate_limited(verdict: Verdict) -> RateLimited:
@@ -324,8 +291,3 @@ def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) 
         ms=round(seconds * 1000, 1),
         user=caller.principal.user_id if caller.principal else None,
     )
-
-
-def _verdict(reply: list[Any]) -> Verdict:
-    _, _, allowed, window, limit, remaining, reset, retry_after = reply
-    return Verdict(bool(allowed), window, limit, remaining, reset, retry_after)

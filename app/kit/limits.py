@@ -1,6 +1,6 @@
 """The table of plans, and the rate limiter's verdict with its headers."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,11 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 TEST_EVENTS_DAYS: Final = 7
 # The plan whose tenants may have limits of their own.
 _ENTERPRISE = "enterprise"
+# One address of visitors may use this part of the tenant's limits, and at least so many units: a
+# visitor who chats needs 5 to open the chat and 10 for each message.
+_ADDRESS_SHARE: Final = 4
+_MIN_ADDRESS_SHARE: Final = 30
+_NO_BURST: Final = "1x0"
 _NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
 
 
@@ -46,6 +51,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.requests_per_minute},{self.requests_per_hour},{self.requests_per_day},"
             f"{self.burst_multiplier},{self.burst_seconds}"
         )
+
+    def address_share(self) -> "Plan":
+        """Returns the part of a tenant's limits that one address of its visitors may use. It has no
+        bursts, so that one address never uses up the tenant's.
+        """
+        return _plan(
+            _share_of(self.requests_per_minute),
+            _share_of(self.requests_per_hour),
+            _share_of(self.requests_per_day),
+            0,
+            0,
+            _NO_BURST,
+        )
+
+
+def _share_of(limit: int) -> int:
+    return min(limit, max(limit // _ADDRESS_SHARE, _MIN_ADDRESS_SHARE))
 
 
 def _plan(
@@ -121,7 +143,17 @@ def limit_sql(name: str, tenant: str) -> str:
 
 def anonymous_plan(per_minute: int) -> Plan:
     """Returns the plan of callers without login, who are counted by address."""
-    return _plan(per_minute, 0, 0, 0, 0, "1x0")
+    return _plan(per_minute, 0, 0, 0, 0, _NO_BURST)
+
+
+class Charge(NamedTuple):
+    """Units that one subject of the rate limiter pays for a request. The plan is the argument of
+    the gate's Lua script.
+    """
+
+    subject: str
+    plan: str
+    units: int
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -133,6 +165,9 @@ class Verdict(msgspec.Struct, frozen=True):
     remaining: int
     reset: int
     retry_after: int
+    # Which of the charged subjects the limits are of, and the second of the charge.
+    subject: int = 0
+    second: int = 0
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         name = _NAMES[self.window]

@@ -7,10 +7,11 @@ import pytest
 
 from app.main import create_app
 from app.services import Services
-from tests.asking import refused
+from tests.asking import refused, wait_until
 from tests.database import run_sql
 from tests.forms.api import (
     FILE,
+    PUBLIC,
     TEXT,
     count_submissions,
     create_form,
@@ -99,6 +100,49 @@ async def test_an_address_submits_a_form_so_many_times_a_minute(strict: World) -
     await submit(strict.anonymous(), form, {"name": "Ada"})
     await submit(visitor, other, {"name": "Ada"})
     assert await count_submissions(owner, form) == 3
+
+
+async def test_one_address_uses_its_share_and_others_are_served(
+    world: World, services: Services
+) -> None:
+    owner = await world.user("agent_developer", await world.tenant("free"))
+    form = await create_form(owner)
+    visitor, other, path = world.anonymous(), world.anonymous(), f"{PUBLIC}/{form['slug']}"
+    statuses = [(await visitor.get(path)).status_code for _ in range(130)]
+    assert statuses == [200] * 30 + [429] * 100
+    answer = await visitor.get(path)
+    error = refused(answer, 429, "rate_limited")
+    wait = int(answer.headers["retry-after"])
+    assert error["details"] == {"limit": 30, "window": 60, "retry_after": wait}
+    assert await _read_units(services, owner) == 30
+    assert (await other.get(path)).status_code == 200
+    await submit(other, form, {"name": "Ada"})
+
+
+async def test_an_address_beyond_a_limit_of_the_form_costs_the_tenant_nothing(
+    strict: World,
+) -> None:
+    owner = await strict.user("agent_developer")
+    form, visitor = await create_form(owner), strict.anonymous()
+    for _ in range(5):
+        await send(visitor, form, {"name": "Ada"})
+    assert await _read_units(strict.services, owner) == 3 * 2
+
+
+async def test_refused_answers_cost_one_unit(world: World, services: Services) -> None:
+    owner = await world.user("agent_developer")
+    form = await create_form(owner)
+    refused(await send(world.anonymous(), form, {}), 400, "validation_error")
+
+    async def is_refunded() -> bool:
+        return await _read_units(services, owner) == 1
+
+    await wait_until(is_refunded)
+
+
+async def _read_units(services: Services, owner: Client) -> int:
+    """Returns the units that the visitors of the tenant's forms have used of the minute."""
+    return int(await services.redis.hget(f"parley:limit:forms:{owner.tenant_id}", "minute") or 0)
 
 
 async def test_uploads_and_submissions_are_counted_each_on_its_own(strict: World) -> None:

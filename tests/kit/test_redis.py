@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.http.gate import SCRIPT
+from app.http.limiter import SCRIPT
 from app.kit.redis import LuaScriptClient
 
 

@@ -156,6 +156,10 @@ async def test_recordings_and_speech_count_as_messages(
 
 async def test_what_is_no_recording_is_refused(visitor: Visit) -> None:
     assert error_of(await _record(visitor, b"no audio")) == (415, "unsupported_file_type")
+    # A worker has decoded it: 2 units for the session, and 10 in full for the recording.
+    client = visitor.site.talk.client
+    usage = f"parley:limit:embed:{client.tenant_id}"
+    assert await visitor.site.talk.world.services.redis.hget(usage, "minute") == b"12"
 
 
 async def _assert_hidden(answer: httpx.Response, status: int, code: str) -> None:

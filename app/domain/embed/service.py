@@ -28,8 +28,9 @@ from app.domain.embed.errors import (
 )
 from app.domain.embed.visitor_tokens import VisitorClaims
 from app.domain.tenants import service as tenants
+from app.domain.tenants.service import Visit
 from app.http import cors
-from app.http.authorization import embed_key_of, visitor_token_of
+from app.http.authorization import caller_of, embed_key_of, visitor_token_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import trace
@@ -64,10 +65,18 @@ async def admit(request: HttpRequest) -> None:
 
 
 async def charge(request: HttpRequest, agent: EmbeddedAgent) -> None:
-    """Charges the cost of the route to the visitors of the tenant. Raises RateLimited."""
-    units = COSTS[request.route_handler.opt.get("cost", "read")]
-    subject = ("embed", agent.runtime.tenant_id, agent.plan, units)
-    await tenants.charge_visitors(request, *subject, "This agent receives too many requests")
+    """Charges the cost of the route to the visitors of the tenant, and to the address. Raises
+    RateLimited.
+    """
+    visit = Visit(
+        kind="embed",
+        tenant_id=agent.runtime.tenant_id,
+        plan=agent.plan,
+        units=COSTS[request.route_handler.opt.get("cost", "read")],
+        refusal="This agent receives too many requests",
+        address=caller_of(request).address,
+    )
+    await tenants.charge_visitors(request, visit)
 
 
 async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> EmbeddedAgent:

@@ -1,8 +1,6 @@
 """Admits requests of visitors: finds the form, allows the site, and charges the limits."""
 
-import asyncio
-from collections.abc import Coroutine, Iterator
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from app.domain.forms import extraction, live
 from app.domain.forms.errors import TooManySubmissions
@@ -10,12 +8,13 @@ from app.domain.forms.live import LiveForm
 from app.domain.forms.submitting import Origin
 from app.domain.storage import service as storage
 from app.domain.tenants import service as tenants
+from app.domain.tenants.service import Visit, VisitorLimit
 from app.http import cors
 from app.http.authorization import caller_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import limits, trace
-from app.kit.limits import Verdict
+from app.kit.limits import Charge
 
 # What is counted for an address and a form, each on its own.
 Action = Literal["submit", "upload", "draft", "message"]
@@ -31,8 +30,8 @@ async def admit(
     request: HttpRequest, slug: str, *, action: Action | None = None, is_published: bool = True
 ) -> LiveForm:
     """Raises FormNotFound, unless not `is_published` also for a form that is not published;
-    TooManySubmissions, RateLimited for the visitors of the tenant together, or QuotaExceeded for
-    what would be stored.
+    TooManySubmissions, RateLimited for the address or for all visitors of the tenant, or
+    QuotaExceeded for what would be stored.
     """
     services, origin = services_of(request), cors.origin_of(request)
     if origin is not None:
@@ -41,37 +40,33 @@ async def admit(
     find = live.find_published if is_published else live.find_by_slug
     form = await find(services, slug)
     trace.current().tenant_id = form.tenant_id
-    await asyncio.gather(*_list_charges(request, form, action))
+    await tenants.charge_visitors(request, _describe_visit(request, form, action))
     if action is not None:
         with storage.hide_figures():
             await storage.require_space(services, form.tenant_id)
     return form
 
 
-def _list_charges(
-    request: HttpRequest, form: LiveForm, action: Action | None
-) -> Iterator[Coroutine[Any, Any, None]]:
-    if action is not None:
-        yield _charge_address(request, form, action)
+def _describe_visit(request: HttpRequest, form: LiveForm, action: Action | None) -> Visit:
     cost = request.route_handler.opt.get("cost", "read")
     if action == "message" and extraction.is_charged(form):
         cost = "chat"
-    refusal = "The forms of this site receive too many requests"
-    yield tenants.charge_visitors(request, "forms", form.tenant_id, form.plan, COSTS[cost], refusal)
+    return Visit(
+        kind="forms",
+        tenant_id=form.tenant_id,
+        plan=form.plan,
+        units=COSTS[cost],
+        refusal="The forms of this site receive too many requests",
+        address=caller_of(request).address,
+        address_limits=(_limit_action(request, form, action),) if action is not None else (),
+    )
 
 
-async def _charge_address(request: HttpRequest, form: LiveForm, action: Action) -> None:
-    per_minute = services_of(request).settings.form_submissions_per_minute
-    plan = limits.anonymous_plan(per_minute).to_script_argument()
+def _limit_action(request: HttpRequest, form: LiveForm, action: Action) -> VisitorLimit:
+    plan = limits.anonymous_plan(services_of(request).settings.form_submissions_per_minute)
     subject = f"form-{action}:{form.id}:{caller_of(request).address}"
-    verdict: Verdict | None = await request.app.state.gate.charge(subject, plan, 1)
-    if verdict is not None and not verdict.allowed:
-        wait = max(1, verdict.retry_after)
-        raise TooManySubmissions(
-            f"{_REFUSALS[action]}; try again in {wait} seconds",
-            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
-            headers={"Retry-After": str(wait)},
-        )
+    charge = Charge(subject, plan.to_script_argument(), 1)
+    return VisitorLimit(charge, _REFUSALS[action], TooManySubmissions)
 
 
 def describe_origin(request: HttpRequest) -> Origin:

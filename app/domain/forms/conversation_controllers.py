@@ -22,6 +22,7 @@ from app.domain.forms.conversation_schemas import (
     StartFormConversation,
 )
 from app.domain.forms.conversation_stream import stream
+from app.domain.tenants import service as tenants
 from app.http import cors, idempotency
 from app.http.dependencies import HttpRequest, Id, Services
 from app.http.sse import MEDIA_TYPE, EventStream
@@ -111,6 +112,7 @@ class FormConversationController(Controller):
         turn = await conversations.open_turn(
             services, form, conversation_id, data.content, describe_origin(request), store
         )
+        tenants.keep_charges(request)
         return FormTurnData(await conversations.take(turn))
 
     @post(

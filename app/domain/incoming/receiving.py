@@ -15,6 +15,7 @@ from app.domain.incoming.service import decrypt_secret, find
 from app.domain.incoming.verification import RawRequest
 from app.domain.storage import service as storage
 from app.domain.tenants import service as tenants
+from app.domain.tenants.service import Visit
 from app.http.authorization import caller_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
@@ -55,9 +56,15 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     tenant_id = webhook["tenant_id"]
     request_headers = {name.lower(): value for name, value in request.headers.items()}
     _verify_signature(services, webhook, RawRequest(request_headers, body))
-    plan = plan_of(webhook["plan"], msgspec.json.decode(webhook["limits"]))
-    charge = ("incoming", tenant_id, plan, COSTS["write"], "Too many payloads are sent here")
-    await tenants.charge_visitors(request, *charge)
+    # Without shares: a webhook has one sender, who knows its address or secret.
+    visit = Visit(
+        kind="incoming",
+        tenant_id=tenant_id,
+        plan=plan_of(webhook["plan"], msgspec.json.decode(webhook["limits"])),
+        units=COSTS["write"],
+        refusal="Too many payloads are sent here",
+    )
+    await tenants.charge_visitors(request, visit)
     content = decode_body(body, request_headers.get("content-type", ""))
     if webhook["scheme"] == "slack" and isinstance(content, dict) and _is_handshake(content):
         return "", content

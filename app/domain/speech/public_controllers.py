@@ -13,6 +13,7 @@ from app.domain.speech import service
 from app.domain.speech.audio import MAX_MB
 from app.domain.speech.schemas import PublicAudioReply, SpeakText
 from app.domain.speech.uploads import VisitorRecording
+from app.domain.tenants import service as tenants
 from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import wait_for_disconnect
 
@@ -47,6 +48,7 @@ class PublicSpeechController(Controller):
         """
         agent = embed.agent_of(request, agent_id)
         question = await embed.create_visitor_question(request, agent, data.session_id, "")
+        tenants.keep_charges(request)
         client_gone = partial(wait_for_disconnect, request)
         with service.hide_provider_errors(agent_id):
             transcript = await service.transcribe(services, agent.runtime, data.audio, client_gone)
@@ -72,6 +74,7 @@ class PublicSpeechController(Controller):
         """The text as an MP3 file. It counts as a message of the key's daily budget."""
         agent = embed.agent_of(request, agent_id)
         await embed.start_use(services, agent)
+        tenants.keep_charges(request)
         client_gone = partial(wait_for_disconnect, request)
         with service.hide_provider_errors(agent_id):
             mp3 = await service.synthesize(services, agent.runtime, data, client_gone)

@@ -2,20 +2,22 @@
 
 import time
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
+import msgspec
 from redis.exceptions import RedisError
 
 from app.domain.events import service as events
 from app.domain.events.events import RateLimitExceeded
 from app.kit import background
 from app.kit.errors import RateLimited
-from app.kit.limits import Plan, Verdict
+from app.kit.limits import Charge, Plan, Verdict
 from app.security.principal import Principal
 from app.services import Services
 
 _INTERVAL_SECONDS: Final = 60
 _MAX_CHECKED_TENANTS = 10_000
+_TOO_MANY_FROM_ADDRESS: Final = "Too many requests came from your address"
 # Time of this process's last check by tenant, so that not every refusal asks Redis.
 _checked_at: dict[str, float] = {}
 
@@ -54,22 +56,59 @@ async def emit_exceeded(
         await events.emit(tx, exceeded, tenant_id=tenant_id)
 
 
-async def charge_visitors(
-    request: _Request, kind: str, tenant_id: str, plan: Plan, units: int, refusal: str
-) -> None:
-    """Charges the limit that all visitors of one kind share in a tenant. It is separate from the
-    limits of the tenant's users, so that visitors never block the console. Raises RateLimited.
+class VisitorLimit(NamedTuple):
+    """A limit that a visitor's request is charged for, and the error beyond it."""
+
+    charge: Charge
+    refusal: str
+    error: type[RateLimited] = RateLimited
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a visitor, for which the tenant pays."""
+
+    # All visitors of one kind share a limit in a tenant. It is separate from the limits of the
+    # tenant's users, so that visitors never block the console.
+    kind: Literal["embed", "forms", "incoming"]
+    tenant_id: str
+    plan: Plan
+    units: int
+    refusal: str
+    # The address that pays the same from its share of the tenant's limit; None without shares.
+    address: str | None = None
+    # Other limits of the address.
+    address_limits: tuple[VisitorLimit, ...] = ()
+
+    def list_limits(self) -> list[VisitorLimit]:
+        """The tenant's comes last: an address beyond its own limits costs the tenant nothing."""
+        subject, limits = f"{self.kind}:{self.tenant_id}", list(self.address_limits)
+        if self.address is not None:
+            share = self.plan.address_share().to_script_argument()
+            charge = Charge(f"{subject}:{self.address}", share, self.units)
+            limits.append(VisitorLimit(charge, _TOO_MANY_FROM_ADDRESS))
+        charge = Charge(subject, self.plan.to_script_argument(), self.units)
+        return [*limits, VisitorLimit(charge, self.refusal)]
+
+
+async def charge_visitors(request: _Request, visit: Visit) -> None:
+    """Charges the limits of a visitor's request, all or none. Raises RateLimited, or the error of
+    the limit. A request that is refused later costs one unit, unless `keep_charges` is called.
     """
-    gate, state = request.app.state.gate, request.scope["state"]
-    subject = f"{kind}:{tenant_id}"
-    verdict: Verdict | None = await gate.charge(subject, plan.to_script_argument(), units)
-    if verdict is not None:
-        state["verdict"] = verdict
+    gate, limits = request.app.state.gate, visit.list_limits()
+    charges = [limit.charge for limit in limits]
+    verdict: Verdict | None = await gate.charge_visit(request.scope["state"], charges)
     if verdict is not None and not verdict.allowed:
-        background.spawn(emit_exceeded(request.app.state.services, tenant_id, verdict))
-        wait = max(1, verdict.retry_after)
-        raise RateLimited(
-            f"{refusal}; try again in {wait} seconds",
+        limit, wait = limits[verdict.subject], max(1, verdict.retry_after)
+        if limit is limits[-1]:
+            services = request.app.state.services
+            background.spawn(emit_exceeded(services, visit.tenant_id, verdict))
+        raise limit.error(
+            f"{limit.refusal}; try again in {wait} seconds",
             details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
         )
-    gate.count_visit(tenant_id)
+    gate.count_visit(visit.tenant_id)
+
+
+def keep_charges(request: _Request) -> None:
+    """Called when work begins that costs the tenant as much if the request is refused later."""
+    request.app.state.gate.keep_charges(request.scope["state"])

@@ -11,7 +11,7 @@ from app.domain.events import service as events
 from app.domain.tenants import queries
 from app.domain.tenants.errors import TenantIsDefault, TenantNotEmpty
 from app.domain.tenants.events import TenantCreated, TenantDeleted, TenantUpdated
-from app.domain.tenants.rate_limits import charge_visitors
+from app.domain.tenants.rate_limits import Visit, VisitorLimit, charge_visitors, keep_charges
 from app.domain.tenants.schemas import CreateTenant, Limits, TenantView, UpdateTenant
 from app.kit import paging
 from app.kit.errors import Invalid, TenantNotFound, Unavailable
@@ -22,7 +22,15 @@ from app.security.sessions import SessionCache
 from db.models import Tenant
 from db.session import Tx
 
-__all__ = ["charge_visitors", "get", "get_default_id", "list_with_user_counts"]
+__all__ = [
+    "Visit",
+    "VisitorLimit",
+    "charge_visitors",
+    "get",
+    "get_default_id",
+    "keep_charges",
+    "list_with_user_counts",
+]
 
 
 async def list_page(
