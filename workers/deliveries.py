@@ -10,8 +10,9 @@ from app.domain.deliveries.requests import DeliveryRequest
 from app.domain.deliveries.sending import DeliveryEgress
 from app.domain.subscriptions.errors import CannotRunAction
 from app.domain.subscriptions.fan_out import fan_out
-from app.domain.subscriptions.run_action import run_action
+from app.domain.subscriptions.run_action import load_action, render_action, run_action
 from app.domain.workflows.errors import TooManyPendingExecutions
+from app.kit.errors import Unavailable
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
@@ -28,14 +29,23 @@ async def fan_out_event(job: Job) -> None:
 
 
 async def run_subscription_action(job: Job) -> None:
+    try:
+        await _run_action(job)
+    except CannotRunAction as error:
+        raise GiveUp(str(error)) from error
+    except (TooManyPendingExecutions, Unavailable) as error:
+        raise Retry(error.message) from error
+
+
+async def _run_action(job: Job) -> None:
+    services = job.services
+    async with job.read() as tx:
+        triggered = await load_action(tx, job.tenant_id, job.ref_id, job.row.cause_event_id or "")
+    if triggered is not None:
+        triggered = await render_action(services, triggered)
     async with job.finish() as tx:
-        ids = (job.tenant_id, job.ref_id, job.row.cause_event_id or "")
-        try:
-            await run_action(job.services, tx, *ids)
-        except CannotRunAction as error:
-            raise GiveUp(str(error)) from error
-        except TooManyPendingExecutions as error:
-            raise Retry(error.message) from error
+        if triggered is not None:
+            await run_action(services, tx, triggered)
 
 
 async def deliver(job: Job) -> None:

@@ -31,13 +31,17 @@ class CostExceeded(Exception):
 
 
 class Run:
-    """One rendering: its data and what is left of its budget."""
+    """One rendering, or several with one budget: their data and what is left of the budget."""
 
     __slots__ = ("_budget", "values")
 
     def __init__(self, values: Mapping[str, Any], budget: int = MAX_COST) -> None:
         self.values = values
         self._budget = budget
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self._budget < 0
 
     def charge(self, units: int) -> None:
         self._budget -= units

@@ -24,18 +24,23 @@ def check(source: str, names: Collection[str]) -> None:
     _load(source, names)
 
 
-def render(source: str, values: Mapping[str, Any], *, max_chars: int) -> str:
+def render(
+    source: str, values: Mapping[str, Any], *, max_chars: int, run: Run | None = None
+) -> str:
     """Returns a text that Postgres can store, cut at `max_chars`, or where the operations exceed
-    their budget. Raises TemplateProblem only for a template that `check` refuses.
+    their budget, which is that of `run` where several templates share one. Raises TemplateProblem
+    only for a template that `check` refuses.
     """
-    return _render(_load(source, values), Run(values), max_chars)
+    return _render(_load(source, values), run or Run(values), max_chars)
 
 
-def evaluate(source: str, values: Mapping[str, Any], *, max_chars: int) -> Any:
+def evaluate(
+    source: str, values: Mapping[str, Any], *, max_chars: int, run: Run | None = None
+) -> Any:
     """Returns the value of a template that is one {{ expression }}, without a copy, or None when it
     exceeds the budget; renders any other template. A text is cut at `max_chars`.
     """
-    template, run = _load(source, values), Run(values)
+    template, run = _load(source, values), run or Run(values)
     if template.expression is None:
         return _render(template, run, max_chars)
     try:

@@ -301,5 +301,5 @@ async def test_an_input_that_its_templates_make_too_large_ends_the_action(
     await _emit(developer, data={"note": "x" * 60_000})
     await wait_until_idle(services, developer.tenant_id)
     actions = await load_work(services, developer.tenant_id, "events.act")
-    reason = "the input with its values is larger than 1024 KiB"
+    reason = "notes.17: the result is larger than 1 MiB"
     assert [(row["state"], row["last_error"]) for row in actions] == [("dead", reason)] * 2

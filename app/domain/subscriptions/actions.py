@@ -1,8 +1,8 @@
 """The registry of actions that subscriptions trigger: the struct of each config, its check, and the
-function that runs it.
+functions that render its templates and run it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -14,9 +14,9 @@ from app.domain.notifications.errors import ChannelNotFound
 from app.domain.subscriptions.errors import CannotRunAction
 from app.domain.workflows import service as workflows
 from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
-from app.kit import templates, validation
+from app.kit import validation
 from app.kit.errors import Invalid
-from app.kit.templates import TemplateProblem
+from app.kit.expressions import ExpressionProblem, Expressions, Source, list_sources
 from app.kit.texts import is_deeper
 from app.security.permissions import ROLES
 from app.services import Services
@@ -27,8 +27,11 @@ ActionType = Literal["webhook", "workflow", "notification"]
 _Id = Annotated[str, Meta(min_length=1, max_length=100)]
 _MAX_DEPTH = 16
 _MAX_BYTES = 64 * 1024
-_MAX_RENDERED_BYTES = 1024 * 1024
 _MAX_USERS = 100
+# Each takes up to a millisecond to parse.
+_MAX_TEMPLATES = 500
+# The fields of configs that are templates, or contain them.
+_TEMPLATE_FIELDS: Final = ("title", "message", "input")
 
 
 class WebhookConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,19 +66,24 @@ class Cause(msgspec.Struct, frozen=True):
     event_type: str
     correlation_id: str
     test: bool
-    data: dict[str, Any]
+    data: msgspec.Raw
 
 
+# Returns the config with its templates rendered. No transaction is open meanwhile.
+Render = Callable[[Expressions, Cause, Any], Awaitable[Any]]
 # Runs in the transaction that marks the work done; returns the id of what it started, if any.
 Run = Callable[[Services, Tx, Cause, Any], Awaitable[str | None]]
 Check = Callable[[Tx, str, Any], Awaitable[None]]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """`run` is None when the action only creates deliveries, which are work of their own."""
+    """`render` and `run` are None when the action only creates deliveries, which are work of their
+    own.
+    """
 
     config: type[msgspec.Struct]
     check: Check
+    render: Render | None = None
     run: Run | None = None
 
 
@@ -91,8 +99,6 @@ async def _check_workflow(tx: Tx, tenant_id: str, config: WorkflowConfig) -> Non
         raise Invalid.field("action_config.input", "is nested too deeply")
     if len(msgspec.json.encode(config.input)) > _MAX_BYTES:
         raise Invalid.field("action_config.input", f"must be at most {_MAX_BYTES // 1024} KiB")
-    for text in _list_texts(config.input):
-        _check_template("action_config.input", text)
     if not await workflows.exists(tx, tenant_id, config.workflow_id):
         raise Invalid.field("action_config.workflow_id", "there is no such workflow")
 
@@ -109,27 +115,6 @@ async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig
             raise Invalid.field("action_config.user_ids", f"there is no user {unknown[0]}")
     if config.channel_id is not None:
         await _check_channel(tx, tenant_id, config.channel_id)
-    for name in ("title", "message"):
-        _check_template(f"action_config.{name}", getattr(config, name))
-
-
-def _check_template(field: str, text: str) -> None:
-    try:
-        templates.check(text, ["event"])
-    except TemplateProblem as problem:
-        raise Invalid.field(field, str(problem)) from None
-
-
-def _list_texts(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _list_texts(item)
-        case dict():
-            for item in value.values():
-                yield from _list_texts(item)
 
 
 async def _check_channel(tx: Tx, tenant_id: str, channel_id: str) -> None:
@@ -139,6 +124,21 @@ async def _check_channel(tx: Tx, tenant_id: str, channel_id: str) -> None:
         exists = False
     if not exists:
         raise Invalid.field("action_config.channel_id", "there is no such channel")
+
+
+async def _render_notification(
+    expressions: Expressions, cause: Cause, config: NotificationConfig
+) -> NotificationConfig:
+    texts = {"title": config.title, "message": config.message}
+    # The title is cut later, when it is one line.
+    rendered = await expressions.render_simple(
+        texts,
+        {"event": _describe(cause)},
+        group=cause.tenant_id,
+        max_chars=notifications.MAX_MESSAGE_CHARS,
+        keeps_types=False,
+    )
+    return msgspec.structs.replace(config, **rendered)
 
 
 async def _run_notification(
@@ -152,17 +152,10 @@ async def _run_notification(
             raise CannotRunAction(
                 "the channel that this subscription names does not exist any more"
             ) from error
-    event = _describe(cause)
-    title = templates.render(
-        config.title, {"event": event}, max_chars=notifications.MAX_TITLE_CHARS
-    )
-    message = templates.render(
-        config.message, {"event": event}, max_chars=notifications.MAX_MESSAGE_CHARS
-    )
     new = notifications.NewMessage(
         type=notifications.type_of(cause.event_type),
-        title=" ".join(title.split()) or cause.event_type,
-        message=message,
+        title=" ".join(config.title[: notifications.MAX_TITLE_CHARS].split()) or cause.event_type,
+        message=config.message,
         recipients=notifications.Recipients(config.user_ids, config.role, config.channel_id),
         data={"event_id": cause.event_id, "event_type": cause.event_type},
         event_id=cause.event_id,
@@ -171,12 +164,24 @@ async def _run_notification(
     return await notifications.accept(tx, cause.tenant_id, new)
 
 
+async def _render_workflow(
+    expressions: Expressions, cause: Cause, config: WorkflowConfig
+) -> WorkflowConfig:
+    rendered = await expressions.render_simple(
+        config.input or {},
+        {"event": _describe(cause)},
+        group=cause.tenant_id,
+        max_chars=_MAX_BYTES,
+        keeps_types=True,
+    )
+    return msgspec.structs.replace(config, input=rendered)
+
+
 async def _run_workflow(
     services: Services, tx: Tx, cause: Cause, config: WorkflowConfig
 ) -> str | None:
     """Starts the published version. Its input is that of the config, with the event."""
-    event = _describe(cause)
-    rendered = _Renderer({"event": event}).render(config.input or {})
+    event = {**_describe(cause), "data": msgspec.json.decode(cause.data)}
     try:
         return await workflows.accept(
             tx,
@@ -184,7 +189,7 @@ async def _run_workflow(
             workflows.NewExecution(
                 tenant_id=cause.tenant_id,
                 workflow_id=config.workflow_id,
-                input={**rendered, "event": event},
+                input={**(config.input or {}), "event": event},
                 trigger_type="event",
                 trigger_id=cause.source_id,
                 dedupe_key=f"{cause.source_id}:{cause.event_id}",
@@ -198,38 +203,34 @@ def _describe(cause: Cause) -> dict[str, Any]:
     return {"id": cause.event_id, "type": cause.event_type, "data": cause.data}
 
 
-class _Renderer:
-    """Renders one JSON value. Its templates together may yield so many bytes."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
-        self._free_bytes = _MAX_RENDERED_BYTES
-
-    def render(self, value: Any) -> Any:
-        """Returns the value with its templates evaluated. Raises CannotRunAction."""
-        match value:
-            case str():
-                return self._evaluate(value)
-            case list():
-                return [self.render(item) for item in value]
-            case dict():
-                return {key: self.render(item) for key, item in value.items()}
-        return value
-
-    def _evaluate(self, template: str) -> Any:
-        value = templates.evaluate(template, self._values, max_chars=_MAX_BYTES)
-        self._free_bytes -= len(msgspec.json.encode(value))
-        if self._free_bytes < 0:
-            limit = _MAX_RENDERED_BYTES // 1024
-            raise CannotRunAction(f"the input with its values is larger than {limit} KiB")
-        return value
-
-
 ACTIONS: Final[dict[str, Action]] = {
     "webhook": Action(WebhookConfig, _check_webhook),
-    "workflow": Action(WorkflowConfig, _check_workflow, run=_run_workflow),
-    "notification": Action(NotificationConfig, _check_notification, run=_run_notification),
+    "workflow": Action(WorkflowConfig, _check_workflow, _render_workflow, _run_workflow),
+    "notification": Action(
+        NotificationConfig, _check_notification, _render_notification, _run_notification
+    ),
 }
+
+
+async def check_templates(services: Services, tenant_id: str, config: dict[str, Any]) -> None:
+    """Raises Invalid for templates that cannot be rendered. Skips a config that `validate_config`
+    refuses. Other processes check them: call it before a transaction.
+    """
+    fields = {name: config[name] for name in _TEMPLATE_FIELDS if name in config}
+    if is_deeper(fields, _MAX_DEPTH + 1) or len(msgspec.json.encode(fields)) > 2 * _MAX_BYTES:
+        return
+    sources = [
+        Source(source.kind, source.text, f"action_config.{name}")
+        for name, value in fields.items()
+        for source in list_sources(value, "")
+    ]
+    if len(sources) > _MAX_TEMPLATES:
+        raise Invalid.field(sources[-1].path, f"has more than {_MAX_TEMPLATES} templates")
+    try:
+        problems = await services.get(Expressions).check_simple(sources, ["event"], group=tenant_id)
+    except ExpressionProblem as problem:
+        problems = [("action_config", problem.message)]
+    Invalid.check(problems)
 
 
 async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict[str, Any]) -> Any:

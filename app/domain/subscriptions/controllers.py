@@ -18,7 +18,8 @@ from app.domain.subscriptions.schemas import (
     TestEvent,
     UpdateSubscription,
 )
-from app.http.dependencies import Context, Id, Page, Services, Tx
+from app.http import idempotency
+from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, From, Sort, To, moment
 from app.kit.paging import Flat, Paged
 
@@ -51,14 +52,16 @@ class SubscriptionController(Controller):
         filters = SubscriptionFilter(event_type, action_type, active, sort)
         return await service.list_page(tx, page_in, filters)
 
-    @post(summary="Create a subscription", needs="events:write")
+    @post(summary="Create a subscription", needs="events:write", idempotent="long_running")
     async def create_subscription(
-        self, context: Context, data: JSONBody[CreateSubscription]
+        self, request: HttpRequest, context: Context, data: JSONBody[CreateSubscription]
     ) -> ChangedSubscription:
         """Deliveries to a `url` are signed like those of a webhook; their `secret` is in this
         answer only.
         """
-        return await service.create(context, data)
+        created = await service.create(context, data)
+        await idempotency.store_answer(request, context.tx, created)
+        return created
 
     @get("/{subscription_id:str}", summary="Get a subscription", needs="events:read")
     async def get_subscription(self, tx: Tx, subscription_id: Id) -> SubscriptionView:

@@ -106,6 +106,7 @@ async def _lock(
 
 async def create(context: RequestContext, data: CreateSubscription) -> ChangedSubscription:
     tx, tenant_id = context.tx, context.principal.home
+    await actions.check_templates(context.services, tenant_id, data.action_config)
     await queries.check_quota(tx, tenant_id)
     events.check_type(context.services.get(Areas), data.event_type)
     config = await _validate(context, tenant_id, data.action_type, data.action_config)
@@ -134,6 +135,9 @@ async def update(
     context: RequestContext, subscription_id: str, data: UpdateSubscription
 ) -> ChangedSubscription:
     tx, values = context.tx, validation.set_fields(data)
+    if "action_config" in values:
+        tenant_id = context.principal.home
+        await actions.check_templates(context.services, tenant_id, values["action_config"])
     drops_address = "action_config" in values and values["action_config"].get("url") is None
     subscription = await _lock(tx, subscription_id, cancels_deliveries=drops_address)
     if "event_type" in values:

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from app.kit.evaluation import conditions, templates
+from app.kit.evaluation import conditions, simple_templates, templates
 from app.kit.evaluation.problems import LimitProblem, Problem
+from app.kit.evaluation.simple_templates import MARKS, join_path
 from app.kit.evaluation.values import encode_result
 
 _MAX_RESULT = 1024 * 1024
-_MARKS = ("{{", "{%", "{#")
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -40,7 +40,7 @@ def _render(request: dict[str, Any]) -> Any:
 
 def _render_value(value: Any, values: dict[str, Any], path: str) -> Any:
     match value:
-        case str() if any(mark in value for mark in _MARKS):
+        case str() if any(mark in value for mark in MARKS):
             return _render_text(value, values, path)
         case dict():
             return {
@@ -65,10 +65,6 @@ def _render_text(text: str, values: dict[str, Any], path: str) -> Any:
         raise LimitProblem("the template or a value nests too deeply", path) from None
 
 
-def join_path(path: str, key: object) -> str:
-    return (f"{path}.{key}" if path else str(key))[:200]
-
-
 def _evaluate(request: dict[str, Any]) -> bool:
     values = request["values"]
     condition = conditions.load(request["text"])
@@ -89,4 +85,6 @@ _OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "render": _render,
     "evaluate": _evaluate,
     "check": _check,
+    "render_simple": simple_templates.render,
+    "check_simple": simple_templates.check,
 }

@@ -56,6 +56,7 @@ def _load() -> None:
         b'{"operation":"render","value":"{{ a }}{{ 1 + a }}{{","values":{"a":[1]}}',
         b'{"operation":"render","value":"{{ \'\\\\u00fc\' }}","values":{}}',
         b'{"operation":"render","value":"{{ a | sort | tojson }}","values":{"a":[1]}}',
+        b'{"operation":"check_simple","texts":["{{ a | upper }}","{{"],"names":["a"]}',
         b'{"operation":"evaluate","text":"a.b == \\"c\\"","values":{"a":{"b":"c"}}}',
         b'{"operation":"evaluate","text":"a ==","values":{}}',
     ):

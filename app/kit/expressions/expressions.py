@@ -64,6 +64,43 @@ class Expressions:
             group, operation="render", value=_encode(value), values=_encode(values)
         )
 
+    async def render_simple(
+        self,
+        value: Any,
+        values: Mapping[str, Any],
+        *,
+        group: str,
+        max_chars: int,
+        keeps_types: bool,
+    ) -> Any:
+        """Like `render`, for templates of `app.kit.templates`. All of them together have one
+        budget; each text is cut at `max_chars`. Without `keeps_types` each result is a text.
+        """
+        if not has_templates(value):
+            return value
+        return await self._ask(
+            group,
+            operation="render_simple",
+            value=_encode(value),
+            values=_encode(values),
+            max_chars=max_chars,
+            keeps_types=keeps_types,
+        )
+
+    async def check_simple(
+        self, sources: Sequence[Source], names: Collection[str], *, group: str
+    ) -> list[tuple[str, str]]:
+        """Like `check`, for templates of `app.kit.templates`. All of them together have one
+        budget. Raises Overrun.
+        """
+        if not sources:
+            return []
+        texts = _encode([source.text for source in sources])
+        problems = await self._ask(
+            group, operation="check_simple", texts=texts, names=sorted(names)
+        )
+        return [(sources[index].path, message) for index, message in problems]
+
     async def evaluate(self, condition: str, values: Mapping[str, Any], *, group: str) -> bool:
         """Returns the value of a condition in CEL. Raises ExpressionProblem, also for a value other
         than true and false.

@@ -165,6 +165,7 @@ def test_the_process_loads_no_application() -> None:
     output = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout
     assert set(output.split()) == {
         *("app", "app.kit", "app.kit.template_filters", "app.kit.texts"),
+        *("app.kit.templates", "app.kit.template_expressions"),
         *("app.kit.sandbox", "app.kit.sandbox.landlock", "app.kit.sandbox.seccomp"),
         *("app.kit.sandbox.calls", "app.kit.sandbox.call_groups"),
     }
