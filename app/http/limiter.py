@@ -13,7 +13,7 @@ from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.security import sessions
 from app.security.tokens import Claims
 
-log = logs.get("limiter")
+log = logs.get("http")
 
 SCRIPT = Path(__file__).with_name("gate.lua").read_text(encoding="utf-8")
 # After a failure, Redis is not used for this time.

@@ -162,13 +162,16 @@ def _configure_standard_logging(threshold: int, shared: list[Any], renderer: Any
         logging.getLogger(name).propagate = True
 
 
-# Who knows such an id can use what it names.
-_SECRET_IDS = re.compile(r"\b(fcv_)[0-9a-z]+")
+# Who knows such an id, key or token can use what it names: a conversation with a form, an embed
+# key, a visitor's session.
+_SECRET_IDS = re.compile(r"\b(fcv_|emb_|vst_)[\w.~-]+")
+# Nothing else protects an incoming webhook without a signature.
+_SECRET_SLUGS = re.compile(r"(/webhooks/+in/+)[^/]+", re.IGNORECASE)
 
 
 def mask_path(path: str) -> str:
-    """Removes ids that are secrets from the path of a request."""
-    return _SECRET_IDS.sub(r"\1[redacted]", path)
+    """Removes what is secret from the path of a request."""
+    return _SECRET_SLUGS.sub(r"\1[redacted]", _SECRET_IDS.sub(r"\1[redacted]", path))
 
 
 def get(name: str) -> Any:  # structlog's loggers are typed as Any
