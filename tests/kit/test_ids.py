@@ -1,8 +1,13 @@
 """Ids are unique, sorted by time and safe to read."""
 
+import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
 
 from app.kit import clock, ids
 
@@ -30,6 +35,30 @@ def test_no_two_ids_of_several_threads_are_the_same() -> None:
     with ThreadPoolExecutor(8) as pool:
         batches = list(pool.map(lambda _: [ids.new_id("x") for _ in range(5_000)], range(8)))
     assert len({new_id for batch in batches for new_id in batch}) == 40_000
+
+
+def test_random_bits_come_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of `random` can be computed from earlier ids."""
+    monkeypatch.setattr(ids, "_words", [], raising=False)
+    monkeypatch.setattr(os, "urandom", bytes)
+    # The first one of a new millisecond.
+    assert any(_random_bits(ids.uuid7()) & (1 << 62) - 1 == 0 for _ in range(100_000))
+
+
+def test_ids_of_a_millisecond_cannot_be_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns() + 10**9
+    monkeypatch.setattr(ids, "_last", ids._last)
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    numbers = [_random_bits(ids.uuid7()) for _ in range(500)]
+    differences = {second - first for first, second in pairwise(numbers)}
+    assert min(differences) > 2**40
+    assert len({difference >> 52 for difference in differences}) > 100
+
+
+def _random_bits(number: int) -> int:
+    """Returns the milliseconds and the random bits as one number."""
+    millis, high, low = number >> 80, number >> 64 & 0xFFF, number & (1 << 62) - 1
+    return millis << 74 | high << 62 | low
 
 
 def test_a_forked_process_creates_different_ids() -> None:
