@@ -8,6 +8,7 @@ from app.domain.deliveries import service as deliveries
 from app.domain.deliveries.outcomes import AttemptOutcome
 from app.domain.deliveries.requests import DeliveryRequest
 from app.domain.deliveries.sending import DeliveryEgress
+from app.domain.storage.errors import QuotaExceeded
 from app.domain.subscriptions.errors import CannotRunAction
 from app.domain.subscriptions.fan_out import fan_out
 from app.domain.subscriptions.run_action import load_action, render_action, run_action
@@ -33,7 +34,7 @@ async def run_subscription_action(job: Job) -> None:
         await _run_action(job)
     except CannotRunAction as error:
         raise GiveUp(str(error)) from error
-    except (TooManyPendingExecutions, Unavailable) as error:
+    except (TooManyPendingExecutions, QuotaExceeded, Unavailable) as error:
         raise Retry(error.message) from error
 
 

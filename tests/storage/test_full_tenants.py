@@ -11,12 +11,23 @@ from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows
+from tests.events.database import load_work
+from tests.events.factories import create_agent
 from tests.files.api import MEGABYTE
 from tests.forms.api import TEXT, create_form, list_submissions, send
 from tests.incoming.api import list_payloads
 from tests.incoming.factories import create_webhook, send_payload
 from tests.storage.counting import add_up, set_file_bytes
+from tests.subscriptions.factories import create_subscription
 from tests.talk import Talker, talker
+from tests.workflows.by_hand import Hand
+from tests.workflows.factories import (
+    EXECUTIONS,
+    create_published,
+    create_workflow,
+    start,
+    transform,
+)
 from tests.world import PASSWORD, Client, World
 
 _LIMITS = {"requests_per_minute": 1_000_000, "storage_mb": 1}
@@ -103,6 +114,27 @@ async def test_triggers_start_no_workflow(owner: Client, services: Services) -> 
     while await _is_due(services, workflow["id"]):
         await schedule.start_due(services)
     listed = await owner.get(f"/api/v1/workflows/{workflow['id']}/executions")
+    assert listed.json()["data"] == []
+
+
+async def test_nodes_and_events_start_no_workflow(owner: Client, services: Services) -> None:
+    child = await create_published(owner, [transform("a", 1)])
+    call = {"id": "call", "type": "workflow", "config": {"workflow_id": child}}
+    execution_id = await start(owner, (await create_workflow(owner, [call]))["id"])
+    await create_subscription(owner, action_config={"workflow_id": child})
+    await create_agent(owner)
+    await set_file_bytes(services, owner.tenant_id, MEGABYTE)
+    hand = Hand(services, owner.tenant_id)
+    await hand.run_due()
+    for kind in ("events.fan_out", "events.act"):
+        for work in await load_work(services, owner.tenant_id, kind):
+            await hand.run(work["id"])
+    record = (await owner.get(f"{EXECUTIONS}/{execution_id}")).json()["data"]
+    assert (record["status"], record["error"]["code"]) == ("failed", "quota_exceeded")
+    (action,) = await load_work(services, owner.tenant_id, "events.act")
+    assert action["state"] == "pending"
+    assert action["last_error"].startswith("The storage quota of 1 MB is used up")
+    listed = await owner.get(f"/api/v1/workflows/{child}/executions")
     assert listed.json()["data"] == []
 
 

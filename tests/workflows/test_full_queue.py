@@ -127,12 +127,41 @@ async def test_a_full_queue_returns_the_execution_that_the_same_occasion_started
     assert await _accept(services, owner, workflow_id, dedupe_key=key) == execution_id
 
 
-async def test_a_full_queue_accepts_what_a_node_calls(owner: Client, services: Services) -> None:
-    """Else executions that have started already would fail."""
-    workflow_id = await create_published(owner, [transform("a", 1)])
+async def test_a_full_queue_fails_a_node_that_calls_a_workflow(
+    owner: Client, services: Services
+) -> None:
+    child = await create_published(owner, [transform("a", 1)])
+    retry = {"max_attempts": 2, "delay_seconds": 60}
+    call = {"id": "call", "type": "workflow", "config": {"workflow_id": child}, "retry": retry}
+    execution_id = await start(owner, (await create_workflow(owner, [call]))["id"])
     await _fill(services, owner)
-    await _accept(services, owner, workflow_id, caller_id="wfn_none:1", depth=1)
-    assert await _count(services, owner, workflow_id) == 1
+    hand = Hand(services, owner.tenant_id)
+    await hand.run_due()
+    node = await _read_node(owner, execution_id)
+    assert (node["status"], node["attempt"]) == ("pending", 1)
+    assert node["error"]["code"] == "too_many_pending_executions"
+    await hand.make_due(timers=False)
+    await hand.run_due()
+    record = (await owner.get(f"{EXECUTIONS}/{execution_id}")).json()["data"]
+    assert record["status"] == "failed"
+    assert record["error"]["code"] == "too_many_pending_executions"
+    assert await _count(services, owner, child) == 0
+
+
+async def test_a_full_queue_returns_the_execution_that_a_node_has_called(
+    owner: Client, services: Services
+) -> None:
+    workflow_id = await create_published(owner, [transform("a", 1)])
+    caller = {"caller_id": "wfn_none:1", "dedupe_key": "wfn_none:1", "depth": 1}
+    execution_id = await _accept(services, owner, workflow_id, **caller)
+    await _fill(services, owner)
+    assert await _accept(services, owner, workflow_id, **caller) == execution_id
+
+
+async def _read_node(owner: Client, execution_id: str) -> dict[str, Any]:
+    record = (await owner.get(f"{EXECUTIONS}/{execution_id}")).json()["data"]
+    node: dict[str, Any] = record["nodes"][0]
+    return node
 
 
 async def test_a_full_queue_refuses_a_payload_before_it_is_acknowledged(

@@ -68,7 +68,7 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
     """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
     reached. Returns its id, or that of an earlier execution with the same `dedupe_key`. Raises
     TooManyPendingExecutions when too many are pending, and QuotaExceeded when the tenant stores too
-    much; a node that calls a workflow goes on.
+    much; a node that calls a workflow fails with that error, and may have retries.
     """
     workflow = await queries.lock_startable(tx, new.tenant_id, new.workflow_id)
     if workflow is None:
@@ -79,15 +79,14 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
             f"The workflow {workflow['name']} is not published; publish it, so that triggers can"
             " start it"
         )
-    # One that a node calls is started before all others, so that few of them are pending. Without
-    # it, the execution of that node, which was accepted before, would fail.
-    if new.caller_id is None and await queries.is_queue_full(tx, new.tenant_id):
+    # One that a node calls counts as well: workflows that call each other several times each would
+    # fill the database.
+    if await queries.is_queue_full(tx, new.tenant_id):
         earlier_id = await queries.find_by_dedupe_key(tx, new.tenant_id, new.dedupe_key)
         if earlier_id is None:
             raise _build_queue_full()
         return earlier_id
-    if new.caller_id is None:
-        await storage.require_space(services, new.tenant_id, tx)
+    await storage.require_space(services, new.tenant_id, tx)
     execution_id = new_id("wfx")
     stored_id = await _insert(tx, new, execution_id, version)
     if stored_id != execution_id:
