@@ -39,7 +39,8 @@ class Script:
         self._call("refund", charges, charged_at)
 
     def _call(self, mode: str, charges: list[Charge], now: int) -> list[Any]:
-        keys, args = ["", "", ""], [now, mode, "", "", "", 60]
+        keys = ["", "", ""]
+        args: list[str | int] = [now, mode, "", "", "", 60]
         for subject, plan, units in charges:
             keys += [subject, f"{subject}:m", f"{subject}:h", f"{subject}:d"]
             args += [units, plan]
