@@ -72,7 +72,16 @@ from app.domain.workflows.controllers import (
     WorkflowExecutionController,
     WorkflowNodeTypeController,
 )
-from app.http import authorization, bodies, disconnect, docs, errors, health, idempotency, openapi
+from app.http import (
+    authorization,
+    bodies,
+    docs,
+    errors,
+    health,
+    idempotency,
+    openapi,
+    request_cancellation,
+)
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.connection_guard import ConnectionLimits
@@ -188,7 +197,7 @@ def provide_client(request: Request[Any, Any, Any]) -> ClientInfo:
 
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     authorization.authorize(request, request.route_handler)
-    disconnect.allow_cancellation(request)
+    request_cancellation.allow_cancellation(request)
     bodies.announce_use(request)
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)

@@ -44,6 +44,8 @@ class Reply(msgspec.Struct, kw_only=True):
 class ModelServer(Peer):
     """`open` counts the requests in progress, `closed_early` those that the caller broke off."""
 
+    cancels_handlers = True
+
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[dict[str, Any]] = []

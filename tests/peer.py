@@ -11,6 +11,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Peer:
     """A server whose `routes` map `"POST /path"` to a handler."""
 
+    # Whether a handler is cancelled when its client disconnects.
+    cancels_handlers = False
+
     def __init__(self) -> None:
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -23,7 +26,12 @@ class Peer:
         for route, handler in self.routes().items():
             method, path = route.split(" ", 1)
             app.router.add_route(method, path, handler)
-        self._runner = web.AppRunner(app, handle_signals=False, access_log=None)
+        self._runner = web.AppRunner(
+            app,
+            handle_signals=False,
+            access_log=None,
+            handler_cancellation=self.cancels_handlers,
+        )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"

@@ -15,7 +15,7 @@ import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from app.http import cors, disconnect
+from app.http import cors, request_cancellation
 from app.http.body_budget import BodyBudget
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
@@ -102,7 +102,7 @@ class Gate:
         try:
             await self._handle(scope, body.count(receive), response, request_headers, caller)
         except asyncio.CancelledError:
-            if not disconnect.is_cancelled(scope["state"]):
+            if not request_cancellation.is_cancelled(scope["state"]):
                 raise
             response.status = ClientGone.status
         except Exception as error:  # noqa: BLE001  # no layer below handled it

@@ -11,7 +11,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http import disconnect
+from app.http import request_cancellation
 from app.http.connection_guard import (
     ConnectionGuard,
     ConnectionLimits,
@@ -118,7 +118,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             running.disconnected = True
             running.message_event.set()
             if not running.response_started:
-                disconnect.cancel_request(running.scope["state"])
+                request_cancellation.cancel_request(running.scope["state"])
 
     def _read(self, piece: bytes | memoryview) -> None:
         if self._ignores_data or self.transport.is_closing():

@@ -5,15 +5,18 @@ import itertools
 import json
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
 from app.domain.forms import extraction
 from app.services import Services
+from tests.asking import until
 from tests.database import run_sql
 from tests.forms.api import EMAIL, FILE, TEXT, TOPIC, create_form, get_submission
 from tests.forms.chat import GUESTS, MAIL, Chat, reply_of, start
 from tests.model_server import ModelServer, Reply
+from tests.server import Server
 from tests.talk import PROVIDER, give_key
 from tests.world import Client, World
 
@@ -233,3 +236,28 @@ async def test_half_a_character_in_the_text_of_a_model_is_no_failure(
     monkeypatch.setattr(extraction, "_ask", ask)
     await reader.chat.say("my full name is Ada Lovelace")
     assert await reader.collect() == {"name": "Ada Lovelace"}
+
+
+async def test_a_visitor_who_leaves_ends_the_call_of_the_model(
+    reader: Reader, server: Server, subtests: pytest.Subtests
+) -> None:
+    for path in ("messages", "messages/stream"):
+        with subtests.test(path):
+            hold, asked = asyncio.Event(), len(reader.requests)
+            reader.models.script(reader.model, Reply(hold=hold))
+            closed = reader.models.closed_early
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                sending = asyncio.create_task(
+                    client.post(f"{reader.chat.path}/{path}", json={"content": SENTENCE})
+                )
+                await until(lambda before=asked: len(reader.requests) > before)
+                sending.cancel()
+                await asyncio.wait([sending])
+            try:
+                await until(lambda before=closed: reader.models.closed_early > before, 2)
+            finally:
+                hold.set()
+    # The message is not stored: its sender got no answer and sends it again.
+    assert len(await reader.chat.list_messages()) == 1
+    reader.script({"name": "Ada"})
+    assert (await reader.chat.say(SENTENCE))["fields_completed"] == 1

@@ -1,17 +1,21 @@
 """Voice for visitors of web sites."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from litestar import Litestar
 
+from tests.asking import until
 from tests.embed.factories import list_embed_keys
 from tests.embed.sites import NO_CORS, ORIGIN, cors_headers, error_of
 from tests.embed.visits import Visit, call, create_shop, visit, visit_as
 from tests.model_server import SPEECH, ModelServer, Reply
-from tests.speech.hosted import serve_hosted
+from tests.server import Server
+from tests.speech.hosted import PROVIDER, serve_hosted
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import Talker, give_key, talker
@@ -185,3 +189,31 @@ async def test_visitors_do_not_see_which_model_is_missing(
     visitor = await visit(site)
     await _assert_hidden(await _record(visitor), 503, "unavailable")
     await _assert_hidden(await visitor.call("POST chat/tts"), 503, "unavailable")
+
+
+async def test_a_visitor_who_leaves_ends_the_answer(
+    visitor: Visit, hosted_talk: Talker, models: ModelServer, stores: Stores
+) -> None:
+    hold, closed = asyncio.Event(), models.closed_early
+    hosted_talk.script(Reply(hold=hold))
+    server = Server(
+        msgspec.structs.replace(stores.settings, transcription_model=f"{PROVIDER}/{EAR}")
+    )
+    try:
+        server.wait()
+        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+            sending = asyncio.create_task(
+                client.post(
+                    f"{visitor.site.path}/chat/audio",
+                    files={"audio": ("recording.webm", tone())},
+                    data={"session_id": visitor.session_id},
+                    headers={"authorization": f"Bearer {visitor.token}", "origin": ORIGIN},
+                )
+            )
+            await until(lambda: hosted_talk.asked or sending.done(), 30)
+            sending.cancel()
+            await asyncio.wait([sending])
+        await until(lambda: models.closed_early > closed, 2)
+    finally:
+        hold.set()
+        server.close()

@@ -19,7 +19,8 @@ from app.domain.chat.service import AgentReference, Question, Speaker
 from app.domain.usage import service as usage
 from app.domain.usage.schemas import AgentStats, Period
 from app.http.context import RequestContext
-from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.disconnect import while_awaited
 from app.http.paging import From, Search, Sort, To, moment
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
@@ -40,12 +41,16 @@ class ChatController(Controller):
         idempotent="long_running",
         errors=(502,),
     )
-    async def chat(self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]) -> ChatReply:
+    async def chat(
+        self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
+    ) -> ChatReply:
         """One turn, answered whole. Without `conversation_id` a new conversation begins; with one
-        that is being answered already: 409 `conversation_busy`.
+        that is being answered already: 409 `conversation_busy`. A client that disconnects ends the
+        turn, unless the request has an `Idempotency-Key`.
         """
         agent, question = _question(context, agent_id, data)
-        return await service.answer(context.services, agent, question)
+        connection = while_awaited(request)
+        return await service.answer(context.services, agent, question, connection)
 
     @post(
         "/chat/stream",

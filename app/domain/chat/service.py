@@ -4,7 +4,7 @@ The console, web sites and the OpenAI-compatible endpoint use these functions.
 """
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -66,11 +66,15 @@ class AgentReference(NamedTuple):
 
 
 async def answer(
-    services: Services, agent: AgentRuntime | AgentReference, question: Question
+    services: Services,
+    agent: AgentRuntime | AgentReference,
+    question: Question,
+    connection: AbstractAsyncContextManager[None] | None = None,
 ) -> ChatReply:
-    """Runs one turn to its end."""
+    """Runs one turn to its end, or until `connection`, the caller's, cancels it."""
     turn = await _start(services, agent, question)
-    return await turns.final_reply(_run(services, turn, live=False))
+    async with connection or nullcontext():
+        return await turns.final_reply(_run(services, turn, live=False))
 
 
 async def stream(

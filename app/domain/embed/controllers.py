@@ -27,6 +27,7 @@ from app.domain.embed.schemas import (
 from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
+from app.http.disconnect import while_connected
 from app.http.paging import provide_full_page
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit import validation
@@ -186,13 +187,16 @@ class PublicAgentController(Controller):
         agent_id: Id,
         data: JSONBody[PublicChatRequest],
     ) -> PublicReply:
-        """One turn of the visitor's session, answered whole. The agent must be published."""
+        """One turn of the visitor's session, answered whole. The agent must be published. A client
+        that disconnects ends the turn.
+        """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
             request, agent, data.session_id, data.message
         )
         async with service.count_unless_busy(services, agent):
-            reply = await chat.answer(services, agent.runtime, question)
+            connection = while_connected(request)
+            reply = await chat.answer(services, agent.runtime, question, connection)
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
         return PublicReply(data.session_id, reply.conversation_id, answer, reply.sources)

@@ -25,6 +25,7 @@ from app.domain.forms.conversation_stream import stream
 from app.domain.tenants import service as tenants
 from app.http import cors, idempotency
 from app.http.dependencies import HttpRequest, Id, Services
+from app.http.disconnect import while_connected
 from app.http.sse import MEDIA_TYPE, EventStream
 from db.session import Tx
 
@@ -102,7 +103,8 @@ class FormConversationController(Controller):
         """A message may answer several questions, correct earlier answers ("actually my e-mail is
         …"), or skip an optional one ("skip"). The last answer submits the form. Of two messages at
         the same time, one gets 409 `message_conflict`. A form that was withdrawn meanwhile: 409
-        `form_not_published`.
+        `form_not_published`. A client that disconnects while a model reads its message ends that;
+        the message is then not stored.
         """
         form = await admit(request, slug, action="message", is_published=False)
 
@@ -113,7 +115,8 @@ class FormConversationController(Controller):
             services, form, conversation_id, data.content, describe_origin(request), store
         )
         tenants.keep_charges(request)
-        return FormTurnData(await conversations.take(turn))
+        async with while_connected(request):
+            return FormTurnData(await conversations.take(turn))
 
     @post(
         "/{conversation_id:str}/messages/stream",

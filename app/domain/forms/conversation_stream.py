@@ -10,16 +10,16 @@ from app.domain.chat import service as chat
 from app.domain.forms import conversations
 from app.domain.forms.conversation_schemas import FormTurn
 from app.domain.forms.conversations import Turn
-from app.kit import background, sse
+from app.kit import sse
 
 _PARTS = re.compile(r"\s*\S+|\s+")
 _encode = msgspec.json.Encoder().encode
 
 
 async def stream(turn: Turn) -> AsyncGenerator[bytes, None]:
-    """A visitor who stops reading does not interrupt the turn. A failure is the last event."""
+    """A failure is the last event."""
     try:
-        result = await background.run_to_end(conversations.take(turn))
+        result = await conversations.take(turn)
     except Exception as error:  # noqa: BLE001  # becomes the stream's last event
         yield sse.event("error", _encode(chat.error_body(error)))
         return

@@ -42,7 +42,7 @@ from app.domain.forms.live import LiveForm
 from app.domain.forms.progress import Progress
 from app.domain.forms.submission_schemas import AcceptedSubmission
 from app.domain.forms.submitting import Answers, Origin
-from app.kit import clock
+from app.kit import background, clock
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.services import Services
@@ -202,14 +202,21 @@ async def open_turn(
 
 
 async def take(turn: Turn) -> FormTurn:
-    """Reads the message, stores what it answers, and asks the next question or submits."""
+    """Reads the message, stores what it answers, and asks the next question or submits. A cancelled
+    caller ends the call of a model, and then nothing is stored; what is being stored is completed.
+    """
     before = turn.conversation
     state = progress.compute(turn.definition, before.data, before.skipped)
     current = _find_current(turn, state)
     if current is None:
-        return await _submit(turn, state, "")
+        return await background.run_to_end(_submit(turn, state, ""))
     question = Question(fields=state.asked, answers=state.values, current=current)
     reading = await _read(turn, question)
+    return await background.run_to_end(_answer(turn, state, question, reading))
+
+
+async def _answer(turn: Turn, state: Progress, question: Question, reading: Reading) -> FormTurn:
+    current = question.current
     state, problems = await _apply(turn, state, reading)
     reply = _describe(turn, question, reading, problems)
     if reading.is_skip and not current.definition.required:

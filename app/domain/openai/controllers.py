@@ -12,6 +12,7 @@ from app.domain.openai.schemas import Completion, CompletionRequest, ModelCard, 
 from app.http import cors
 from app.http.authorization import principal_of
 from app.http.dependencies import HttpRequest, Services
+from app.http.disconnect import while_connected
 from app.http.sse import EventStream
 
 
@@ -40,7 +41,7 @@ class OpenAiController(Controller):
         """
         agent, question = await _load_agent_and_question(services, request, data)
         if not data.stream:
-            reply = await chat.answer(services, agent, question)
+            reply = await chat.answer(services, agent, question, while_connected(request))
             return service.to_completion(agent.agent_id, reply)
         events = await chat.stream(services, agent, question)
         with_usage = data.stream_options is not None and data.stream_options.include_usage

@@ -8,7 +8,7 @@ from app.domain.speech.audio import MAX_MB
 from app.domain.speech.schemas import AudioReply, SpeakText
 from app.domain.speech.uploads import AudioQuestion
 from app.http.dependencies import Context, HttpRequest, Id
-from app.http.disconnect import wait_for_disconnect
+from app.http.disconnect import wait_for_disconnect, while_awaited
 
 _MP3 = "audio/mpeg"
 
@@ -47,6 +47,7 @@ class SpeechController(Controller):
             data.audio,
             data.conversation_id,
             partial(wait_for_disconnect, request),
+            while_awaited(request),
         )
 
     @post(

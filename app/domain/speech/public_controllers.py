@@ -15,7 +15,7 @@ from app.domain.speech.schemas import PublicAudioReply, SpeakText
 from app.domain.speech.uploads import VisitorRecording
 from app.domain.tenants import service as tenants
 from app.http.dependencies import HttpRequest, Id, Services
-from app.http.disconnect import wait_for_disconnect
+from app.http.disconnect import wait_for_disconnect, while_connected
 
 _MP3 = "audio/mpeg"
 
@@ -53,7 +53,8 @@ class PublicSpeechController(Controller):
         with service.hide_provider_errors(agent_id):
             transcript = await service.transcribe(services, agent.runtime, data.audio, client_gone)
         question = msgspec.structs.replace(question, text=transcript)
-        reply = await chat.answer(services, agent.runtime, question)
+        connection = while_connected(request)
+        reply = await chat.answer(services, agent.runtime, question, connection)
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
         return PublicAudioReply(

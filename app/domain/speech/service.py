@@ -1,7 +1,7 @@
 """Chat by voice, and texts as speech."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Protocol
 
 import msgspec
@@ -46,9 +46,10 @@ async def answer_recording(
     upload: Upload,
     conversation_id: str | None,
     client_gone: ClientGone,
+    connection: AbstractAsyncContextManager[None],
 ) -> AudioReply:
     """Transcribes a recording and runs one turn with the text. A client that goes away before the
-    turn starts ends the request; afterwards the turn goes on, as it does in a chat by text.
+    turn starts ends the request; afterwards `connection` decides, as in a chat by text.
     """
     speaker = Speaker(principal.user_id)
     async with services.db.tx(principal.scope, autocommit=True) as tx:
@@ -62,7 +63,8 @@ async def answer_recording(
         text=transcript,
         conversation_id=conversation_id or None,
     )
-    reply = await chat.answer(services, AgentReference(principal.scope, agent_id), question)
+    agent = AgentReference(principal.scope, agent_id)
+    reply = await chat.answer(services, agent, question, connection)
     return AudioReply(**msgspec.structs.asdict(reply), transcript=transcript)
 
 
