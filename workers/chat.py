@@ -13,14 +13,14 @@ from app.domain.chat.events import ChatCompleted
 from app.domain.chat.schemas import ChatReply
 from app.domain.chat.tool_calls import Round
 from app.domain.chat.turn import Speaker, Transcript, Turn
-from app.domain.models.errors import TRANSIENT, ModelFailed
+from app.domain.models.errors import TRANSIENT, ModelBusy, ModelFailed
 from app.kit import background
 from app.kit.errors import ApiError, Unavailable
 from app.kit.texts import as_json
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.job import Job, LeaseLost, Retry
+from workers.job import Job, LeaseLost, Postpone, Retry
 
 _MAX_WAIT_SECONDS = 600.0
 
@@ -89,6 +89,9 @@ async def run_turn(job: Job) -> None:
         if writer is not None:
             await asyncio.shield(background.spawn(_add_usage_of_cancelled(job, writer)))
         raise
+    except ModelBusy as error:
+        # Others get the slot of this worker meanwhile; a busy model is no failed attempt.
+        raise Postpone from error
     except Unavailable as error:
         raise Retry(error.message) from error
     except ModelFailed as error:

@@ -158,7 +158,6 @@ async def _create_key(tx: Tx, services: Services, agent_id: str) -> tuple[str, s
         agent_id=agent_id,
         name="Demo page",
         allowed_domains=list_origins(services.settings),
-        allow_voice=True,
     )
     api_key = _derive_key(services.keyring, kid, agent_id)
     key = await keys.create(tx, services.keyring, data, api_key)

@@ -37,6 +37,8 @@ class Beat(msgspec.Struct):
     queues: list[str] = msgspec.field(default_factory=list)
     sandbox: str = "unknown"
     address: str = ""
+    # How many answers the local model writes at a time; 0 when that is not known.
+    slots: int = 0
 
 
 def find_unserved_queues(workers: list[Beat], kinds: Iterable[WorkKind]) -> list[str]:

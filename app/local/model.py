@@ -60,7 +60,7 @@ async def _send_heartbeats(settings: Settings, address: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     redis = connect(settings.redis_address)
-    beat = Beat("model", heartbeat.own_name(), address=address)
+    beat = Beat("model", heartbeat.own_name(), address=address, slots=_SLOTS)
     sender = asyncio.create_task(heartbeat.send_forever(redis, beat))
     try:
         await stopped.wait()

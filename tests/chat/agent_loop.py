@@ -56,6 +56,7 @@ class LoopRunner:
         target = Target(f"{PROVIDER}/{self._model}", PROVIDER, "sk-x", self._models.url)
         return LoopConfig(
             models=self._services.get(Models),
+            tenant_id="ten_x",
             target=target,
             temperature=0.5,
             max_tokens=10,

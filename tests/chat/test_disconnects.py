@@ -80,20 +80,22 @@ async def test_a_client_that_leaves_ends_the_call_of_the_model(
     busy = "SELECT count(*) FROM conversations WHERE agent_id = $1 AND turn_until IS NOT NULL"
     for name, request in _list_requests(talk, key).items():
         with subtests.test(name):
-            hold = asyncio.Event()
-            talk.script(Reply(hold=hold))
-            closed = talk.models.closed_early
-            try:
-                async with leave_during(talk, server, request):
-                    pass
-                await until(
-                    lambda before=closed: talk.models.closed_early > before, DISCONNECT_SECONDS
-                )
-            finally:
-                hold.set()
+            await _leave(talk, server, request)
             async with asyncio.timeout(DISCONNECT_SECONDS):
                 while await fetch_value(services, busy, talk.agent_id):  # noqa: ASYNC110  # another process
                     await asyncio.sleep(0.01)
+
+
+async def _leave(talk: Talker, server: Server, request: Request) -> None:
+    """Leaves while the model is writing, and waits for the end of the model's call."""
+    hold, closed = asyncio.Event(), talk.models.closed_early
+    talk.script(Reply(hold=hold))
+    try:
+        async with leave_during(talk, server, request):
+            pass
+        await until(lambda: talk.models.closed_early > closed, DISCONNECT_SECONDS)
+    finally:
+        hold.set()
 
 
 async def test_what_was_said_before_the_client_left_is_kept(

@@ -26,6 +26,9 @@ async def test_the_demo_is_created_once(instance: Instance) -> None:
     assert (agent["status"], agent["primary_model"]) == ("published", "local/smollm2")
     (form,) = (await operator.get("/api/v1/forms")).json()["data"]
     assert form["status"] == "published"
+    (key,) = (await operator.get("/api/v1/embed/api-keys")).json()["data"]
+    # The page is open to everybody, and recordings cost more than texts.
+    assert key["allow_voice"] is False
 
 
 async def test_processes_that_start_at_once_create_one_demo(instance: Instance) -> None:

@@ -243,21 +243,25 @@ async def test_a_visitor_who_leaves_ends_the_call_of_the_model(
 ) -> None:
     for path in ("messages", "messages/stream"):
         with subtests.test(path):
-            hold, asked = asyncio.Event(), len(reader.requests)
-            reader.models.script(reader.model, Reply(hold=hold))
-            closed = reader.models.closed_early
-            async with httpx.AsyncClient(base_url=server.url) as client:
-                sending = asyncio.create_task(
-                    client.post(f"{reader.chat.path}/{path}", json={"content": SENTENCE})
-                )
-                await until(lambda before=asked: len(reader.requests) > before)
-                sending.cancel()
-                await asyncio.wait([sending])
-            try:
-                await until(lambda before=closed: reader.models.closed_early > before, 2)
-            finally:
-                hold.set()
+            await _leave(reader, server, path)
     # The message is not stored: its sender got no answer and sends it again.
     assert len(await reader.chat.list_messages()) == 1
     reader.script({"name": "Ada"})
     assert (await reader.chat.say(SENTENCE))["fields_completed"] == 1
+
+
+async def _leave(reader: Reader, server: Server, path: str) -> None:
+    """Leaves while the model is reading, and waits for the end of the model's call."""
+    hold, asked, closed = asyncio.Event(), len(reader.requests), reader.models.closed_early
+    reader.models.script(reader.model, Reply(hold=hold))
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        sending = asyncio.create_task(
+            client.post(f"{reader.chat.path}/{path}", json={"content": SENTENCE})
+        )
+        await until(lambda: len(reader.requests) > asked)
+        sending.cancel()
+        await asyncio.wait([sending])
+    try:
+        await until(lambda: reader.models.closed_early > closed, 2)
+    finally:
+        hold.set()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -19,6 +18,7 @@ from app.kit.heartbeat import Beat
 from app.services import Services
 from tests.model_server import ModelServer, Reply
 from tests.models.answers import KEY, read_parts
+from tests.models.local_model import announce_local_model
 
 
 @pytest.fixture
@@ -28,24 +28,11 @@ async def local_gateway(services: Services, _short_retries: None) -> AsyncIterat
     await created.close()
 
 
-@asynccontextmanager
-async def _announce_local_model(
-    services: Services, address: str, name: str | None = None
-) -> AsyncIterator[None]:
-    """Stores the heartbeat of a local model in Redis, like its own process."""
-    beat = Beat("model", name or heartbeat.own_name(), address=address)
-    await heartbeat.send(services.redis, beat)
-    try:
-        yield
-    finally:
-        await heartbeat.stop(services.redis, beat)
-
-
 async def test_the_local_model_is_called_without_a_key(
     local_gateway: Models, models: ModelServer, services: Services
 ) -> None:
     models.script(LOCAL_MODEL, Reply(texts=["Local"]))
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         assert (await read_parts(local_gateway, Target(LOCAL_MODEL, "local")))[0] == Text("Local")
     assert models.requests[-1]["model"] == LOCAL_MODEL
     assert "Authorization" not in models.headers[-1]
@@ -54,7 +41,7 @@ async def test_the_local_model_is_called_without_a_key(
 async def test_a_key_is_never_sent_to_the_local_model(
     local_gateway: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         await read_parts(
             local_gateway, Target(LOCAL_MODEL, "local", KEY, "https://evil.example.com")
         )
@@ -65,9 +52,9 @@ async def test_the_local_model_of_this_machine_is_preferred(
     local_gateway: Models, models: ModelServer, services: Services
 ) -> None:
     async with (
-        _announce_local_model(services, "http://127.0.0.1:9/v1", "aaa-elsewhere:1"),
-        _announce_local_model(services, models.url),
-        _announce_local_model(services, "http://127.0.0.1:9/v1", "zzz-elsewhere:1"),
+        announce_local_model(services, "http://127.0.0.1:9/v1", "aaa-elsewhere:1"),
+        announce_local_model(services, models.url),
+        announce_local_model(services, "http://127.0.0.1:9/v1", "zzz-elsewhere:1"),
     ):
         assert await local_gateway.local_address() == models.url
 
@@ -90,7 +77,7 @@ async def test_only_one_local_model_is_served(local_gateway: Models) -> None:
 async def test_a_local_model_that_is_switched_off_is_not_configured(
     model_gateway: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         with pytest.raises(ModelNotConfigured):
             await model_gateway.check(Target(LOCAL_MODEL, "local"))
 
@@ -98,7 +85,7 @@ async def test_a_local_model_that_is_switched_off_is_not_configured(
 async def test_the_local_model_is_listed_while_it_runs(
     local_gateway: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         (view,) = await service.list_usable(local_gateway, [])
     assert msgspec.to_builtins(view) == {
         "id": "local/smollm2",
@@ -117,7 +104,7 @@ async def test_a_local_model_is_not_forgotten_when_redis_forgets_it(
     local_gateway: Models, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "_ADDRESS_SECONDS", 0.0)
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         assert await local_gateway.local_address() == models.url
     assert await local_gateway.local_address() == models.url
     monkeypatch.setattr(gateway, "_EXPIRY_SECONDS", 0.0)
@@ -127,7 +114,7 @@ async def test_a_local_model_is_not_forgotten_when_redis_forgets_it(
 async def test_a_local_model_that_is_switched_off_is_not_listed(
     model_gateway: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         assert await service.list_usable(model_gateway, []) == []
 
 
@@ -141,7 +128,7 @@ async def test_concurrent_calls_share_one_lookup_of_the_local_model(
         return await read(redis)
 
     monkeypatch.setattr(heartbeat, "read", count)
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         addresses = await asyncio.gather(*(local_gateway.local_address() for _ in range(50)))
     assert (set(addresses), len(lookups)) == ({models.url}, 1)
 
@@ -149,7 +136,7 @@ async def test_concurrent_calls_share_one_lookup_of_the_local_model(
 async def test_a_cancelled_caller_does_not_cancel_the_lookup_of_others(
     local_gateway: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _announce_local_model(services, models.url):
+    async with announce_local_model(services, models.url):
         first = asyncio.create_task(local_gateway.local_address())
         second = asyncio.create_task(local_gateway.local_address())
         await asyncio.sleep(0)

@@ -6,7 +6,8 @@ import msgspec
 
 from app.domain.agents import queries
 from app.domain.agents.errors import AgentArchived, AgentNotFound
-from app.domain.models.service import Target, key_seal_context
+from app.domain.agents.schemas import DEFAULT_MAX_TOKENS
+from app.domain.models.service import LOCAL, LOCAL_ANSWER_TOKENS, Target, key_seal_context
 from app.kit.crypto import Keyring
 from app.kit.limits import Plan, plan_of
 from db.fast import Row, tenant_of
@@ -74,6 +75,15 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     knowledge: KnowledgeInfo | None = None
     # None when it is not enabled.
     web_search: WebSearchInfo | None = None
+
+    @property
+    def answer_tokens(self) -> int:
+        """The longest answer unless the caller chooses another length. The local model, which few
+        can use at a time, writes long answers only where somebody has chosen a length.
+        """
+        is_default = self.max_tokens == DEFAULT_MAX_TOKENS
+        is_short = self.target.provider == LOCAL and is_default
+        return LOCAL_ANSWER_TOKENS if is_short else self.max_tokens
 
 
 class EmbedKeyRules(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -24,8 +24,15 @@ ModelName = Annotated[
 ]
 Prompt = Annotated[str, Meta(min_length=1, max_length=100_000, pattern=NOT_BLANK)]
 Temperature = Annotated[float, Meta(ge=0.0, le=1.0)]
+DEFAULT_MAX_TOKENS: Final = 2048
 MaxTokens = Annotated[
-    int, Meta(ge=1, le=1_000_000, description="The longest reply, in the model's tokens")
+    int,
+    Meta(
+        ge=1,
+        le=1_000_000,
+        description="The longest reply, in the model's tokens. With the default, replies of the"
+        " local model have at most 512.",
+    ),
 ]
 DelegationPrompt = Annotated[
     str, Meta(max_length=4000, description="Tells the parent what to delegate to this agent")
@@ -70,7 +77,7 @@ class CreateAgent(msgspec.Struct, kw_only=True):
     system_prompt: Prompt
     description: Description = ""
     temperature: Temperature = 0.7
-    max_tokens: MaxTokens = 2048
+    max_tokens: MaxTokens = DEFAULT_MAX_TOKENS
     status: Literal["draft", "published"] = "draft"
 
 
@@ -256,7 +263,7 @@ class CreateDirectSubAgent(msgspec.Struct, kw_only=True):
     delegation_prompt: DelegationPrompt = ""
     description: Description = ""
     temperature: Temperature = 0.7
-    max_tokens: MaxTokens = 2048
+    max_tokens: MaxTokens = DEFAULT_MAX_TOKENS
     is_enabled: bool = True
 
 

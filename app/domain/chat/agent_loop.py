@@ -10,13 +10,21 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from app.domain.chat import tool_calls
-from app.domain.chat.stream_events import LoopEvent, TextDelta, ToolResult, ToolUse
+from app.domain.chat.stream_events import (
+    LoopEvent,
+    QueueMoved,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+)
 from app.domain.chat.tool_calls import Offers, Round
 from app.domain.chat.toolbox import Toolbox
 from app.domain.models.service import (
     Message,
     ModelRequest,
     Models,
+    QueueLimits,
+    QueuePosition,
     Target,
     Text,
     ToolCall,
@@ -81,6 +89,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The model that is asked, and what it may call."""
 
     models: Models
+    tenant_id: str
     target: Target
     temperature: float
     max_tokens: int
@@ -88,6 +97,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     # Whether the answer is passed on as it comes.
     live: bool
     response_format: dict[str, Any] | None = None
+    queue: QueueLimits = QueueLimits()
 
 
 async def run_loop(
@@ -116,6 +126,9 @@ async def run_loop(
         asking = _ask(config, messages, offers, this_round, budget, may_call=may_call)
         async with aclosing(asking) as pieces:
             async for piece in pieces:
+                if isinstance(piece, QueueMoved):
+                    yield piece
+                    continue
                 yield TextDelta(piece if deltas else _separator(text) + piece)
                 deltas.append(piece)
         this_round.text = "".join(deltas)
@@ -142,7 +155,7 @@ async def _ask(
     budget: TokenBudget,
     *,
     may_call: bool,
-) -> AsyncGenerator[str, None]:
+) -> AsyncGenerator[str | QueueMoved, None]:
     """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
     budget.
     """
@@ -154,6 +167,8 @@ async def _ask(
         may_call=may_call,
         response_format=config.response_format,
         is_streamed=config.live,
+        tenant_id=config.tenant_id,
+        queue=config.queue,
     )
     used: UsedTokens | None = None
     texts: list[str] = []
@@ -169,6 +184,8 @@ async def _ask(
                         this_round.calls.append(tool_calls.new_call(offers, name, arguments))
                     case UsedTokens():
                         used = piece
+                    case QueuePosition(position):
+                        yield QueueMoved(position)
     finally:
         _add_usage(config.target.model, messages, texts, this_round, budget, used)
 

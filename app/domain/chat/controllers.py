@@ -66,7 +66,8 @@ class ChatController(Controller):
     ) -> Response[bytes]:
         """Server-sent events: `message_start`, `content_delta`, `tool_use`, `tool_result`,
         `message_stop`, or `error` with what went wrong. Who stops reading ends the turn; what was
-        said until then stays in the conversation as `interrupted`.
+        said until then stays in the conversation as `interrupted`. While the turn waits for the
+        local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
         """
         agent, question = _question(context, agent_id, data)
         events = await service.stream(context.services, agent, question)

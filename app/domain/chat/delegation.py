@@ -10,7 +10,7 @@ from app.domain.agents.service import AgentRuntime, SubAgentInfo
 from app.domain.chat import history
 from app.domain.chat.agent_loop import LoopConfig, TokenBudget, run_loop
 from app.domain.chat.context import find_passages
-from app.domain.chat.stream_events import TextDelta, ToolResult, ToolUse
+from app.domain.chat.stream_events import QueueMoved, TextDelta, ToolResult, ToolUse
 from app.domain.chat.toolbox import Report, Toolbox
 from app.domain.models.service import Function, Message, Models
 from app.domain.search.service import WebSearch
@@ -66,9 +66,10 @@ class Delegation:
             child = await agents.load_runtime(tx, self._services.keyring, offer.tool_id or "")
         config = LoopConfig(
             models=self._services.get(Models),
+            tenant_id=self._tenant_id,
             target=child.target,
             temperature=child.temperature,
-            max_tokens=child.max_tokens,
+            max_tokens=child.answer_tokens,
             toolboxes=toolboxes_for(
                 self._services, child, self._budget, self._depth + 1, is_public=self._is_public
             ),
@@ -83,7 +84,7 @@ class Delegation:
             async for event in events:
                 if isinstance(event, TextDelta):
                     deltas.append(event.delta)
-                else:
+                elif not isinstance(event, QueueMoved):
                     report(_nest(event, call_id))
         sources = tuple(passages.sources) if passages is not None else ()
         return CallOutcome("".join(deltas), sources=sources)

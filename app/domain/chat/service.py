@@ -22,7 +22,13 @@ from app.domain.chat.start_turn import (
     resume_many,
     start_turn,
 )
-from app.domain.chat.stream_events import StreamEvent, TextDelta, TurnFinished, TurnStarted
+from app.domain.chat.stream_events import (
+    QueueMoved,
+    StreamEvent,
+    TextDelta,
+    TurnFinished,
+    TurnStarted,
+)
 from app.domain.chat.turn import OnTokens, Speaker, Turn
 from app.domain.models.errors import ModelNotConfigured
 from app.domain.models.service import Message, Models
@@ -36,6 +42,7 @@ __all__ = [
     "Message",
     "OnTokens",
     "Question",
+    "QueueMoved",
     "Speaker",
     "StreamEvent",
     "TextDelta",

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.domain.chat.stream_events import (
+    QueueMoved,
     StreamEvent,
     TextDelta,
     ToolResult,
@@ -47,6 +48,8 @@ def _to_sse(event: StreamEvent) -> bytes:
             return b"event: content_delta\ndata: %s\n\n" % _encode(event)
         case TurnStarted():
             return sse.event("message_start", _encode(event))
+        case QueueMoved():
+            return sse.event("queue", _encode(event))
         case ToolUse():
             return sse.event("tool_use", _encode(_without_field(event, "function")))
         case ToolResult():

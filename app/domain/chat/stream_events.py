@@ -14,6 +14,12 @@ class TurnStarted(msgspec.Struct, frozen=True):
     message_id: str
 
 
+class QueueMoved(msgspec.Struct, frozen=True):
+    """The turn waits for the local model: at position 1 it is next, at 0 its turn has come."""
+
+    position: int
+
+
 class TextDelta(msgspec.Struct, frozen=True):
     delta: str
 
@@ -46,5 +52,5 @@ class TurnFinished(msgspec.Struct, frozen=True):
     reply: ChatReply
 
 
-LoopEvent = TextDelta | ToolUse | ToolResult
+LoopEvent = QueueMoved | TextDelta | ToolUse | ToolResult
 StreamEvent = TurnStarted | LoopEvent | TurnFinished

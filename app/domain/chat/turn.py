@@ -30,7 +30,7 @@ from app.domain.chat.stream_events import (
 )
 from app.domain.chat.tool_calls import fail_unknown_calls
 from app.domain.models.errors import ModelFailed
-from app.domain.models.service import Message, Models
+from app.domain.models.service import Message, Models, QueueLimits
 from app.domain.sources import SourceView
 from app.kit import background, clock, metrics
 from app.kit.renewal import Renewal
@@ -40,6 +40,10 @@ LEASE_SECONDS: Final = 60.0
 TURN_SECONDS: Final = 900.0
 _TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
 _RENEW_SECONDS = 20.0
+# How turns wait for the local model. A stream shows its position meanwhile. A job gives the slot of
+# its worker back soon and comes again; it leaves half of the places to callers who are waiting.
+_STREAM_QUEUE: Final = QueueLimits(seconds=120)
+_JOB_QUEUE: Final = QueueLimits(seconds=10, places=4, waits_for_place=True)
 
 
 OnTokens = Callable[[int], Awaitable[None]]
@@ -161,7 +165,8 @@ async def run(
 async def _run_loop(
     services: Services, turn: Turn, transcript: Transcript, journal: Journal | None, *, live: bool
 ) -> AsyncGenerator[LoopEvent, None]:
-    config = _loop_config(services, turn, transcript.budget, live=live)
+    queue = _STREAM_QUEUE if live else QueueLimits() if journal is None else _JOB_QUEUE
+    config = _loop_config(services, turn, transcript.budget, queue, live=live)
     if journal is not None:
         fail_unknown_calls(journal.rounds, config.toolboxes)
     messages = await _messages(services, turn, config, transcript)
@@ -181,17 +186,32 @@ async def final_reply(events: AsyncGenerator[StreamEvent, None]) -> ChatReply:
     raise RuntimeError("a turn ended without a reply")
 
 
-def _loop_config(services: Services, turn: Turn, budget: TokenBudget, *, live: bool) -> LoopConfig:
+def _loop_config(
+    services: Services, turn: Turn, budget: TokenBudget, queue: QueueLimits, *, live: bool
+) -> LoopConfig:
     runtime, is_public = turn.runtime, turn.speaker.is_visitor
     return LoopConfig(
         models=services.get(Models),
+        tenant_id=runtime.tenant_id,
         target=runtime.target,
         temperature=runtime.temperature if turn.temperature is None else turn.temperature,
-        max_tokens=min(runtime.max_tokens, turn.max_tokens or runtime.max_tokens),
+        max_tokens=_max_tokens(turn),
         toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
         live=live,
         response_format=turn.response_format,
+        queue=queue,
     )
+
+
+def _max_tokens(turn: Turn) -> int:
+    """A caller may ask for less than the agent's limit; one who signed in also for all of it, where
+    an answer is shorter otherwise.
+    """
+    runtime = turn.runtime
+    if turn.max_tokens is None:
+        return runtime.answer_tokens
+    limit = runtime.answer_tokens if turn.speaker.is_visitor else runtime.max_tokens
+    return min(limit, turn.max_tokens)
 
 
 async def _messages(

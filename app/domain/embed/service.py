@@ -27,6 +27,7 @@ from app.domain.embed.errors import (
     VoiceNotAllowed,
 )
 from app.domain.embed.visitor_tokens import VisitorClaims
+from app.domain.models.errors import ModelBusy
 from app.domain.tenants import service as tenants
 from app.domain.tenants.service import Visit
 from app.http import cors
@@ -205,10 +206,12 @@ async def start_use(services: Services, agent: EmbeddedAgent) -> OnTokens | None
 
 @asynccontextmanager
 async def count_unless_busy(services: Services, agent: EmbeddedAgent) -> AsyncIterator[None]:
-    """Does not count a message that comes before the last turn is over: its sender tries again."""
+    """Does not count a message that comes before the last turn is over, or while the local model is
+    busy: its sender tries again.
+    """
     try:
         yield
-    except ConversationBusy:
+    except (ConversationBusy, ModelBusy):
         await budgets.return_message(services, agent)
         raise
 

@@ -15,6 +15,7 @@ from app.domain.models.service import (
     Message,
     ModelRequest,
     Models,
+    QueueLimits,
     Target,
     Text,
     UsedTokens,
@@ -32,6 +33,9 @@ log = logs.get("forms")
 # The name of no model: the form asks for one answer at a time.
 NO_MODEL: Final = "none"
 _TIMEOUT_SECONDS = 30
+# The local model reads little better than no model: nobody waits long for it.
+_LOCAL_TIMEOUT_SECONDS = 8
+_LOCAL_QUEUE: Final = QueueLimits(seconds=2)
 _MAX_FIELDS = 30
 _MAX_TOKENS = 1000
 _MAX_LOCAL_TOKENS = 100
@@ -67,9 +71,10 @@ async def extract(
 ) -> Extract:
     """Returns nothing when the model fails: the message is then read without it."""
     fields = _select_fields(question, is_local=not is_trusted(target))
-    request = _build_request(target, fields, question, text)
+    request = _build_request(form, target, fields, question, text)
+    seconds = _TIMEOUT_SECONDS if is_trusted(target) else _LOCAL_TIMEOUT_SECONDS
     try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
+        async with asyncio.timeout(seconds):
             answer = await _ask(services, form, target, request)
         found = msgspec.json.decode(answer)
     except (ModelFailed, ModelNotConfigured, Unavailable, TimeoutError) as error:
@@ -97,7 +102,11 @@ def _select_fields(question: Question, *, is_local: bool) -> list[InputField[Any
 
 
 def _build_request(
-    target: Target, fields: list[InputField[Any]], question: Question, text: str
+    form: LiveForm,
+    target: Target,
+    fields: list[InputField[Any]],
+    question: Question,
+    text: str,
 ) -> ModelRequest:
     lines = [
         f"- {field.id}: {field.definition.label} ({field.type.describe(field)})" for field in fields
@@ -124,6 +133,8 @@ def _build_request(
             "json_schema": {"name": "answers", "schema": schema},
         },
         is_streamed=False,
+        tenant_id=form.tenant_id,
+        queue=_LOCAL_QUEUE,
     )
 
 

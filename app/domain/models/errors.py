@@ -1,6 +1,6 @@
 from typing import Any, Literal
 
-from app.kit.errors import Conflict, NotFound, ProviderError
+from app.kit.errors import Conflict, NotFound, ProviderError, Unavailable
 
 Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
 # Failures that a retry may resolve. A timeout is not one of them, because the provider charges for
@@ -14,6 +14,18 @@ class ProviderKeyNotFound(NotFound):
 
 class ModelNotConfigured(Conflict):
     code = "model_not_configured"
+
+
+class ModelBusy(Unavailable):
+    """No slot of the local model was free in time, or too many requests wait for one."""
+
+    _RETRY_SECONDS = 10
+
+    def __init__(self) -> None:
+        seconds = self._RETRY_SECONDS
+        super().__init__(f"The local model is busy; try again in {seconds} seconds", seconds)
+        # The last event of a stream has no headers.
+        self.details = {"retry_after": seconds}
 
 
 class ModelFailed(ProviderError):

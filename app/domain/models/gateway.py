@@ -6,11 +6,13 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import msgspec
 from redis.asyncio import Redis
 
 from app.domain.models import prices
 from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from app.domain.models.litellm_adapter import LiteLLMAdapter
+from app.domain.models.local_queue import LocalQueue
 from app.domain.models.openai_adapter import OpenAIAdapter
 from app.domain.models.protocol import (
     Adapter,
@@ -24,12 +26,15 @@ from app.domain.models.providers import LOCAL, PROVIDERS
 from app.kit import background, heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
 from app.kit.errors import Unavailable
+from app.kit.heartbeat import Beat
 from db.connection_use import check_wait
 
 log = logs.get("models")
 
 LOCAL_MODEL = "local/smollm2"
 LOCAL_WINDOW = 4096
+# The longest answer of the local model unless somebody chooses another length.
+LOCAL_ANSWER_TOKENS = 512
 RETRY_SECONDS = (0.5, 2.0)
 _MAX_RETRY_SECONDS = 10.0
 # How long the local model's address is cached; shorter while there is none.
@@ -52,15 +57,47 @@ class Models:
         self._local = OpenAIAdapter(Egress(self._loopback, limit=0, per_host=0))
         self._litellm = LiteLLMAdapter()
         self._redis = redis
-        self._address: str | None = None
+        self._queue = LocalQueue(redis)
+        # The heartbeat of the local model.
+        self._server: Beat | None = None
         self._address_read_at = -_ADDRESS_SECONDS
         self._address_reader: asyncio.Task[None] | None = None
         self._last_beat_at = -_EXPIRY_SECONDS
 
-    async def answer(
+    def answer(self, target: Target, request: ModelRequest) -> AsyncGenerator[AnswerPart, None]:
+        """Yields the parts of one answer."""
+        if target.provider == LOCAL:
+            return self._answer_locally(target, request)
+        return self._answer(target, request)
+
+    async def _answer_locally(
         self, target: Target, request: ModelRequest
     ) -> AsyncGenerator[AnswerPart, None]:
-        """Yields the parts of one answer. Retries only while no part was passed on."""
+        """Waits in the queue of the local model first; yields the position there. Raises ModelBusy
+        when it takes too long.
+        """
+        await self.check(target)
+        tokens = min(request.max_tokens, LOCAL_WINDOW)
+        request = msgspec.structs.replace(request, max_tokens=tokens)
+        ticket = None
+        if self._server is not None and self._server.slots:
+            ticket = self._queue.create_ticket(self._server, request.tenant_id, request.queue)
+        try:
+            if ticket is not None:
+                async with aclosing(ticket.wait()) as positions:
+                    async for position in positions:
+                        yield position
+            async with aclosing(self._answer(target, request)) as parts:
+                async for part in parts:
+                    yield part
+        finally:
+            if ticket is not None:
+                ticket.leave()
+
+    async def _answer(
+        self, target: Target, request: ModelRequest
+    ) -> AsyncGenerator[AnswerPart, None]:
+        """Retries only while no part was passed on."""
         provider = target.provider if target.provider in {LOCAL, *PROVIDERS} else "other"
         adapter, target = await self._resolve(target)
         delays = iter(RETRY_SECONDS)
@@ -173,12 +210,12 @@ class Models:
         """
         if not self._has_local:
             return None
-        cache_seconds = _ADDRESS_SECONDS if self._address else _NO_ADDRESS_SECONDS
+        cache_seconds = _ADDRESS_SECONDS if self._server else _NO_ADDRESS_SECONDS
         if time.monotonic() - self._address_read_at >= cache_seconds:
             if self._address_reader is None or self._address_reader.done():
                 self._address_reader = background.spawn(self._read_address())
             await asyncio.shield(self._address_reader)
-        return self._address
+        return None if self._server is None else self._server.address
 
     async def _read_address(self) -> None:
         beats = [beat for beat in await heartbeat.read(self._redis) if beat.part == "model"]
@@ -186,10 +223,10 @@ class Models:
         beats.sort(key=lambda beat: not beat.name.startswith(f"{host}:"))
         self._address_read_at = now = time.monotonic()
         if beats:
-            self._address, self._last_beat_at = beats[0].address, now
+            self._server, self._last_beat_at = beats[0], now
         elif now - self._last_beat_at > _EXPIRY_SECONDS:
             # A shorter gap means that Redis lost the heartbeat, not that the model stopped.
-            self._address = None
+            self._server = None
 
 
 def _is_model_name(name: str) -> bool:

@@ -54,6 +54,16 @@ class Target(msgspec.Struct, frozen=True):
         return f"Target({self.model!r})"
 
 
+class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How a request waits for a slot of the local model: for how long, and while how many of its
+    tenant wait. Without a place it is refused at once, or else waits for one, too.
+    """
+
+    seconds: float = 30.0
+    places: int = 8
+    waits_for_place: bool = False
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Message]
     temperature: float = 0.7
@@ -64,6 +74,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     response_format: dict[str, Any] | None = None
     # False when no client reads the stream: a whole answer costs less to process.
     is_streamed: bool = True
+    # Both for the local model alone, which few requests can use at a time.
+    tenant_id: str = ""
+    queue: QueueLimits = QueueLimits()
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -81,7 +94,13 @@ class UsedTokens(msgspec.Struct, frozen=True):
         return cls(*(min(max(0, count), _MAX_REPORTED_TOKENS) for count in counts))
 
 
-AnswerPart = Text | ToolCall | UsedTokens
+class QueuePosition(msgspec.Struct, frozen=True):
+    """Where the request waits for the local model: 1 is next, 0 means that its turn has come."""
+
+    position: int
+
+
+AnswerPart = Text | ToolCall | UsedTokens | QueuePosition
 
 
 class Embeddings(msgspec.Struct, frozen=True):

@@ -4,7 +4,12 @@ import asyncio
 
 from app.domain.models import prices
 from app.domain.models.errors import ModelFailed
-from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
+from app.domain.models.gateway import (
+    LOCAL_ANSWER_TOKENS,
+    LOCAL_MODEL,
+    LOCAL_WINDOW,
+    Models,
+)
 from app.domain.models.keys import load_search_key, load_target
 from app.domain.models.keys import seal_context as key_seal_context
 from app.domain.models.openai_requests import QUOTATION_MARK
@@ -13,6 +18,8 @@ from app.domain.models.protocol import (
     Function,
     Message,
     ModelRequest,
+    QueueLimits,
+    QueuePosition,
     Role,
     Target,
     Text,
@@ -27,12 +34,15 @@ from app.kit import logs
 
 __all__ = [
     "LOCAL",
+    "LOCAL_ANSWER_TOKENS",
     "LOCAL_MODEL",
     "QUOTATION_MARK",
     "Function",
     "Message",
     "ModelRequest",
     "Models",
+    "QueueLimits",
+    "QueuePosition",
     "Role",
     "Target",
     "Text",

@@ -17,7 +17,7 @@ from app.domain.openai.schemas import (
     CompletionRequest,
     Part,
 )
-from app.kit import clock
+from app.kit import clock, sse
 from app.kit.errors import Invalid
 
 _encode = msgspec.json.Encoder().encode
@@ -128,6 +128,9 @@ async def encode_chunks(
                     yield encoder.start(event.message_id)
                 elif isinstance(event, chat.TextDelta):
                     yield encoder.choice({"content": event.delta})
+                elif isinstance(event, chat.QueueMoved):
+                    # Stock clients know no other events.
+                    yield sse.comment(f"queue position {event.position}")
                 elif isinstance(event, chat.TurnFinished):
                     yield encoder.choice({}, "stop")
                     if with_usage:

@@ -271,6 +271,8 @@ export class Chat {
       if (wasAtEnd) this.scrollToEnd();
     } else if (event === "tool_use") {
       this.showTyping(this.texts.working);
+    } else if (event === "queue") {
+      this.showQueue(view, data.position);
     } else if (event === "message_stop") {
       view.sources = data.sources;
     }
@@ -298,12 +300,29 @@ export class Chat {
   }
 
   showTyping(text) {
+    this.showStatus(`${this.agent.name} ${text}`.trim());
+  }
+
+  // At position 1 the message is next; at 0 it is being answered. Only the first position is said.
+  showQueue(view, position) {
+    if (position === 0) {
+      this.showTyping(this.texts.typing);
+      return;
+    }
+    const { next, queued } = this.texts;
+    const text = position === 1 ? next : queued.replace("{count}", position - 1);
+    this.showStatus(text);
+    if (!view.wasQueued) this.announcer.say(text);
+    view.wasQueued = true;
+  }
+
+  showStatus(text) {
     this.hideTyping();
     this.typing = el(
       "p",
       { class: "typing" },
       el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
-      el("span", { dir: "auto" }, `${this.agent.name} ${text}`.trim()),
+      el("span", { dir: "auto" }, text),
     );
     this.messages.append(this.typing);
     this.scrollToEnd();

@@ -12,6 +12,7 @@ const KINDS = {
   user_token_invalid: "signIn",
   daily_limit_reached: "daily",
   conversation_busy: "busy",
+  unavailable: "unavailable",
   agent_not_found: "revoked",
 };
 
