@@ -242,6 +242,38 @@ def test_locks_on_files_need_files_of_the_runs_own(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", ARCHS)
+def test_a_reader_of_foreign_bytes_starts_and_opens_nothing(
+    machine: str, subtests: pytest.Subtests
+) -> None:
+    no_error = REFUSE  # the call returns 0 without being made
+    for name, arguments, nothing, folder, own_files in (
+        ("read", (0,), ALLOW, ALLOW, ALLOW),
+        ("mmap", (0, 4096, 3, 0x22), ALLOW, ALLOW, ALLOW),
+        ("openat", (), PERMISSION, ALLOW, ALLOW),
+        ("unlinkat", (), PERMISSION, ALLOW, ALLOW),
+        ("fcntl", (3, 6), PERMISSION, PERMISSION, ALLOW),
+        ("fsync", (3,), no_error, no_error, ALLOW),
+        ("fchmod", (3,), PERMISSION, PERMISSION, PERMISSION),
+        *(
+            (name, (), PERMISSION, PERMISSION, PERMISSION)
+            for name in ("execve", "execveat", "kill", "tgkill", "rt_sigqueueinfo", "socket")
+        ),
+        ("clone", (0x3D0F00,), PERMISSION, PERMISSION, PERMISSION),
+        ("clone", (17,), PERMISSION, PERMISSION, PERMISSION),
+        ("socketpair", (1, 1), PERMISSION, PERMISSION, PERMISSION),
+    ):
+        number = seccomp.known_calls(machine)[name]
+        for opens, writes, expected in (
+            (False, False, nothing),
+            (True, False, folder),
+            (True, True, own_files),
+        ):
+            with subtests.test(name=name, opens=opens, writes=writes):
+                program = seccomp.reader_program(opens=opens, writes=writes, machine=machine)
+                assert decide(program, ARCHS[machine], number, *arguments) == expected
+
+
+@pytest.mark.parametrize("machine", ARCHS)
 def test_calls_of_another_processor_end_the_process(machine: str) -> None:
     """The same number may be another call on another processor."""
     program = seccomp.program(namespaces=True, machine=machine)

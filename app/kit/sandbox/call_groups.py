@@ -35,12 +35,17 @@ _ALLOWED: Final = {
         "The tier decides which files exist and which are writable. The space in memory for files "
         "is bounded and counts as memory; cached names and pages can be reclaimed.",
         "read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 lseek close "
-        "open openat openat2 creat close_range copy_file_range fallocate truncate ftruncate umask "
-        "mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink "
-        "symlinkat readlink readlinkat getdents getdents64 getcwd chdir fchdir "
+        "close_range copy_file_range fallocate ftruncate umask "
+        "readlink readlinkat getdents getdents64 getcwd chdir fchdir "
         "access faccessat faccessat2 stat lstat fstat newfstatat statx statfs fstatfs "
         "getxattr lgetxattr fgetxattr getxattrat listxattr llistxattr flistxattr listxattrat "
         "file_getattr",
+    ),
+    "paths": CallGroup(
+        "They open files and change folders. The tier decides which ones exist; a reader of "
+        "foreign bytes without a folder has nothing to open.",
+        "open openat openat2 creat truncate mkdir mkdirat rmdir unlink unlinkat rename renameat "
+        "renameat2 link linkat symlink symlinkat",
     ),
     "file attributes": CallGroup(
         "With namespaces, only the run's own files can be changed, and their attributes take space "
@@ -70,9 +75,13 @@ _ALLOWED: Final = {
     ),
     "processes": CallGroup(
         "RLIMIT_NPROC bounds processes and threads, RLIMIT_CPU and the timeout their time.",
-        "fork vfork execve execveat exit exit_group wait4 waitid set_tid_address gettid getpid "
-        "getppid getpgid getpgrp getsid restart_syscall arch_prctl getcpu rseq "
-        "set_robust_list get_robust_list futex futex_waitv futex_wake futex_wait futex_requeue",
+        "exit exit_group wait4 waitid set_tid_address gettid getpid getppid getpgid getpgrp getsid "
+        "restart_syscall arch_prctl getcpu rseq set_robust_list get_robust_list futex futex_waitv "
+        "futex_wake futex_wait futex_requeue",
+    ),
+    "new processes": CallGroup(
+        "They are bounded like processes. A reader of foreign bytes starts none.",
+        "fork vfork execve execveat",
     ),
     "process groups": CallGroup(
         "With namespaces, all processes end with the first one. Else, a process that leaves its "
@@ -87,10 +96,14 @@ _ALLOWED: Final = {
         "ioprio_get",
     ),
     "signals": CallGroup(
+        "They concern the calling process alone.",
+        "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend "
+        "sigaltstack pause",
+    ),
+    "sent signals": CallGroup(
         "They reach the run's own processes: by the namespace, else by the user id and Landlock. "
-        "RLIMIT_SIGPENDING bounds those that wait.",
-        "kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait "
-        "rt_sigsuspend rt_sigqueueinfo rt_tgsigqueueinfo sigaltstack pause",
+        "RLIMIT_SIGPENDING bounds those that wait. A reader of foreign bytes sends none.",
+        "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo",
     ),
     "time": CallGroup(
         "RLIMIT_SIGPENDING bounds timers.",
@@ -230,3 +243,14 @@ def answers(*, namespaces: bool) -> dict[str, int | None]:
         for group in groups
         for name in group.names.split()
     }
+
+
+def reader_answers(*, opens: bool, writes: bool) -> dict[str, int | None]:
+    """Returns the answers to a process that reads foreign bytes: it starts no process and sends no
+    signal. `opens` is for one that has a folder, `writes` for one that writes there, whose flushes
+    reach the disk.
+    """
+    refused = ["new processes", "sent signals", *([] if opens else ["paths"])]
+    names = " ".join(["clone", "socketpair", *(_ALLOWED[group].names for group in refused)])
+    flushes = dict.fromkeys(_NOT_ALLOWED["flushes"].names.split()) if writes else {}
+    return answers(namespaces=False) | dict.fromkeys(names.split(), _REFUSED) | flushes

@@ -22,6 +22,7 @@ _FILTER = 2
 _LOG = 2
 
 _EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1, 4, 8, 2
+_REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1 << 5, 1 << 8, 1 << 14
 # How many file system rights each version of Landlock knows.
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 _ALL_RIGHTS = 16
@@ -46,7 +47,8 @@ def version() -> int:
     return max(0, abi)
 
 
-def restrict_files(readable: list[str], devices: list[str]) -> None:
+def restrict_files(readable: list[str], devices: list[str], writable: str = "") -> None:
+    """`writable` is a folder whose files may be created, changed and deleted."""
     abi = version()
     handled = (1 << _RIGHTS.get(abi, _ALL_RIGHTS)) - 1
     net = _NET_RIGHTS if abi >= _NET_SINCE else 0
@@ -60,6 +62,9 @@ def restrict_files(readable: list[str], devices: list[str]) -> None:
         _allow(rules, path, _EXECUTE | _READ_FILE | _READ_DIR)
     for path in devices:
         _allow(rules, path, _READ_FILE | _WRITE_FILE)
+    if writable:
+        rights = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_FILE | _MAKE_FILE | _TRUNCATE
+        _allow(rules, writable, rights & handled)
     _raise_on_error(_libc.syscall(_RESTRICT, rules, 0), "landlock")
     os.close(rules)
 

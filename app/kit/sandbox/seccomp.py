@@ -4,7 +4,7 @@
 """
 
 import errno
-import platform
+import os
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
@@ -42,7 +42,8 @@ _REQUEST_GROUP, _SOCKET_REQUESTS = 0xFFFFFF00, 0x8900
 # watches.
 _COSTLY_COMMANDS: Final = (1031, 1024, 1026)
 # F_SETLK, F_SETLKW and those of open files. Any number of locks fits on a file that can be read.
-# With namespaces, SQLite needs them for files in /tmp, and the supervisor counts them.
+# SQLite needs them: with namespaces for files in /tmp, where the supervisor counts them, and for
+# the files of a tenant.
 _LOCK_COMMANDS: Final = (6, 7, 37, 38)
 # MAP_HUGETLB takes from pages that the machine has reserved for others.
 _RESERVED_PAGES = 0x40000
@@ -76,7 +77,21 @@ def known_calls(machine: str) -> dict[str, int]:
 @lru_cache
 def program(*, namespaces: bool, machine: str | None = None) -> bytes:
     """Returns the filter in the format of `seccomp(2)` and bubblewrap."""
-    machine = machine or platform.machine()
+    # Without namespaces no file is the run's own, so there is none to lock.
+    return _assemble(call_groups.answers(namespaces=namespaces), machine, locks=namespaces)
+
+
+@lru_cache
+def reader_program(*, opens: bool, writes: bool, machine: str | None = None) -> bytes:
+    """Returns the filter of a process that reads foreign bytes. `opens` is for one that has a
+    folder, `writes` for one that writes there.
+    """
+    answers = call_groups.reader_answers(opens=opens, writes=writes)
+    return _assemble(answers, machine, locks=writes)
+
+
+def _assemble(answers: dict[str, int | None], machine: str | None, *, locks: bool) -> bytes:
+    machine = machine or os.uname().machine
     numbers = calls.numbers(machine)
     code = [
         _op(_LOAD, _ARCH),
@@ -87,13 +102,13 @@ def program(*, namespaces: bool, machine: str | None = None) -> bytes:
     if machine == "x86_64":
         # The x32 calls are the same calls under other numbers.
         code += [_op(_JUMP_GREATER_EQUAL, _X32, 0, 1), _op(_RETURN, _KILL)]
-    code += _refuse_by_arguments(numbers, namespaces=namespaces)
-    code += _answer_ranges(numbers, call_groups.answers(namespaces=namespaces))
+    code += _refuse_by_arguments(numbers, locks=locks)
+    code += _answer_ranges(numbers, answers)
     return b"".join(code)
 
 
-def _refuse_by_arguments(numbers: dict[str, int], *, namespaces: bool) -> list[bytes]:
-    commands = _COSTLY_COMMANDS if namespaces else (*_COSTLY_COMMANDS, *_LOCK_COMMANDS)
+def _refuse_by_arguments(numbers: dict[str, int], *, locks: bool) -> list[bytes]:
+    commands = _COSTLY_COMMANDS if locks else (*_COSTLY_COMMANDS, *_LOCK_COMMANDS)
     return [
         *_refuse_with_bits(numbers["clone"], 0, _NEW_NAMESPACES, any_of=True),
         *_refuse_with_bits(numbers["mmap"], 3, _SHARED_ANONYMOUS, any_of=False),
