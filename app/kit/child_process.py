@@ -1,9 +1,12 @@
-"""Runs a Python script in a child process with limits, for library calls that cannot be stopped.
+"""Runs a Python script in a child process with limits, for libraries that read foreign bytes, and
+for calls that cannot be stopped.
 
-The process ends by its limits, when its script ends, or when the caller is cancelled.
+The process has no rights but those in its limits. It ends by its limits, when its script ends, or
+when the caller is cancelled. `child_start.py` says what a script looks like.
 """
 
 import asyncio
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -11,30 +14,16 @@ from pathlib import Path
 
 import msgspec
 
+from app.kit import logs
 from db.connection_use import check_wait
 
-_BOOTSTRAP = """
-import os, resource, runpy, sys
-script = sys.argv[1]
-cpu, memory, file, open_files, niceness = map(int, sys.argv[2:7])
-sys.argv[:] = [script, *sys.argv[7:]]
-os.nice(niceness)
-for limit, value in (
-    (resource.RLIMIT_CPU, cpu),
-    # macOS refuses any limit of address space.
-    *([(resource.RLIMIT_AS, memory)] if sys.platform != "darwin" else []),
-    (resource.RLIMIT_FSIZE, file),
-    *([(resource.RLIMIT_NOFILE, open_files)] if open_files else []),
-    (resource.RLIMIT_CORE, 0),
-):
-    hard = resource.getrlimit(limit)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(limit, (value, value))
-runpy.run_path(script, run_name="__main__")
-"""
+log = logs.get("child_process")
+
+_START = Path(__file__).with_name("child_start.py")
 _MIB = 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _CLOSE_SECONDS = 1
+_has_logged_missing = False
 
 
 class ProcessFailed(Exception):
@@ -50,8 +39,9 @@ class ScriptRefused(Exception):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """`memory_mib` is address space. `file_mib` is the largest file that the script may write.
-    `open_files` 0 keeps the inherited limit.
+    """`memory_mib` is address space. The script may read the folder `readable`, its working
+    directory, or change files in the folder `writable`, each of `file_mib` at most. Started by
+    root, it runs as nobody, except with `writable` or a folder that others may not read.
     """
 
     seconds: float
@@ -59,8 +49,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int = 1024
     file_mib: int = 0
     output_bytes: int = 8 * _MIB
-    open_files: int = 0
+    open_files: int = 64
     niceness: int = 0
+    readable: Path | None = None
+    writable: Path | None = None
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -99,7 +91,9 @@ async def run(script: Path, content: bytes, *arguments: str, limits: Limits) -> 
 
 
 async def _run(script: Path, content: bytes, arguments: tuple[str, ...], limits: Limits) -> bytes:
+    folders = (str(folder or "") for folder in (limits.readable, limits.writable))
     numbers = (
+        os.getpid(),
         limits.cpu_seconds,
         limits.memory_mib * _MIB,
         limits.file_mib * _MIB,
@@ -107,7 +101,8 @@ async def _run(script: Path, content: bytes, arguments: tuple[str, ...], limits:
         limits.niceness,
     )
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-c", _BOOTSTRAP, str(script)),
+        *(sys.executable, "-I", str(_START), str(script)),
+        *folders,
         *map(str, numbers),
         *arguments,
         stdin=asyncio.subprocess.PIPE,
@@ -144,6 +139,7 @@ async def _communicate(process: asyncio.subprocess.Process, content: bytes, limi
     # At the same time as reading: a script may write before it has read all of its input.
     writing = asyncio.create_task(_write(stdin, content))
     try:
+        _log_missing((await stdout.readline()).decode().strip())
         output = bytearray()
         while chunk := await stdout.read(_CHUNK_BYTES):
             output += chunk
@@ -153,6 +149,13 @@ async def _communicate(process: asyncio.subprocess.Process, content: bytes, limi
     finally:
         writing.cancel()
         stdin.close()
+
+
+def _log_missing(limits: str) -> None:
+    global _has_logged_missing  # noqa: PLW0603  # once per process
+    if limits and not _has_logged_missing:
+        _has_logged_missing = True
+        log.warning("child processes are isolated less", missing=limits)
 
 
 async def _write(stdin: asyncio.StreamWriter, content: bytes) -> None:

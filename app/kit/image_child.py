@@ -7,15 +7,16 @@ first argument. It writes one line, the media type or `!` and an error, and then
 import io
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from importlib import import_module
 
-if TYPE_CHECKING:
-    from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 _MAX_PIXELS = 20_000_000
 # A progressive JPEG has about ten scans; a file with thousands is an attack on CPU time.
 _MAX_SCANS = 100
 _ORIENTATION = 274
+# Pillow imports them at their first use.
+_PLUGINS = ("Jpeg", "Mpo", "Png", "Tiff", "WebP")
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
@@ -23,9 +24,12 @@ class Refused(Exception):
     pass
 
 
-def redraw(content: bytes, max_side: int) -> tuple[str, bytes]:
-    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415  # errors are reported
+def load() -> None:
+    for name in _PLUGINS:
+        import_module(f"PIL.{name}ImagePlugin")
 
+
+def redraw(content: bytes, max_side: int) -> tuple[str, bytes]:
     warnings.simplefilter("ignore")
     Image.MAX_IMAGE_PIXELS = None
     try:
@@ -50,19 +54,17 @@ def redraw(content: bytes, max_side: int) -> tuple[str, bytes]:
     return _TYPES[kind], out.getvalue()
 
 
-def _to_eight_bits(image: "Image.Image") -> "Image.Image":
+def _to_eight_bits(image: Image.Image) -> Image.Image:
     """Converts 16-bit grey to 8 bits."""
     if not image.mode.startswith("I"):
         return image
     return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
 
 
-def _upright_transposes(image: "Image.Image") -> "list[Image.Transpose]":
+def _upright_transposes(image: Image.Image) -> list[Image.Transpose]:
     """Returns the steps that turn the picture upright, by its EXIF orientation."""
-    from PIL.Image import Transpose  # noqa: PLC0415
-
-    mirror, half = Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180
-    left, right = Transpose.ROTATE_90, Transpose.ROTATE_270
+    mirror, half = Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.ROTATE_180
+    left, right = Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_270
     steps = {
         2: [mirror], 3: [half], 4: [mirror, half], 5: [mirror, left],
         6: [right], 7: [mirror, right], 8: [left],
@@ -87,7 +89,3 @@ def respond(content: bytes, max_side: int) -> bytes:
 
 def main() -> None:
     sys.stdout.buffer.write(respond(sys.stdin.buffer.read(), int(sys.argv[1])))
-
-
-if __name__ == "__main__":
-    main()

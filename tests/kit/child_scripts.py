@@ -2,13 +2,15 @@
 
 from contextlib import suppress
 from pathlib import Path
+from textwrap import indent
 
 import psutil
 
 
 def write_script(folder: Path, code: str) -> Path:
+    """The code runs in a process without rights."""
     path = folder / "script.py"
-    path.write_text(code, encoding="utf-8")
+    path.write_text(f"def main():\n{indent(code, '    ')}\n", encoding="utf-8")
     return path
 
 

@@ -58,14 +58,13 @@ async def test_a_decoder_is_killed_when_its_caller_is_cancelled(
     "code",
     [
         pytest.param("bytearray(1 << 30)", id="memory"),
-        pytest.param("open('written', 'wb', buffering=0).write(b'x')", id="file"),
-        pytest.param("[open(os.devnull) for _ in range(64)]", id="handles"),
+        pytest.param("[os.dup(1) for _ in range(64)]", id="handles"),
     ],
 )
-async def test_a_decoder_has_limits_of_memory_files_and_descriptors(
+async def test_a_decoder_has_limits_of_memory_and_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    text = f"import os\nos.chdir({str(tmp_path)!r})\n{{}}\nprint('image/png')"
+    text = "import os\n{}\nprint('image/png')"
     monkeypatch.setattr(images, "_SCRIPT", write_script(tmp_path, text.format("pass")))
     assert (await images.redraw(b"", 512)).media_type == "image/png"
     write_script(tmp_path, text.format(code))

@@ -1,13 +1,14 @@
 """Writes DOCX files: proper ones, and ones that an editor would not write."""
 
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
 
 import docx
 
-_NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def make_docx(build: Callable[[Any], None]) -> bytes:
@@ -21,12 +22,22 @@ def make_docx(build: Callable[[Any], None]) -> bytes:
 
 def make_raw_docx(body: str, doctype: str = "") -> bytes:
     """Returns a document with this XML in its body."""
-    document = f"<w:document {_NAMESPACE}><w:body>{body}</w:body></w:document>"
+    document = f"<w:document {NAMESPACE}><w:body>{body}</w:body></w:document>"
     return replace_part(
         make_docx(lambda _document: None),
         "word/document.xml",
         f'<?xml version="1.0" encoding="UTF-8"?>{doctype}{document}'.encode(),
     )
+
+
+def make_docx_without_styles(text: str) -> bytes:
+    """Returns a document as small generators write it."""
+    package = make_raw_docx(paragraph(text))
+    for name in ("word/_rels/document.xml.rels", "[Content_Types].xml"):
+        with zipfile.ZipFile(io.BytesIO(package)) as source:
+            entries = source.read(name)
+        package = replace_part(package, name, re.sub(rb'<[^<]*styles\.xml"[^>]*>', b"", entries))
+    return package
 
 
 def replace_part(package: bytes, name: str, content: bytes) -> bytes:

@@ -13,7 +13,9 @@ from app.domain.knowledge.parsing import Kind, Unreadable
 from app.domain.knowledge.readers import formats, table, word
 from app.domain.knowledge.readers.cutting import Refused
 from tests.knowledge.sample_packages import (
+    NAMESPACE,
     make_docx,
+    make_docx_without_styles,
     make_raw_docx,
     make_zip,
     paragraph,
@@ -133,6 +135,28 @@ async def _read(content: bytes, kind: Kind) -> str:
         return f"{len(await parsing.read_chunks(content, kind))} chunks"
     except Unreadable as error:
         return str(error)
+
+
+async def test_a_process_without_rights_reads_all_formats_and_encodings(
+    subtests: pytest.Subtests,
+) -> None:
+    """Libraries that load a part of theirs at its first use would fail here."""
+    russian = "Правила внутреннего распорядка для сотрудников склада"
+    japanese = "これは日本語の文章です。会社の規則について説明します。"
+    xml = f'<?xml version="1.0" encoding="windows-1251"?><w:document {NAMESPACE}><w:body>'
+    old_xml = f"{xml}{paragraph(russian)}</w:body></w:document>".encode("cp1251")
+    cases: list[tuple[str, bytes, Kind, str]] = [
+        ("cp1251", russian.encode("cp1251"), "txt", russian),
+        ("shift_jis", japanese.encode("shift_jis"), "md", japanese),
+        ("utf-16", f"word\n{russian}".encode("utf-16"), "csv", f"word: {russian}"),
+        ("a PDF", make_pdf(["Grüße"]), "pdf", "Grüße"),
+        ("an encrypted PDF", make_pdf(["Grüße"], password=""), "pdf", "Grüße"),
+        ("no styles", make_docx_without_styles("a word"), "docx", "a word"),
+        ("old XML", replace_part(make_raw_docx(""), "word/document.xml", old_xml), "docx", russian),
+    ]
+    for name, content, kind, text in cases:
+        with subtests.test(name):
+            assert [chunk.text for chunk in await parsing.read_chunks(content, kind)] == [text]
 
 
 async def test_large_files_are_read_or_refused_within_the_memory_limit(

@@ -64,8 +64,7 @@ async def test_texts_without_spaces_are_spoken_to_their_end(subtests: pytest.Sub
 async def test_a_text_that_crashes_the_voice_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SIGSEGV", "SIGABRT"):
-        code = f"import os, signal; os.kill(os.getpid(), signal.{name})"
+    for code in ("import ctypes; ctypes.string_at(0)", "import os; os.abort()"):
         monkeypatch.setattr(espeak, "_SCRIPT", write_script(tmp_path, code))
         with pytest.raises(Invalid, match="cannot be spoken") as caught:
             await espeak.speak("Hello", None)

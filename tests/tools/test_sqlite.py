@@ -143,6 +143,21 @@ async def test_a_virtual_table_is_never_created(tools: ToolClient, folder: Path)
     assert await tools.get_error_code(tool, {"query": query}) == "query_rejected"
 
 
+async def test_a_file_with_a_write_ahead_log_is_read_and_written(
+    tools: ToolClient, folder: Path
+) -> None:
+    connection = sqlite3.connect(folder / "shop.db")
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.close()
+    for operations, query in (
+        (["select", "insert"], "INSERT INTO things (name) VALUES ('c')"),
+        (["select"], "SELECT name FROM things WHERE id = 3"),
+    ):
+        tool = await _create_sqlite_tool(tools, allowed_operations=operations)
+        output = await tools.get_output(tool, {"query": query})
+    assert output["rows"] == [["c"]]
+
+
 async def test_a_reader_creates_no_file(tools: ToolClient, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, "missing.db")
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"

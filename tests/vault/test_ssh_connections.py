@@ -1,8 +1,12 @@
 """Connection tests of SSH credentials."""
 
+from typing import Any
+
 import asyncssh
 import pytest
 
+from app.domain.vault import connection_tests
+from app.domain.vault.types import SshSecrets
 from tests.ports import free_port
 from tests.vault.connections import check_connection
 from tests.vault.servers import SshServer, export_private_key, export_public_key
@@ -94,3 +98,36 @@ async def test_an_unreachable_ssh_server_fails_the_test(
     result = await check_connection(admin, "ssh", ssh_server.secrets(port=free_port()))
     assert result["success"] is False
     assert result["message"].startswith("no session with the server")
+
+
+_PASSPHRASE = "pässword"
+_KEY_FORMATS: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "ssh-rsa",
+        "pkcs8-pem",
+        {
+            "passphrase": _PASSPHRASE,
+            "cipher_name": "des3-cbc",
+            "hash_name": "sha1",
+            "pbe_version": 1,
+        },
+    ),
+    ("ecdsa-sha2-nistp256", "pkcs1-pem", {"passphrase": _PASSPHRASE, "cipher_name": "aes256-cbc"}),
+    ("ssh-ed25519", "openssh", {"passphrase": _PASSPHRASE}),
+    ("ecdsa-sha2-nistp521", "pkcs8-pem", {}),
+]
+
+
+async def test_keys_of_other_formats_are_read(subtests: pytest.Subtests) -> None:
+    for algorithm, format_name, options in _KEY_FORMATS:
+        with subtests.test(algorithm=algorithm, format=format_name):
+            key = asyncssh.generate_private_key(algorithm)
+            text = key.export_private_key(format_name, **options).decode()
+            secrets = SshSecrets(
+                host="a.example",
+                username="a",
+                private_key=text,
+                passphrase=options.get("passphrase", ""),
+            )
+            output = await connection_tests._read_private_key(secrets)
+            assert asyncssh.import_private_key(output).public_data == key.public_data

@@ -6,16 +6,13 @@ a list of [text, page, row].
 """
 
 import sys
-from pathlib import Path
+
+from app.domain.knowledge.readers import formats
+
+
+def load() -> None:
+    formats.load(sys.argv[1])
 
 
 def main() -> None:
-    # The process starts without a path to this code, or with one to another installation.
-    sys.path.insert(0, str(Path(__file__).parents[3]))
-    from app.domain.knowledge.readers import formats  # noqa: PLC0415
-
     sys.stdout.buffer.write(formats.respond(sys.stdin.buffer.read(), sys.argv[1]))
-
-
-if __name__ == "__main__":
-    main()

@@ -26,7 +26,6 @@ _SCRIPT = Path(__file__).with_name("audio_child.py")
 _LIMITS = Limits(
     seconds=90.0,
     cpu_seconds=30,
-    # Each processor may add a thread with its stack.
     memory_mib=2048,
     # A second more than the limit for the padding of encoders, and the first line.
     output_bytes=(MAX_SECONDS + 2) * _SAMPLES_PER_SECOND * _SAMPLE_BYTES,

@@ -9,13 +9,18 @@ code and an error. A silent file has no pieces.
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+# NumPy would start a thread per processor.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-    Samples = np.ndarray[tuple[int], np.dtype[np.float32]]
+# PyAV imports its last two modules at their first use.
+import av
+import av.subtitles.codeccontext
+import av.subtitles.stream
+import numpy as np
 
+Samples = np.ndarray[tuple[int], np.dtype[np.float32]]
 RATE = 16_000
 _MEDIA_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "matroska,webm": "audio/webm"}
 # Other decoders are never run.
@@ -47,10 +52,8 @@ class Refused(Exception):
         self.code = code
 
 
-def decode(content: bytes, max_seconds: int) -> "tuple[str, Samples]":
+def decode(content: bytes, max_seconds: int) -> tuple[str, Samples]:
     """Returns the media type and the samples."""
-    import av  # noqa: PLC0415  # errors are reported
-
     try:
         container = av.open(io.BytesIO(content), options=_OPTIONS)
     except av.FFmpegError:
@@ -65,10 +68,8 @@ def decode(content: bytes, max_seconds: int) -> "tuple[str, Samples]":
         return media_type, _read_samples(container, stream, max_seconds)
 
 
-def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
+def _read_samples(container: Any, stream: Any, max_seconds: int) -> Samples:
     """Skips damaged packets. Refuses a file with more damaged packets than sound ones."""
-    import av  # noqa: PLC0415
-
     _check_codec(stream.codec_context)
     stream.codec_context.thread_count = 1
     converter = Converter()
@@ -114,8 +115,6 @@ class Converter:
         self._resampler: Any = None
 
     def add(self, frame: Any) -> None:
-        import av  # noqa: PLC0415
-
         frame_format = (frame.format.name, frame.layout.name, frame.sample_rate)
         if frame_format != self._format:
             self._flush()
@@ -124,9 +123,7 @@ class Converter:
             self._resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
         self._resample(frame)
 
-    def finish(self) -> "Samples":
-        import numpy as np  # noqa: PLC0415
-
+    def finish(self) -> Samples:
         self._flush()
         return np.concatenate(self._parts)
 
@@ -141,7 +138,7 @@ class Converter:
             self.length += len(samples)
 
 
-def split_at_pauses(samples: "Samples", max_length: int) -> list[int]:
+def split_at_pauses(samples: Samples, max_length: int) -> list[int]:
     """Returns the lengths of pieces of at most `max_length` samples, cut where it is quiet."""
     lengths = []
     start, search = 0, min(_PAUSE_SECONDS * RATE, max_length // 2)
@@ -154,14 +151,12 @@ def split_at_pauses(samples: "Samples", max_length: int) -> list[int]:
     return [*lengths, len(samples) - start]
 
 
-def is_silent(samples: "Samples") -> bool:
+def is_silent(samples: Samples) -> bool:
     return not (_measure_levels(samples) > _SILENCE).any()
 
 
-def _measure_levels(samples: "Samples") -> "Samples":
+def _measure_levels(samples: Samples) -> Samples:
     """Returns the mean level of each fifth of a second; the end is filled up with silence."""
-    import numpy as np  # noqa: PLC0415
-
     padded = np.pad(np.abs(samples), (0, -len(samples) % _WINDOW))
     levels: Samples = padded.reshape(-1, _WINDOW).mean(axis=1)
     return levels
@@ -183,11 +178,5 @@ def respond(content: bytes, max_seconds: int, piece_seconds: int) -> bytes:
 
 
 def main() -> None:
-    # NumPy would reserve memory for a thread per processor.
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     content = sys.stdin.buffer.read()
     sys.stdout.buffer.write(respond(content, int(sys.argv[1]), int(sys.argv[2])))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from app.kit import child_process, logs
 from app.kit.child_process import Limits, ProcessFailed, ScriptRefused
 from app.kit.errors import Invalid, Unavailable
@@ -18,14 +20,15 @@ _SCRIPT = Path(__file__).with_name("espeak_child.py")
 _LIMITS = Limits(
     seconds=120.0,
     cpu_seconds=60,
-    # Each processor may add a thread with its stack.
     memory_mib=2048,
     output_bytes=16 * 1024 * 1024,
     open_files=64,
     niceness=5,
 )
-# The same text would end the process again.
-_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
+# The same text would end the process again. A process that cannot send itself a signal to abort
+# ends by a trap.
+_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGTRAP)
+_DATA_FOLDER = "espeak-ng-data"
 _PROBLEMS = {
     "voice": ("voice", "is not a voice of eSpeak NG, like en-us, en-gb-x-rp or de"),
     "text": ("text", "has nothing that can be spoken"),
@@ -37,11 +40,13 @@ async def speak(text: str, voice: str | None) -> bytes:
     """Returns an MP3 file. Raises Invalid for an unknown voice, and for a text that cannot be
     spoken.
     """
-    if find_spec("espeakng_loader") is None:
+    package = find_spec("espeakng_loader")
+    if package is None or package.origin is None:
         raise Unavailable("The embedded voice is not available: espeakng-loader is not installed")
+    limits = msgspec.structs.replace(_LIMITS, readable=Path(package.origin).with_name(_DATA_FOLDER))
     try:
         response = await child_process.request(
-            _SCRIPT, text.encode(), voice or DEFAULT_VOICE, limits=_LIMITS
+            _SCRIPT, text.encode(), voice or DEFAULT_VOICE, limits=limits
         )
     except ScriptRefused as error:
         raise Invalid.field(*_PROBLEMS[str(error)]) from None

@@ -15,6 +15,11 @@ import unicodedata
 from importlib import import_module
 from typing import Any
 
+# PyAV imports its last two modules at their first use.
+import av
+import av.subtitles.codeccontext
+import av.subtitles.stream
+
 _SYNCHRONOUS = 2
 _DO_NOT_EXIT = 0x8000
 _UTF8 = 1
@@ -47,10 +52,17 @@ _PAUSE = re.compile(r"\w\W{0,4}(?:[^\w\s]|\n)\s*$")
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
+_library: Any = None
 
 
 class Refused(Exception):
     """The argument is an error code: `voice`, `text` or `length`."""
+
+
+def load() -> None:
+    global _library  # noqa: PLW0603  # one per process; tests import this file without it
+    library_files: Any = import_module("espeakng_loader")
+    _library = ctypes.CDLL(library_files.get_library_path())
 
 
 def split_text(text: str) -> list[str]:
@@ -98,10 +110,8 @@ def _find_border(text: str, start: int, limit: int) -> int:
 
 def synthesize(text: str, voice: str) -> tuple[int, bytes]:
     """Returns the sample rate, and 16-bit samples."""
-    library_files: Any = import_module("espeakng_loader")
-    library = ctypes.CDLL(library_files.get_library_path())
-    data_path = library_files.get_data_path().encode()
-    rate: int = library.espeak_Initialize(_SYNCHRONOUS, 0, data_path, _DO_NOT_EXIT)
+    # The working directory has the data: dictionaries are read when a text needs them.
+    rate: int = _library.espeak_Initialize(_SYNCHRONOUS, 0, b".", _DO_NOT_EXIT)
     if rate <= 0:
         raise RuntimeError("eSpeak NG does not start")
     samples = bytearray()
@@ -112,16 +122,16 @@ def synthesize(text: str, voice: str) -> tuple[int, bytes]:
         return 0
 
     callback = _Callback(collect)
-    library.espeak_SetSynthCallback(callback)
-    if library.espeak_SetVoiceByName(voice.encode()) != 0:
+    _library.espeak_SetSynthCallback(callback)
+    if _library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise Refused("voice")
-    library.espeak_SetParameter(_RATE, _WORDS_PER_MINUTE, 0)
+    _library.espeak_SetParameter(_RATE, _WORDS_PER_MINUTE, 0)
     *chunks, last = split_text(_clean(text))
     for chunk in chunks:
-        _speak_chunk(library, chunk, with_pause=_PAUSE.search(chunk) is not None)
+        _speak_chunk(chunk, with_pause=_PAUSE.search(chunk) is not None)
         if len(samples) > _MAX_SECONDS * rate * 2:
             raise Refused("length")
-    _speak_chunk(library, last, with_pause=False)
+    _speak_chunk(last, with_pause=False)
     if not any(samples):
         raise Refused("text")
     return rate, bytes(samples)
@@ -131,16 +141,14 @@ def _clean(text: str) -> str:
     return _SYMBOL_RUN.sub(lambda run: run[0][:10], _CONTROL.sub(" ", text))
 
 
-def _speak_chunk(library: Any, chunk: str, *, with_pause: bool) -> None:
+def _speak_chunk(chunk: str, *, with_pause: bool) -> None:
     raw = chunk.encode("utf-8", "replace") + b"\0"
     flags = _UTF8 | _PAUSE_AT_END if with_pause else _UTF8
-    library.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, flags, None, None)
-    library.espeak_Synchronize()
+    _library.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, flags, None, None)
+    _library.espeak_Synchronize()
 
 
 def encode_mp3(rate: int, samples: bytes) -> bytes:
-    import av  # noqa: PLC0415  # the longest import comes after the checks
-
     output = io.BytesIO()
     with av.open(output, "w", format="mp3") as container:
         stream = container.add_stream("libmp3lame", rate, _ENCODER, layout="mono")
@@ -164,7 +172,3 @@ def respond(text: str, voice: str) -> bytes:
 
 def main() -> None:
     sys.stdout.buffer.write(respond(sys.stdin.buffer.read().decode(), sys.argv[1]))
-
-
-if __name__ == "__main__":
-    main()

@@ -42,9 +42,8 @@ from app.security.principal import Principal
 from app.services import Services
 
 _TIMEOUT_SECONDS = 15.0
-_DECRYPT_SCRIPT = Path(__file__).with_name("ssh_key_child.py")
-# The libraries of the script write a small file.
-_DECRYPT_LIMITS = Limits(seconds=_TIMEOUT_SECONDS, cpu_seconds=6, file_mib=1)
+_KEY_SCRIPT = Path(__file__).with_name("ssh_key_child.py")
+_KEY_LIMITS = Limits(seconds=_TIMEOUT_SECONDS, cpu_seconds=6)
 _MAX_VERSION_CHARS = 200
 _SUCCESS_STATUSES = range(200, 300)
 
@@ -207,10 +206,7 @@ async def _test_ssh(test: ConnectionTest) -> str:
     secrets: SshSecrets = test.secrets
     address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
     try:
-        private_key = secrets.private_key
-        if secrets.passphrase:
-            private_key = await _decrypt_private_key(secrets)
-        key = asyncssh.import_private_key(private_key)
+        key = asyncssh.import_private_key(await _read_private_key(secrets))
     except (
         asyncssh.KeyImportError,
         asyncssh.KeyEncryptionError,
@@ -243,11 +239,11 @@ async def _test_ssh(test: ConnectionTest) -> str:
     return "Handshake and login worked" + ("" if secrets.host_key else "; set host_key to pin it")
 
 
-async def _decrypt_private_key(secrets: SshSecrets) -> str:
-    """Runs in a child process with a CPU limit: the key file sets the cost of the derivation."""
+async def _read_private_key(secrets: SshSecrets) -> str:
+    """Returns the key in one simple format. The many others are read in a child process."""
     request = {"key": secrets.private_key, "passphrase": secrets.passphrase}
     private_key = await child_process.run(
-        _DECRYPT_SCRIPT, msgspec.json.encode(request), limits=_DECRYPT_LIMITS
+        _KEY_SCRIPT, msgspec.json.encode(request), limits=_KEY_LIMITS
     )
     return private_key.decode()
 

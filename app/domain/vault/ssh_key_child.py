@@ -1,5 +1,5 @@
-"""Decrypts an SSH private key, in a process of its own: the key file sets the cost of the key
-derivation.
+"""Script that reads an SSH private key and writes it without encryption, in OpenSSH's format;
+`connection_tests.py` runs it with limits. The key file sets the cost of the key derivation.
 """
 
 import json
@@ -7,6 +7,8 @@ import sys
 
 import asyncssh
 
-request = json.load(sys.stdin)
-key = asyncssh.import_private_key(request["key"], request["passphrase"])
-sys.stdout.write(key.export_private_key("openssh").decode())
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    key = asyncssh.import_private_key(request["key"], request["passphrase"] or None)
+    sys.stdout.write(key.export_private_key("openssh").decode())

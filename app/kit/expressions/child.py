@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 _HEADER = 4
+_OPEN_FILES = 16
 # The exit code of a process that has no memory left.
 OUT_OF_MEMORY = 86
 _statm: int | None = None
@@ -84,12 +85,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     try:
         _load()
-        from app.kit.evaluation import isolation  # noqa: PLC0415
+        from app.kit import isolation  # noqa: PLC0415
 
         isolation.close_inherited()
         if sys.platform == "linux":
             _statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-        missing = isolation.restrict(memory_bytes, parent)
+        isolation.limit_memory(memory_bytes)
+        isolation.limit("RLIMIT_NOFILE", _OPEN_FILES)
+        missing = isolation.restrict(parent)
         gc.freeze()
         _write(json.dumps(missing).encode())
         _serve(seconds, memory_bytes)

@@ -157,14 +157,14 @@ async def test_the_process_has_no_rights(expressions: Expressions) -> None:
 def test_the_process_loads_no_application() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
-        "from app.kit.evaluation import isolation, requests\n"
+        "from app.kit import isolation\nfrom app.kit.evaluation import requests\n"
         "names = (name for name in sys.modules if name.startswith(('app', 'db', 'workers')))\n"
         "print(*sorted(name for name in names if not name.startswith('app.kit.evaluation')))"
     )
     command = [sys.executable, "-I", "-c", code]
     output = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout
     assert set(output.split()) == {
-        *("app", "app.kit", "app.kit.template_filters", "app.kit.texts"),
+        *("app", "app.kit", "app.kit.isolation", "app.kit.template_filters", "app.kit.texts"),
         *("app.kit.templates", "app.kit.template_expressions"),
         *("app.kit.sandbox", "app.kit.sandbox.landlock", "app.kit.sandbox.seccomp"),
         *("app.kit.sandbox.calls", "app.kit.sandbox.call_groups"),

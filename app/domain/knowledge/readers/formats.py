@@ -1,5 +1,7 @@
 """Reads a document of any format within limits."""
 
+import codecs
+from importlib import import_module
 from typing import Final
 
 import msgspec
@@ -18,6 +20,18 @@ _READERS = {
     "txt": text.read_text,
     "csv": table.read,
 }
+_LIBRARIES = {"pdf": ["pypdfium2"], "docx": ["docx.oxml"]}
+_TEXT_LIBRARIES = ["charset_normalizer"]
+# The last is that of names in packages.
+_ENCODINGS = (*text.OLD_ENCODINGS, "cp437")
+
+
+def load(kind: str) -> None:
+    """Imports what the reader of a kind imports at its first use: later, its process cannot."""
+    for name in ("semantic_text_splitter", *_LIBRARIES.get(kind, _TEXT_LIBRARIES)):
+        import_module(name)
+    for encoding in _ENCODINGS:
+        codecs.lookup(encoding)
 
 
 def read_chunks(content: bytes, kind: str) -> list[Chunk]:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from app.domain.knowledge.readers.cutting import CONTROL, Chunk, Line, Refused, cut, cut_sections
 
 _SAMPLE = 256 * 1024
 _MAX_FRONT_MATTER_LINES = 100
 # Of two equally likely encodings the first is taken.
-_ENCODINGS = (
+OLD_ENCODINGS: Final = (
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
     *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
@@ -108,10 +109,10 @@ def decode(content: bytes) -> str:
 def _guess_encoding(content: bytes) -> str:
     import charset_normalizer  # noqa: PLC0415  # for few files only
 
-    matches = charset_normalizer.from_bytes(content[:_SAMPLE], cp_isolation=list(_ENCODINGS))
+    matches = charset_normalizer.from_bytes(content[:_SAMPLE], cp_isolation=list(OLD_ENCODINGS))
     guesses = [
-        (match.chaos, -match.coherence, _ENCODINGS.index(match.encoding))
+        (match.chaos, -match.coherence, OLD_ENCODINGS.index(match.encoding))
         for match in matches
-        if match.encoding in _ENCODINGS
+        if match.encoding in OLD_ENCODINGS
     ]
-    return _ENCODINGS[min(guesses)[2]] if guesses else _ENCODINGS[0]
+    return OLD_ENCODINGS[min(guesses)[2]] if guesses else OLD_ENCODINGS[0]

@@ -66,12 +66,21 @@ def _check_package(content: bytes) -> None:
 def _lines(document: Any) -> Iterator[Line]:
     from docx.oxml import parse_xml  # noqa: PLC0415  # for this format only
 
-    styles = document.styles.element.iter(f"{_W}style")
-    levels = {style.get(f"{_W}styleId", ""): _heading_level(style) for style in styles}
+    levels = {
+        style.get(f"{_W}styleId", ""): _heading_level(style)
+        for part in _related_parts(document, "/styles")
+        for style in parse_xml(part.blob).iter(f"{_W}style")
+    }
     yield from _block_lines(document.element.body, levels)
+    for part in _related_parts(document, "/footnotes", "/endnotes"):
+        yield from _block_lines(parse_xml(part.blob), {})
+
+
+def _related_parts(document: Any, *types: str) -> Iterator[Any]:
+    """Reads relations: python-docx would open a file of its own for a part that is missing."""
     for relation in document.part.rels.values():
-        if not relation.is_external and relation.reltype.endswith(("/footnotes", "/endnotes")):
-            yield from _block_lines(parse_xml(relation.target_part.blob), {})
+        if not relation.is_external and relation.reltype.endswith(types):
+            yield relation.target_part
 
 
 def _heading_level(style: Any) -> int:

@@ -36,6 +36,11 @@ class _OutputTooLarge(Exception):
     pass
 
 
+def load() -> None:
+    """Seeds SQLite's random numbers while the process can still open the device."""
+    sqlite3.connect(":memory:").execute("VALUES (random())").fetchone()
+
+
 def main() -> None:
     request = json.load(sys.stdin)
     json.dump(_respond(request), sys.stdout)
@@ -113,7 +118,3 @@ def _to_json(cell: Any) -> Any:
     if isinstance(cell, float) and not math.isfinite(cell):
         return str(cell)
     return cell
-
-
-if __name__ == "__main__":
-    main()
