@@ -29,6 +29,12 @@ LAYERS = (
 PUBLIC_MODULES = {"service", "errors", "events", "schemas"}
 # Imports against the direction of the packages: the command line starts the worker.
 EXCEPTIONS = {("app.cli", "workers.main")}
+# Libraries that read complex formats. Files come from strangers, so each is read in a process that
+# has no rights, by a script or a module that only a script loads.
+PARSERS = {
+    *("PIL", "av", "bz2", "docx", "lxml", "lzma", "pickle", "plistlib", "pypdfium2"),
+    *("semantic_text_splitter", "sqlite3", "tarfile", "xml", "zipfile"),
+}
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40
 _WRITE = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)\b")
@@ -154,6 +160,19 @@ def test_what_workers_load_imports_no_web_framework(entry: str) -> None:
         if any(_is_within(other, "litestar") for other in _imports(module))
     ]
     assert wrong == []
+
+
+def test_parsers_are_imported_by_scripts_of_child_processes_alone() -> None:
+    wrong = [
+        (module, other)
+        for module, other in _edges()
+        if other.partition(".")[0] in PARSERS
+        and not module.endswith("_child")
+        and not _is_within(module, "app.domain.knowledge.readers")
+    ]
+    assert wrong == []
+    loaded = _reachable("app.areas") | _reachable("workers.main")
+    assert [name for name in loaded if _is_within(name, "app.domain.knowledge.readers")] == []
 
 
 def test_the_runner_imports_no_area() -> None:

@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.domain.knowledge import parsing
+from app.domain.search.engines import duckduckgo
 from app.domain.speech import audio, espeak
 from app.domain.tools.executors import sqlite
 from app.domain.vault import connection_tests
@@ -47,6 +48,7 @@ _READERS = (
     ),
     Reader(audio, "_SCRIPT", lambda _: audio.decode(b"")),
     Reader(espeak, "_SCRIPT", lambda _: espeak.speak("a", None)),
+    Reader(duckduckgo, "_SCRIPT", lambda _: duckduckgo._read_page(b"")),
     Reader(connection_tests, "_KEY_SCRIPT", lambda _: connection_tests._read_private_key(_SECRETS)),
     Reader(sqlite, "_CHILD", lambda folder: sqlite._run_script({}, folder, 30)),
 )

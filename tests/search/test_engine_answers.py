@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.search.engines.duckduckgo import parse_page, resolve_link
-from app.domain.search.engines.protocol import Hit, SearchFailed
+from app.domain.search.engines.duckduckgo_child import Refused, parse_page, resolve_link
+from app.domain.search.engines.protocol import Hit
 from app.domain.search.results import select_results
 from app.kit.egress import Egress
 from tests.search.engine_server import (
@@ -62,17 +62,21 @@ _PAGES: list[tuple[str, str, list[Hit]]] = [
 ]
 
 
+def _parse(page: str) -> list[Hit]:
+    return [Hit(*result) for result in parse_page(page.encode())]
+
+
 def test_a_page_of_duckduckgo_is_read(subtests: pytest.Subtests) -> None:
     for name, page, hits in _PAGES:
         with subtests.test(name=name):
-            assert parse_page(page.encode()) == hits
+            assert _parse(page) == hits
 
 
 def test_a_text_of_duckduckgo_is_shown_as_its_page_shows_it(subtests: pytest.Subtests) -> None:
     for text in ("vector<int>", "the tag <b>", "the entity &lt;", "Fish & chips", "I <3 it"):
         with subtests.test(text=text):
             result = duckduckgo_result(html.escape(text), "https://one.example/", html.escape(text))
-            (shown,) = select_results(parse_page(wrap_results([result]).encode()), 1)
+            (shown,) = select_results(_parse(wrap_results([result])), 1)
             assert (shown.title, shown.snippet) == (text, text)
 
 
@@ -90,7 +94,7 @@ def test_a_text_of_duckduckgo_is_shown_as_its_page_shows_it(subtests: pytest.Sub
     ],
 )
 def test_a_page_without_results_of_duckduckgo_is_unreadable(page: bytes) -> None:
-    with pytest.raises(SearchFailed, match="no page of results"):
+    with pytest.raises(Refused):
         parse_page(page)
 
 
@@ -98,7 +102,7 @@ def test_no_file_is_read_for_an_entity_of_a_page() -> None:
     page = '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + wrap_results(
         [duckduckgo_result("&x;", "https://one.example/", "S")]
     )
-    (hit,) = parse_page(page.encode())
+    (hit,) = _parse(page)
     assert "root" not in hit.title
 
 
