@@ -25,8 +25,9 @@ _INSERT_USER = """
         INSERT INTO tenants (id, name, plan, limits) VALUES ($1, $9, 'enterprise', $10)
         ON CONFLICT (id) DO NOTHING
     ), account AS (
-        INSERT INTO users (tenant_id, id, email, role, password_hash, first_name, last_name)
-        VALUES ($1, $2, $4, $5, $6, 'Test', 'User')
+        INSERT INTO users
+            (tenant_id, id, email, role, password_hash, email_verified, first_name, last_name)
+        VALUES ($1, $2, $4, $5, $6, $11, 'Test', 'User')
     )
     INSERT INTO sessions (tenant_id, user_id, id, refresh_jti, expires_at)
     VALUES ($1, $2, $3, $7, $8)
@@ -89,7 +90,13 @@ class World:
         await fetch_rows(self.services, sql, tenant_id, name, plan, json.dumps(limits))
         return tenant_id
 
-    async def user(self, role: str = "agent_developer", tenant_id: str | None = None) -> Client:
+    async def user(
+        self,
+        role: str = "agent_developer",
+        tenant_id: str | None = None,
+        *,
+        is_verified: bool = True,
+    ) -> Client:
         """Creates a signed-in user, in a new tenant unless `tenant_id` is set."""
         if self._hash is None:
             self._hash = await passwords.hash_password(PASSWORD)
@@ -103,7 +110,8 @@ class World:
         refresh_jti, expires_at = new_id("jti"), clock.now() + timedelta(days=7)
         values = (role, self._hash, refresh_jti, expires_at)
         tenant = (f"Tenant {number}", json.dumps(_HIGH_LIMITS))
-        await fetch_rows(self.services, _INSERT_USER, *ids.values(), *values, *tenant)
+        values = (*ids.values(), *values, *tenant, is_verified)
+        await fetch_rows(self.services, _INSERT_USER, *values)
         row = {"id": ids["user_id"], "tenant_id": ids["tenant_id"], "role": role}
         pair = sessions.issue_token_pair(
             self.services.tokens, row, ids["session_id"], new_id("jti"), refresh_jti

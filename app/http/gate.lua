@@ -15,7 +15,8 @@
 -- All subjects are charged, or none: the first one that is over its limit refuses the request.
 --
 -- Returns {session, grants, allowed, window, limit, remaining, reset, retry_after, subject, now};
--- the limits are those of the subject that refused, or of the one with the least remaining.
+-- the limits are those of the subject that refused, or of the one with the least remaining. Nothing
+-- is charged with {'unknown'}, {'ended'} or {'unverified', grants}.
 
 local FIRST_KEY, FIRST_ARGUMENT = 4, 7
 
@@ -63,6 +64,7 @@ if ARGV[2] == 'session' then
   session, grants, subjects[1].plan = copies[1], copies[2], copies[3]
   if session == 'ended' then return {'ended'} end
   if not session or not grants or not copies[3] then return {'unknown'} end
+  if session == 'unverified' then return {session, grants} end
 end
 
 if now == 0 then now = tonumber(redis.call('TIME')[1]) end

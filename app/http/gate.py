@@ -43,7 +43,7 @@ log = logs.get("http")
 class Callbacks(msgspec.Struct, frozen=True):
     """What areas do about requests."""
 
-    # Called when a signed-in caller is rate limited.
+    # Called when a tenant is rate limited; receives its caller.
     on_limited: Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
     # Called when a request that emitted events is over; receives its start and its seconds.
     on_finished: Callable[[Trace, datetime, float], None]
@@ -146,10 +146,10 @@ class Gate:
             if origin and cors.was_allowed(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
-            if caller.principal is not None:
+            if caller.principal is not None and caller.principal.is_verified:
                 background.spawn(self._callbacks.on_limited(caller.principal, verdict))
             raise _rate_limited(verdict)
-        if caller.principal is not None:
+        if caller.principal is not None and caller.principal.is_verified:
             self._callbacks.on_admitted(caller.principal.tenant_id)
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")
@@ -184,16 +184,18 @@ class Gate:
         reply = await self._limiter.check_session(claims, units)
         if reply is not None and reply[0] == b"unknown":
             status = await sessions.read_status(self._db, claims.tid, claims.sid)
-            copies = (sessions.ENDED, "", "")
-            if status is not None and status.is_live:
-                copies = ("live", str(status.grants_version), status.plan)
+            copies = (sessions.ENDED, "", "") if status is None else status.cache_entries
             reply = await self._limiter.check_session(claims, units, copies)
         if reply is None:
             return await self._admit_without_redis(caller, claims)
         if reply[0] == b"ended":
             caller.problem = "This session has ended; sign in again"
             return await self._charge_address(caller, address_units)
-        await self._set_principal(caller, claims, int(reply[1]))
+        is_verified = reply[0] != b"unverified"
+        await self._set_principal(caller, claims, int(reply[1]), is_verified=is_verified)
+        if not is_verified:
+            # Anybody may have registered it: its requests are not the tenant's.
+            return await self._charge_address(caller, address_units)
         return to_verdict(reply)
 
     async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
@@ -201,7 +203,8 @@ class Gate:
         if status is None or not status.is_live:
             caller.problem = "This session has ended; sign in again"
         else:
-            await self._set_principal(caller, claims, status.grants_version)
+            version, is_verified = status.grants_version, status.is_verified
+            await self._set_principal(caller, claims, version, is_verified=is_verified)
         return limits.uncounted_verdict(self._anonymous)
 
     def _read_claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
@@ -216,9 +219,13 @@ class Gate:
             caller.problem = str(error)
             return None
 
-    async def _set_principal(self, caller: Caller, claims: Claims, grants_version: int) -> None:
+    async def _set_principal(
+        self, caller: Caller, claims: Claims, grants_version: int, *, is_verified: bool
+    ) -> None:
         permissions = await self._grants.load_permissions(claims.role, grants_version)
-        caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
+        caller.principal = Principal(
+            claims.sub, claims.tid, claims.role, claims.sid, permissions, is_verified
+        )
         current = trace.current()
         current.actor_id, current.tenant_id = claims.sub, claims.tid
 

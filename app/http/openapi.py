@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from app.http.authorization import is_open_to_unverified
 from app.http.costs import is_uncounted
 from app.kit.errors import ApiError, ClientGone
 
@@ -29,7 +30,10 @@ The codes of errors, by status:
 _ERRORS = {
     "400": ("validation_error", "The answers are not valid; details.errors has one for each field"),
     "401": ("unauthorized", "Sign in first"),
-    "403": ("forbidden", "The role lacks the permission"),
+    "403": (
+        "forbidden",
+        "The role lacks the permission, or (email_not_verified) the address is not verified",
+    ),
     "404": ("not_found", "It does not exist, or is not visible to this caller"),
     "408": ("request_timeout", "The body did not arrive in time"),
     "409": ("conflict", "The request conflicts with the current state"),
@@ -130,7 +134,7 @@ def _complete_operation(
         statuses.add("429")
     if not is_public or key_mode:
         statuses.add("401")
-    if permission or key_mode:
+    if permission or key_mode or not (is_public or is_open_to_unverified(handler.opt)):
         statuses.add("403")
     if "{" in path or not is_public:
         statuses.add("404")

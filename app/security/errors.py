@@ -1,2 +1,13 @@
+from app.kit.errors import Forbidden
+
+
 class TokenInvalid(ValueError):
     """A JWT is refused. The message goes to the caller and contains nothing about keys."""
+
+
+class EmailNotVerified(Forbidden):
+    """The caller has not verified their e-mail address, and the route is not about their own
+    account.
+    """
+
+    code = "email_not_verified"

@@ -16,6 +16,8 @@ class Principal(msgspec.Struct, frozen=True):
     role: str
     session_id: str
     permissions: frozenset[str]
+    # False until the user has verified their e-mail address.
+    is_verified: bool = True
     # The tenant that super_admin selected with X-Tenant-ID.
     narrowed_to: str | None = None
 

@@ -1,7 +1,8 @@
 """Active sessions and role grants. Postgres is authoritative; Redis caches them for a minute.
 
 A cache entry is only written where none exists (`NX`), and the end of a session overwrites it with
-ENDED, so that a slow reader cannot restore an ended session.
+ENDED, so that a slow reader cannot restore an ended session. For the same reason the verification
+of an e-mail address overwrites UNVERIFIED with LIVE.
 """
 
 import asyncio
@@ -23,11 +24,18 @@ log = logs.get("sessions")
 CACHE_SECONDS = 60
 # How old the stored time of a session's last use may become.
 SEEN_SECONDS = 300.0
+LIVE = "live"
+UNVERIFIED = "unverified"
 ENDED = "ended"
 GRANTS_KEY = "parley:grants"
 GRANTS_VERSION = "grants_version"
 _SET_IF_GREATER = """
 if (tonumber(redis.call('get', KEYS[1])) or -1) <= tonumber(ARGV[1]) then
+  redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
+end
+"""
+_SET_UNLESS_ENDED = """
+if redis.call('get', KEYS[1]) ~= 'ended' then
   redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
 end
 """
@@ -46,13 +54,21 @@ class SessionStatus(msgspec.Struct, frozen=True):
     """The current state of a session in Postgres."""
 
     is_live: bool
+    is_verified: bool
     grants_version: int
     plan: str
+
+    @property
+    def cache_entries(self) -> tuple[str, str, str]:
+        """The session, the grants version and the plan as Redis caches them."""
+        if not self.is_live:
+            return ENDED, "", ""
+        return LIVE if self.is_verified else UNVERIFIED, str(self.grants_version), self.plan
 
 
 _STATUS = """
 SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AS live,
-       s.last_seen_at < now() - $3 * interval '1 second' AS is_outdated,
+       s.last_seen_at < now() - $3 * interval '1 second' AS is_outdated, u.email_verified,
        t.plan, t.limits::text AS limits,
        (SELECT number FROM instance_state WHERE key = 'grants_version') AS grants_version
 FROM sessions s JOIN users u ON u.id = s.user_id JOIN tenants t ON t.id = s.tenant_id
@@ -77,7 +93,9 @@ async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionS
     if row is None:
         return None
     plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
-    return SessionStatus(row["live"], row["grants_version"] or 0, plan.to_script_argument())
+    return SessionStatus(
+        row["live"], row["email_verified"], row["grants_version"] or 0, plan.to_script_argument()
+    )
 
 
 async def _mark_seen(tx: Tx, tenant_id: str, session_id: str) -> None:
@@ -124,37 +142,42 @@ class SessionCache:
     async def end_sessions(self, session_ids: Iterable[str]) -> None:
         await self._set({session_key(session_id): ENDED for session_id in session_ids})
 
+    async def verify_sessions(self, session_ids: Iterable[str]) -> None:
+        entries = {session_key(session_id): LIVE for session_id in session_ids}
+        await self._set(entries, script=_SET_UNLESS_ENDED)
+
     async def change_plan(self, tenant_id: str, limits_argument: str) -> None:
         await self._set({plan_key(tenant_id): limits_argument})
 
     async def change_grants(self, version: int) -> None:
-        await self._set({GRANTS_KEY: str(version)}, only_if_greater=True)
+        # Two concurrent changes may arrive here in reverse order.
+        await self._set({GRANTS_KEY: str(version)}, script=_SET_IF_GREATER)
 
-    async def _set(self, values: dict[str, str], *, only_if_greater: bool = False) -> None:
+    async def _set(self, values: dict[str, str], *, script: str | None = None) -> None:
+        """`script` decides whether an entry is written; without one all are."""
         try:
-            await self._write(values, only_if_greater=only_if_greater)
+            await self._write(values, script)
         except (RedisError, OSError, TimeoutError):
             # Redis is unavailable: no entry is read now, but update them before old ones are read.
-            task = background.start(self._write_later(values, only_if_greater=only_if_greater))
+            task = background.start(self._write_later(values, script))
             _background_tasks.add(task)
             task.add_done_callback(_background_tasks.discard)
 
-    async def _write(self, values: dict[str, str], *, only_if_greater: bool) -> None:
+    async def _write(self, values: dict[str, str], script: str | None) -> None:
         async with asyncio.timeout(1):
             pipe = self._redis.pipeline(transaction=False)
             for key, value in values.items():
-                if only_if_greater:
-                    # Two concurrent changes may arrive here in reverse order.
-                    pipe.eval(_SET_IF_GREATER, 1, key, value, CACHE_SECONDS)
+                if script is not None:
+                    pipe.eval(script, 1, key, value, CACHE_SECONDS)
                 else:
                     pipe.set(key, value, ex=CACHE_SECONDS)
             await pipe.execute()
 
-    async def _write_later(self, values: dict[str, str], *, only_if_greater: bool) -> None:
+    async def _write_later(self, values: dict[str, str], script: str | None) -> None:
         for _ in range(CACHE_SECONDS * 4):
             await asyncio.sleep(0.25)
             try:
-                await self._write(values, only_if_greater=only_if_greater)
+                await self._write(values, script)
             except (RedisError, OSError, TimeoutError):
                 continue
             return

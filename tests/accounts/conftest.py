@@ -24,6 +24,12 @@ async def stranger(world: World) -> Client:
 
 
 @pytest.fixture
+async def newcomer(world: World) -> Client:
+    """A user whose e-mail address is not verified."""
+    return await world.user("agent_user", is_verified=False)
+
+
+@pytest.fixture
 async def mfa_user(world: World, admin: Client) -> MfaUser:
     return await create_mfa_user(await world.user("viewer", admin.tenant_id))
 

@@ -15,7 +15,7 @@ from tests.accounts.api_calls import (
     reset_password,
     sign_in_client,
 )
-from tests.accounts.records import read_events, read_mail_texts, read_mailed_tokens, set_user
+from tests.accounts.records import read_events, read_mail_texts, read_mailed_tokens
 from tests.world import Client, World
 
 # Verifying the address
@@ -49,11 +49,12 @@ async def test_the_mailed_token_verifies_the_address(
 
 
 async def test_a_session_of_another_user_does_not_prevent_a_verification(
-    world: World, developer: Client, services: Services
+    world: World, services: Services
 ) -> None:
     newcomer, token = await _register_newcomer(world, services)
-    await developer.post("/auth/verify-email", {"token": token})
-    assert (await _is_verified(newcomer), await _is_verified(developer)) == (True, False)
+    other = await world.user(is_verified=False)
+    await other.post("/auth/verify-email", {"token": token})
+    assert (await _is_verified(newcomer), await _is_verified(other)) == (True, False)
 
 
 async def test_a_verification_token_works_once(
@@ -169,34 +170,33 @@ async def test_the_token_of_one_user_does_not_verify_another(
 
 
 async def test_the_verification_is_mailed_again_to_the_callers_address(
-    developer: Client, services: Services
+    newcomer: Client, services: Services
 ) -> None:
-    answer = await developer.post("/auth/verify-email/resend")
+    answer = await newcomer.post("/auth/verify-email/resend")
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
-    assert len(await read_mailed_tokens(services, developer.email, "verify-email")) == 1
+    assert len(await read_mailed_tokens(services, newcomer.email, "verify-email")) == 1
 
 
 async def test_the_token_that_was_mailed_again_verifies(
-    developer: Client, anonymous: Client, services: Services
+    newcomer: Client, anonymous: Client, services: Services
 ) -> None:
-    await developer.post("/auth/verify-email/resend")
-    (token,) = await read_mailed_tokens(services, developer.email, "verify-email")
+    await newcomer.post("/auth/verify-email/resend")
+    (token,) = await read_mailed_tokens(services, newcomer.email, "verify-email")
     await anonymous.post("/auth/verify-email", {"token": token})
-    assert await _is_verified(developer)
+    assert await _is_verified(newcomer)
 
 
 async def test_no_verification_is_mailed_to_a_verified_address(
     developer: Client, services: Services
 ) -> None:
-    await set_user(services, developer, email_verified=True)
     answer = await developer.post("/auth/verify-email/resend")
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "conflict"
     assert await read_mail_texts(services, developer.email) == []
 
 
-async def test_the_sixth_verification_mail_is_rate_limited(developer: Client) -> None:
-    answers = [await developer.post("/auth/verify-email/resend") for _ in range(6)]
+async def test_the_sixth_verification_mail_is_rate_limited(newcomer: Client) -> None:
+    answers = [await newcomer.post("/auth/verify-email/resend") for _ in range(6)]
     assert [answer.status_code for answer in answers] == [200] * 5 + [429]
     error = answers[-1].json()["error"]
     assert error["code"] == "rate_limited"
@@ -204,38 +204,39 @@ async def test_the_sixth_verification_mail_is_rate_limited(developer: Client) ->
     assert answers[-1].headers["retry-after"] == str(error["details"]["retry_after"])
 
 
-async def test_a_rate_limited_request_sends_no_mail(developer: Client, services: Services) -> None:
+async def test_a_rate_limited_request_sends_no_mail(newcomer: Client, services: Services) -> None:
     for _ in range(7):
-        await developer.post("/auth/verify-email/resend")
-    assert len(await read_mail_texts(services, developer.email)) == 5
+        await newcomer.post("/auth/verify-email/resend")
+    assert len(await read_mail_texts(services, newcomer.email)) == 5
 
 
 async def test_of_twenty_concurrent_requests_five_mails_are_sent(
-    developer: Client, services: Services
+    newcomer: Client, services: Services
 ) -> None:
-    await asyncio.gather(*(developer.post("/auth/verify-email/resend") for _ in range(20)))
-    assert len(await read_mail_texts(services, developer.email)) == 5
+    await asyncio.gather(*(newcomer.post("/auth/verify-email/resend") for _ in range(20)))
+    assert len(await read_mail_texts(services, newcomer.email)) == 5
 
 
-async def test_after_fifteen_minutes_the_verification_is_mailed_again(developer: Client) -> None:
+async def test_after_fifteen_minutes_the_verification_is_mailed_again(newcomer: Client) -> None:
     with clock.frozen(clock.now() - timedelta(minutes=15)):
         statuses = [
-            (await developer.post("/auth/verify-email/resend")).status_code for _ in range(6)
+            (await newcomer.post("/auth/verify-email/resend")).status_code for _ in range(6)
         ]
-    answer = await developer.post("/auth/verify-email/resend")
+    answer = await newcomer.post("/auth/verify-email/resend")
     assert (statuses[-1], answer.status_code) == (429, 200)
 
 
-async def test_one_users_mails_do_not_count_for_another(world: World, developer: Client) -> None:
+async def test_one_users_mails_do_not_count_for_another(world: World, newcomer: Client) -> None:
     for _ in range(5):
-        await developer.post("/auth/verify-email/resend")
-    other = await world.user("viewer", developer.tenant_id)
+        await newcomer.post("/auth/verify-email/resend")
+    other = await world.user("viewer", is_verified=False)
     assert (await other.post("/auth/verify-email/resend")).status_code == 200
 
 
 async def test_super_admin_acting_in_another_tenant_verifies_its_own_address(
-    super_admin: Client, admin: Client, services: Services
+    world: World, admin: Client, services: Services
 ) -> None:
+    super_admin = await world.user("super_admin", is_verified=False)
     headers = {"x-tenant-id": admin.tenant_id}
     await super_admin.post("/auth/verify-email/resend", headers=headers)
     assert len(await read_mail_texts(services, super_admin.email)) == 1

@@ -19,7 +19,7 @@ async def test_me_is_the_whole_user(developer: Client) -> None:
         developer.tenant_id,
     )
     assert (body["role"], body["status"]) == ("agent_developer", "active")
-    assert (body["email_verified"], body["mfa_enabled"]) == (False, False)
+    assert (body["email_verified"], body["mfa_enabled"]) == (True, False)
 
 
 async def test_a_user_who_never_signed_in_has_no_last_login(developer: Client) -> None:

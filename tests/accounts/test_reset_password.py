@@ -218,20 +218,20 @@ async def test_all_missing_fields_of_a_reset_are_reported(anonymous: Client) -> 
 
 
 async def test_a_verification_token_does_not_reset_a_password(
-    anonymous: Client, developer: Client, services: Services
+    anonymous: Client, newcomer: Client, services: Services
 ) -> None:
-    await developer.post("/auth/verify-email/resend")
-    (token,) = await read_mailed_tokens(services, developer.email, "verify-email")
+    await newcomer.post("/auth/verify-email/resend")
+    (token,) = await read_mailed_tokens(services, newcomer.email, "verify-email")
     answer = await reset_password(anonymous, token)
     assert answer.status_code == 422
-    assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
+    assert await get_login_status(anonymous, newcomer.email, PASSWORD) == 200
 
 
 async def test_a_refused_reset_does_not_use_up_a_verification_token(
-    anonymous: Client, developer: Client, services: Services
+    anonymous: Client, newcomer: Client, services: Services
 ) -> None:
-    await developer.post("/auth/verify-email/resend")
-    (token,) = await read_mailed_tokens(services, developer.email, "verify-email")
+    await newcomer.post("/auth/verify-email/resend")
+    (token,) = await read_mailed_tokens(services, newcomer.email, "verify-email")
     await reset_password(anonymous, token)
     assert (await anonymous.post("/auth/verify-email", {"token": token})).status_code == 200
 

@@ -60,8 +60,12 @@ class AuthController(Controller):
     async def register(
         self, request: HttpRequest, services: Services, data: JSONBody[Register]
     ) -> Registered:
-        """Joins the default tenant as agent_user, and mails a link to verify the address. With an
-        `invitation_token`, which holds for its address only, joins that tenant with that role.
+        """Joins the default tenant as agent_user, and mails a link to verify the address. Until
+        then the account can sign in and manage itself; everything else is 403
+        `email_not_verified`. Where sign-up is closed: 403 `signup_closed`.
+
+        With an `invitation_token`, which holds for its address only, joins that tenant with that
+        role, and the address is verified.
         """
         store_answer = partial(idempotency.store_answer, request)
         return await registration.register(services, data, store_answer)
@@ -93,13 +97,13 @@ class AuthController(Controller):
         """
         return await sign_in.refresh(services, data.refresh_token, address)
 
-    @post("/logout", summary="Sign out", status_code=200, idempotent=False)
+    @post("/logout", summary="Sign out", status_code=200, idempotent=False, own=True)
     async def logout(self, tx: Tx, services: Services, principal: Principal) -> Done:
         """Both tokens of this session stop working at once."""
         await sign_in.sign_out(tx, services, principal)
         return Done("Signed out")
 
-    @get("/me", summary="Who am I")
+    @get("/me", summary="Who am I", own=True)
     async def me(self, tx: Tx, principal: Principal) -> UserView:
         return await sign_in.get_me(tx, principal)
 
@@ -117,7 +121,13 @@ class AuthController(Controller):
         """Both of its tokens stop working at once. Ending the current session signs out."""
         await own_sessions.end(tx, services.session_cache, principal, session_id)
 
-    @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
+    @post(
+        "/change-password",
+        summary="Change my password",
+        status_code=200,
+        idempotent=False,
+        own=True,
+    )
     async def change_password(
         self,
         services: Services,
@@ -159,8 +169,11 @@ class AuthController(Controller):
         public=True,
         idempotent=False,
     )
-    async def verify_email(self, tx: Tx, data: JSONBody[VerifyEmail]) -> Done:
-        return await registration.verify_email(tx, data.token)
+    async def verify_email(self, tx: Tx, services: Services, data: JSONBody[VerifyEmail]) -> Done:
+        """Takes the token from the mail, once, within three days. Sessions of the account have all
+        permissions of its role from the next request on.
+        """
+        return await registration.verify_email(tx, services, data.token)
 
     @post("/verify-email/resend", summary="Mail the verification again", status_code=200, own=True)
     async def resend_verification(self, tx: Tx, services: Services, principal: Principal) -> Done:

@@ -83,6 +83,9 @@ UPDATE sessions SET ended_at = $3
 WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND id IS DISTINCT FROM $4
 RETURNING id
 """
+_LIST_OPEN_SESSIONS = """
+SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL
+"""
 _END_OWN_SESSION = """
 UPDATE sessions SET ended_at = $4
 WHERE tenant_id = $1 AND user_id = $2 AND id = $3 AND ended_at IS NULL AND expires_at > $4
@@ -251,6 +254,11 @@ async def end_sessions(
     tx: Tx, tenant_id: str, user_id: str, at: datetime, keep: str | None
 ) -> list[str]:
     return [row["id"] for row in await fast.rows(tx, tenant_id, _END_SESSIONS, user_id, at, keep)]
+
+
+async def list_open_sessions(tx: Tx, tenant_id: str, user_id: str) -> list[str]:
+    """Returns the ids of the sessions that have not ended, expired ones included."""
+    return [row["id"] for row in await fast.rows(tx, tenant_id, _LIST_OPEN_SESSIONS, user_id)]
 
 
 async def mark_code_shown(tx: Tx, tenant_id: str, session_id: str, at: datetime) -> None:

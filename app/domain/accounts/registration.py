@@ -5,7 +5,13 @@ from collections.abc import Awaitable, Callable
 from msgspec import UNSET
 
 from app import email_addresses
-from app.domain.accounts import account_mails, email_validation, one_time_tokens, queries
+from app.domain.accounts import (
+    account_mails,
+    email_validation,
+    one_time_tokens,
+    queries,
+    sessions,
+)
 from app.domain.accounts.errors import SignupClosed
 from app.domain.accounts.events import EmailVerified, UserRegistered
 from app.domain.accounts.schemas import Register, Registered
@@ -130,12 +136,14 @@ async def _emit_user_registered(tx: Tx, user: User) -> str:
     return await events.emit(tx, registered, tenant_id=user.tenant_id)
 
 
-async def verify_email(tx: Tx, token: str) -> Done:
+async def verify_email(tx: Tx, services: Services, token: str) -> Done:
     tx.enter(ALL_TENANTS)
     user = await one_time_tokens.redeem_token(tx, one_time_tokens.VERIFY_EMAIL, token)
     trace.current().actor_id = user["id"]
-    if await queries.set_email_verified(tx, user["tenant_id"], user["id"], clock.now()):
-        await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
+    tenant_id, user_id = user["tenant_id"], user["id"]
+    if await queries.set_email_verified(tx, tenant_id, user_id, clock.now()):
+        await sessions.verify_all(tx, services.session_cache, tenant_id, user_id)
+        await events.emit(tx, EmailVerified(user_id), tenant_id=tenant_id)
     return Done("The e-mail address is verified")
 
 

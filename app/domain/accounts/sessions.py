@@ -145,6 +145,15 @@ async def end_all(
         tx.after_commit.append(partial(cache.end_sessions, session_ids))
 
 
+async def verify_all(tx: Tx, cache: SessionCache, tenant_id: str, user_id: str) -> None:
+    """Opens all routes to the sessions of a user whose e-mail address is now verified. The caller
+    holds the lock on the user's row.
+    """
+    session_ids = await queries.list_open_sessions(tx, tenant_id, user_id)
+    if session_ids:
+        tx.after_commit.append(partial(cache.verify_sessions, session_ids))
+
+
 async def mark_code_shown(tx: Tx, principal: Principal) -> None:
     await queries.mark_code_shown(tx, principal.tenant_id, principal.session_id, clock.now())
 

@@ -38,6 +38,7 @@ class ProfileController(Controller):
         status_code=200,
         errors=(415,),
         upload=True,
+        verified=True,
         idempotent=False,
         request_max_body_size=5 * MEGABYTE,
     )

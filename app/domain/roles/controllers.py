@@ -30,6 +30,6 @@ class RoleController(Controller):
         """The whole list, for every tenant, effective on the next request of live sessions."""
         return await service.set_permissions(tx, services, principal, role, data)
 
-    @get("/me/permissions", summary="What I may do")
+    @get("/me/permissions", summary="What I may do", own=True)
     async def my_permissions(self, principal: Principal) -> RolePermissions:
         return service.get_own_permissions(principal)

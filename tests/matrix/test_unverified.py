@@ -1,0 +1,75 @@
+"""Every route with an account whose e-mail address is not verified: it reaches itself only."""
+
+import httpx
+import pytest
+from litestar.routes import HTTPRoute
+
+from tests.matrix.routes import list_routes
+from tests.world import World
+
+# What an account may do before its address is verified. All other routes that need a sign-in
+# refuse it, without an option of theirs.
+_OPEN = {
+    "POST /auth/logout",
+    "GET /auth/me",
+    "GET /auth/sessions",
+    "DELETE /auth/sessions/{session_id}",
+    "POST /auth/change-password",
+    "POST /auth/verify-email/resend",
+    "GET /me/permissions",
+    "GET /api/v1/profile",
+    "PUT /api/v1/profile",
+    "DELETE /api/v1/profile/avatar",
+    "GET /api/v1/mfa/status",
+    "POST /api/v1/mfa/setup",
+    "POST /api/v1/mfa/enable",
+    "POST /api/v1/mfa/disable",
+    "POST /api/v1/mfa/verify",
+    "GET /api/v1/mfa/devices",
+    "DELETE /api/v1/mfa/devices/{device_id}",
+    "POST /api/v1/mfa/recovery-codes",
+    "GET /api/v1/notifications/preferences",
+    "PUT /api/v1/notifications/preferences",
+}
+
+
+def _is_refused(answer: httpx.Response, role: str) -> bool:
+    if answer.status_code != 403:
+        return False
+    error = answer.json()["error"]
+    is_named = error.get("details") == {"required": "email_verified", "your_role": role}
+    return is_named and error["code"] == "email_not_verified"
+
+
+@pytest.mark.parametrize("role", ["super_admin", "agent_user"])
+async def test_an_unverified_account_reaches_its_own_account_only(
+    product: World, role: str
+) -> None:
+    caller, open_routes = await product.user(role, is_verified=False), set()
+    for route in list_routes(product.app):
+        if not route.public and not _is_refused(await route.call(caller), role):
+            open_routes.add(str(route))
+            # The request may have ended the session.
+            caller = await product.user(role, is_verified=False)
+    assert open_routes == _OPEN
+
+
+async def test_public_routes_answer_an_unverified_account_like_anybody(product: World) -> None:
+    unverified, anonymous = await product.user(is_verified=False), product.anonymous()
+    for route in list_routes(product.app):
+        if route.public and route.method == "GET":
+            answers = [(await route.call(client)).status_code for client in (unverified, anonymous)]
+            assert answers[0] == answers[1], str(route)
+
+
+def test_routes_outside_the_api_document_are_public(product: World) -> None:
+    """The other tests of this folder see the routes of the document only."""
+    hidden = [
+        handler
+        for route in product.app.routes
+        if isinstance(route, HTTPRoute)
+        for handler in route.route_handlers
+        if not handler.include_in_schema and handler.http_methods != {"OPTIONS"}
+    ]
+    assert hidden
+    assert [str(handler) for handler in hidden if not handler.opt.get("public")] == []
