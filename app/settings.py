@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -25,6 +25,7 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
 _OFF = "off"
+_AUTO: Final = "auto"
 
 Plan = Literal["free", "pro", "team", "enterprise"]
 LogFormat = Literal["console", "json"]
@@ -49,7 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_email: str = "admin@example.com"
     admin_password: str = ""
     default_plan: Plan = "free"
-    allow_signup: bool = True
+    # "auto": while only this machine can reach the instance.
+    allow_signup: bool | Literal["auto"] = _AUTO
     demo: bool = False
     egress_allow: tuple[str, ...] = ()
     searxng_url: str = ""
@@ -132,6 +134,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return (self.base_url or f"http://{host}:{self.port}").rstrip("/")
 
+    @property
+    def is_signup_open(self) -> bool:
+        """Whether people may register without an invitation."""
+        if isinstance(self.allow_signup, bool):
+            return self.allow_signup
+        return is_loopback(self.host) and is_loopback(urlsplit(self.public_url).hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
 
 def _text(value: str) -> str:
     return value
@@ -155,6 +171,13 @@ def _flag(value: str) -> bool:
         return words[value.lower()]
     except KeyError:
         raise ValueError("must be true or false") from None
+
+
+def _flag_or_auto(value: str) -> bool | str:
+    try:
+        return _AUTO if value.lower() == _AUTO else _flag(value)
+    except ValueError:
+        raise ValueError("must be true, false or auto") from None
 
 
 def _int(low: int, high: int) -> Callable[[str], int]:
@@ -304,7 +327,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "admin_email": _email,
     "admin_password": _text,
     "default_plan": _one_of("free", "pro", "team", "enterprise"),
-    "allow_signup": _flag,
+    "allow_signup": _flag_or_auto,
     "demo": _flag,
     "egress_allow": _hosts,
     "searxng_url": _plain_url,

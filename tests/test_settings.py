@@ -28,7 +28,7 @@ from app.settings import Settings, SettingsError, as_env, load
         ("master_keys", ""),
         ("admin_password", ""),
         ("default_plan", "free"),
-        ("allow_signup", True),
+        ("allow_signup", "auto"),
         ("egress_allow", ()),
         ("searxng_url", ""),
         ("webhook_retry_delays", (0, 60, 300, 1800, 7200, 28800, 86400)),
@@ -95,6 +95,7 @@ def test_settings_do_not_change() -> None:
         ("allow_signup", "no", False),
         ("allow_signup", "TRUE", True),
         ("allow_signup", "0", False),
+        ("allow_signup", "Auto", "auto"),
         ("local_model", "off", False),
         ("local_model", "on", True),
         (
@@ -283,6 +284,32 @@ def test_metrics_have_a_listener_unless_their_address_is_that_of_the_web_tier(
 # Settings of a child process
 
 
+def test_sign_up_is_open_on_loopback_unless_set_otherwise(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, str], bool]] = [
+        ({}, True),
+        ({"HOST": "::1"}, True),
+        ({"HOST": "localhost"}, True),
+        ({"HOST": "0.0.0.0"}, False),
+        ({"HOST": "::"}, False),
+        ({"HOST": "10.0.0.5"}, False),
+        ({"BASE_URL": "http://localhost:8000"}, True),
+        ({"BASE_URL": "http://[::1]:8000"}, True),
+        ({"BASE_URL": "https://parley.test"}, False),
+        ({"BASE_URL": "https://localhost.parley.test"}, False),
+        ({"BASE_URL": "https://127.0.0.1.nip.io"}, False),
+        # Reachable from elsewhere, whatever its links say.
+        ({"HOST": "0.0.0.0", "BASE_URL": "http://localhost:8000"}, False),
+        ({"HOST": "0.0.0.0", "ALLOW_SIGNUP": "true"}, True),
+        ({"BASE_URL": "https://parley.test", "ALLOW_SIGNUP": "true"}, True),
+        ({"ALLOW_SIGNUP": "false"}, False),
+        ({"ALLOW_SIGNUP": "auto"}, True),
+    ]
+    for env, is_open in cases:
+        with subtests.test(**env):
+            found = load({f"PARLEY_{name}": value for name, value in env.items()})
+            assert found.is_signup_open is is_open
+
+
 FULL = Settings(
     data_dir=Path("/srv/parley data"),
     host="0.0.0.0",
@@ -352,7 +379,7 @@ def test_only_texts_are_handed_on() -> None:
         {},
         optional={
             "port": st.integers(1, 65535),
-            "allow_signup": st.booleans(),
+            "allow_signup": st.booleans() | st.just("auto"),
             "demo": st.booleans(),
             "local_model": st.booleans(),
             "default_plan": st.sampled_from(["free", "pro", "team", "enterprise"]),

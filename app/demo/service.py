@@ -5,7 +5,6 @@ What an operator deletes afterwards stays deleted, because the instance remember
 
 import asyncio
 import base64
-import ipaddress
 from contextlib import suppress
 from io import BytesIO
 from typing import Final
@@ -28,7 +27,7 @@ from app.kit import logs
 from app.kit.crypto import CannotOpen, Keyring
 from app.security.principal import EMBED_PREFIX, Principal
 from app.services import Services
-from app.settings import Settings
+from app.settings import Settings, is_loopback
 from db.session import ALL_TENANTS, Tx
 
 log = logs.get("demo")
@@ -186,18 +185,14 @@ def list_origins(settings: Settings) -> list[str]:
     """Returns the origin of the instance; of a loopback address, with all names of it."""
     url = urlsplit(settings.public_url)
     port = f":{url.port}" if url.port else ""
-    if not _is_loopback(url.hostname or ""):
+    if not _is_own_address(url.hostname or ""):
         return [f"{url.scheme}://{url.netloc.rpartition('@')[2]}"]
     return [f"{url.scheme}://{host}{port}" for host in _LOOPBACK_HOSTS]
 
 
-def _is_loopback(host: str) -> bool:
+def _is_own_address(host: str) -> bool:
     """True also for the address of all interfaces, which no browser shows."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_unspecified
+    return is_loopback(host) or host in {"0.0.0.0", "::"}  # noqa: S104  # nothing listens here
 
 
 # Showing

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from litestar import Request, Response, get
 
+from app.http.dependencies import Services
 from app.web import pages
 
 
@@ -66,6 +67,14 @@ PAGES: Final = {
 }
 
 
+_CLOSED = "Sign-up is closed here. Ask an administrator for an invitation, and open the link in it."
+
+
+def _render_closed(page: Page) -> str:
+    body = f'<main class="card"><h1>{escape(page.title)}</h1><p>{escape(_CLOSED)}</p></main>'
+    return pages.render(page.title, body, script=None, style="pages/accounts.css")
+
+
 def _render(page: Page) -> str:
     fields = "".join(
         f'<label for="{field.name}">{escape(field.label)}</label>'
@@ -90,5 +99,9 @@ def _render(page: Page) -> str:
     public=True,
     sync_to_thread=False,
 )
-def account_page(request: Request[Any, Any, Any]) -> Response[str]:
-    return pages.respond(_render(PAGES[request.url.path.strip("/")]))
+def account_page(request: Request[Any, Any, Any], services: Services) -> Response[str]:
+    name = request.url.path.strip("/")
+    is_invited = bool(request.query_params.get("token"))
+    if name == "register" and not is_invited and not services.settings.is_signup_open:
+        return pages.respond(_render_closed(PAGES[name]))
+    return pages.respond(_render(PAGES[name]))

@@ -17,8 +17,9 @@ CSP: Final = (
 _COMMON_STYLES = ("shared/theme.css", "pages/base.css")
 
 
-def render(title: str, body: str, *, script: str, style: str) -> str:
+def render(title: str, body: str, *, script: str | None, style: str) -> str:
     """Returns a page with a script and a style of `static`. `body` is HTML."""
+    module = f'<script type="module" src="{assets.url_of(script)}"></script>' if script else ""
     links = "".join(
         f'<link rel="stylesheet" href="{assets.url_of(path)}">' for path in (*_COMMON_STYLES, style)
     )
@@ -26,8 +27,7 @@ def render(title: str, body: str, *, script: str, style: str) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark">{links}'
-        f'<script type="module" src="{assets.url_of(script)}"></script></head>'
+        f'<meta name="color-scheme" content="light dark">{links}{module}</head>'
         f"<body>{body}</body></html>"
     )
 

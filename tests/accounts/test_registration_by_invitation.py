@@ -33,8 +33,23 @@ async def test_a_closed_instance_refuses_a_registration_without_an_invitation(
     body = registration_body()
     answer = await closed_instance.post("/auth/register", body)
     assert answer.status_code == 403
-    assert answer.json()["error"]["code"] == "signup_closed"
+    error = answer.json()["error"]
+    assert error["code"] == "signup_closed"
+    assert "Ask an administrator for an invitation" in error["message"]
     assert await find_user_by_email(services, body["email"]) is None
+
+
+async def test_the_page_of_a_closed_instance_has_a_form_for_invitations_only(
+    closed_instance: Client, anonymous: Client
+) -> None:
+    pages = {
+        "closed": await closed_instance.get("/register"),
+        "invited": await closed_instance.get("/register?token=x"),
+        "open": await anonymous.get("/register"),
+    }
+    has_form = {name: "<form" in answer.text for name, answer in pages.items()}
+    assert has_form == {"closed": False, "invited": True, "open": True}
+    assert "Ask an administrator for an invitation" in pages["closed"].text
 
 
 async def test_a_closed_instance_accepts_an_invitation(

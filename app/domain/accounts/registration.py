@@ -41,9 +41,9 @@ async def register(
     and each would hold a connection. `store_answer` runs in the transaction of the new user.
     """
     email = _validate_body(data)
-    if data.invitation_token is UNSET and not services.settings.allow_signup:
+    if data.invitation_token is UNSET and not services.settings.is_signup_open:
         raise SignupClosed(
-            "Registration needs an invitation; ask an administrator for one",
+            "Sign-up is closed here. Ask an administrator for an invitation",
             details={"required": "invitation_token", "your_role": "anonymous"},
         )
     password_hash = await passwords.hash_password(data.password)
