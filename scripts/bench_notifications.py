@@ -28,9 +28,10 @@ Row = Callable[..., None]
 
 _ADD_USERS = """
 WITH added AS (
-    INSERT INTO users (tenant_id, id, email, role, password_hash, first_name, last_name)
+    INSERT INTO users
+        (tenant_id, id, email, email_verified, role, password_hash, first_name, last_name)
     SELECT $1::text, 'usr_' || $1::text || n, 'user' || n || '.' || $1::text || '@example.com',
-           'viewer', 'none', 'Test', 'User'
+           true, 'viewer', 'none', 'Test', 'User'
     FROM generate_series(1, $2::int) n RETURNING id
 )
 INSERT INTO notification_preferences (tenant_id, user_id, preferences)

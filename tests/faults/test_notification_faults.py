@@ -33,8 +33,9 @@ pytestmark = pytest.mark.timeout(120)
 
 _INSERT_USERS = """
 WITH added AS (
-    INSERT INTO users (tenant_id, id, email, role, password_hash, first_name, last_name)
-    SELECT $1, 'usr_' || n, 'user' || n || '@example.com', 'viewer', 'none', 'Test', 'User'
+    INSERT INTO users
+        (tenant_id, id, email, email_verified, role, password_hash, first_name, last_name)
+    SELECT $1, 'usr_' || n, 'user' || n || '@example.com', true, 'viewer', 'none', 'Test', 'User'
     FROM generate_series(1, $2::int) n RETURNING id
 )
 INSERT INTO notification_preferences (tenant_id, user_id, preferences)

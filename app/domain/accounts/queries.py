@@ -32,18 +32,19 @@ _FIND_EMAIL = """
 SELECT email, email_verified FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
-# Locked, so that no user is deleted before the caller's rows about them are written.
+# Locked, so that no user is deleted before the caller's rows about them are written. A message to a
+# role or to all is not for those who have not verified their address: anybody can register one.
 _LIST_CONTACTS = """
 SELECT id, tenant_id, email, timezone FROM users
 WHERE (tenant_id = $1 OR $6 AND $2::text[] IS NOT NULL AND role = 'super_admin')
-  AND ($2::text[] IS NULL OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
+  AND ($2::text[] IS NULL AND email_verified OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
   AND status = 'active' AND id > $4
 ORDER BY id LIMIT $5 FOR KEY SHARE
 """
 _COUNT_CONTACTS = """
 SELECT count(*) FROM users
-WHERE tenant_id = $1 AND ($2::text[] IS NULL OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
-  AND status = 'active'
+WHERE tenant_id = $1 AND ($2::text[] IS NULL AND email_verified OR id = ANY($2))
+  AND ($3::text IS NULL OR role = $3) AND status = 'active'
 """
 _FIND_EXISTING_IDS = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
 _FIND_HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"

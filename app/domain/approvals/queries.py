@@ -79,7 +79,8 @@ WHERE (tenant_id = $1 OR role = 'super_admin') AND id = ANY($2)
 """
 _FIND_DECIDER = f"""
 SELECT id FROM users u
-WHERE tenant_id = $1 AND role = $2 AND status = 'active' AND {_MAY_DECIDE} LIMIT 1
+WHERE tenant_id = $1 AND role = $2 AND status = 'active' AND email_verified AND {_MAY_DECIDE}
+LIMIT 1
 """
 _LIST_DECIDING_ROLES = f"SELECT u.role FROM unnest($1::text[]) AS u(role) WHERE {_MAY_DECIDE}"
 

@@ -12,11 +12,11 @@ from app.services import Services
 from tests.database import fetch_rows, run_sql
 from tests.notifications.center.api import list_titles, send_by_hand, set_preferences
 from tests.notifications.center.post_office import PostOffice, text_of
-from tests.world import Client
+from tests.world import Client, World
 
 _ADD_USERS = """
-INSERT INTO users (tenant_id, id, email, role, password_hash, first_name, last_name)
-SELECT $1, 'usr_' || $2 || lpad(n::text, 5, '0'), $2 || n || '@example.com', 'agent_user', '',
+INSERT INTO users (tenant_id, id, email, email_verified, role, password_hash, first_name, last_name)
+SELECT $1, 'usr_' || $2 || lpad(n::text, 5, '0'), $2 || n || '@example.com', true, 'agent_user', '',
        'A', 'B'
 FROM generate_series(1, $3::int) n
 """
@@ -130,6 +130,20 @@ async def test_a_message_to_more_users_than_a_batch_reaches_each_once(office: Po
     assert await _count_by_user(office) == [1] * count
     assert await office.run_again("notifications.dispatch") == 1
     assert await _count_by_user(office) == [1] * count
+
+
+async def test_a_message_to_a_role_does_not_reach_an_unverified_address(
+    office: PostOffice, world: World
+) -> None:
+    """Anybody may have registered it, with somebody else's address."""
+    stranger = await world.user("agent_user", office.tenant_id, is_verified=False)
+    member = await world.user("agent_user", office.tenant_id)
+    sent = await send_by_hand(office.admin, role="agent_user")
+    assert sent["recipients"] == 1
+    await office.wait_until_idle()
+    sql = "SELECT user_id FROM notifications WHERE tenant_id = $1"
+    rows = await fetch_rows(office.services, sql, office.tenant_id)
+    assert [row["user_id"] for row in rows] == [member.user_id] != [stranger.user_id]
 
 
 async def test_a_message_to_exactly_one_batch_reaches_each_once(office: PostOffice) -> None:
