@@ -110,8 +110,8 @@ class World:
         refresh_jti, expires_at = new_id("jti"), clock.now() + timedelta(days=7)
         values = (role, self._hash, refresh_jti, expires_at)
         tenant = (f"Tenant {number}", json.dumps(_HIGH_LIMITS))
-        values = (*ids.values(), *values, *tenant, is_verified)
-        await fetch_rows(self.services, _INSERT_USER, *values)
+        more = (*values, *tenant, is_verified)
+        await fetch_rows(self.services, _INSERT_USER, *ids.values(), *more)
         row = {"id": ids["user_id"], "tenant_id": ids["tenant_id"], "role": role}
         pair = sessions.issue_token_pair(
             self.services.tokens, row, ids["session_id"], new_id("jti"), refresh_jti

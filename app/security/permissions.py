@@ -9,6 +9,7 @@ ROLES: Final = ("super_admin", "tenant_admin", "agent_developer", "agent_user", 
 # a tenant.
 DEVELOPERS: Final = ("agent_developer",)
 USERS: Final = ("agent_developer", "agent_user")
+VIEWERS: Final = ("agent_developer", "viewer")
 EVERYBODY: Final = ("agent_developer", "agent_user", "viewer")
 _RANK = {role: len(ROLES) - position for position, role in enumerate(ROLES)}
 

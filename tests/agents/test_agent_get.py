@@ -79,6 +79,30 @@ async def test_super_admin_reads_any_agent_unless_a_header_selects_another_tenan
     assert (await super_admin.get(f"{PATH}/{agent['id']}", headers=headers)).status_code == 404
 
 
+@pytest.mark.parametrize("role", ["viewer", "agent_user"])
+async def test_how_an_agent_works_is_hidden_from_those_who_may_not_change_it(
+    world: World, developer: Client, role: str
+) -> None:
+    agent = await create_agent(developer)
+    caller = await world.user(role, developer.tenant_id)
+    names = ("id", "name", "description", "status", "created_at", "updated_at")
+    shown = {name: agent[name] for name in names}
+    hidden = {"primary_model": "", "temperature": None}
+    (summary,) = (await caller.get(PATH)).json()["data"]
+    assert summary == {**shown, **hidden}
+    nothing = {"enabled": False, "document_count": 0, "chunk_count": 0}
+    assert (await caller.get(f"{PATH}/{agent['id']}")).json() == {
+        **shown,
+        **hidden,
+        "system_prompt": "",
+        "max_tokens": None,
+        "version": 1,
+        "tools": [],
+        "sub_agents": [],
+        "knowledge_base": nothing,
+    }
+
+
 @pytest.mark.parametrize(
     ("role", "method", "required"),
     [

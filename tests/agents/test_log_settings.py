@@ -118,12 +118,11 @@ async def test_settings_of_another_tenants_agent_are_not_found(
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
-async def test_roles_without_the_permission_read_but_cannot_change_settings(
+async def test_roles_without_the_permission_neither_read_nor_change_settings(
     world: World, developer: Client, role: str
 ) -> None:
     path = await _create_settings_path(developer)
     caller = await world.user(role, developer.tenant_id)
-    assert (await caller.get(path)).json() == DEFAULTS
-    answer = await caller.put(path, {"retention_days": 1})
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
+    for answer in (await caller.get(path), await caller.put(path, {"retention_days": 1})):
+        assert answer.status_code == 403
+        assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}

@@ -38,6 +38,7 @@ async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
 @pytest.mark.parametrize(
     ("method", "tail"),
     [
+        ("GET", ""),
         ("POST", "attach"),
         ("POST", "direct"),
         ("PUT", "direct/{}"),
@@ -45,17 +46,18 @@ async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
         ("DELETE", "{}"),
     ],
 )
-async def test_roles_without_the_permission_read_but_cannot_change_sub_agents(
+async def test_roles_without_the_permission_neither_read_nor_change_sub_agents(
     world: World, developer: Client, parent: str, role: str, method: str, tail: str
 ) -> None:
     sub_agent = await create_direct_sub_agent(developer, parent)
     caller = await world.user(role, developer.tenant_id)
-    content = {} if method == "DELETE" else {"json": {**SUB_AGENT_BODY, "agent_id": parent}}
+    has_body = method not in {"GET", "DELETE"}
+    content = {"json": {**SUB_AGENT_BODY, "agent_id": parent}} if has_body else {}
     path = f"{PATH}/{parent}/sub-agents/{tail.format(sub_agent['id'])}"
     answer = await caller(method, path, **content)
     assert read_error(answer) == (403, "forbidden")
     assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
-    assert [item["id"] for item in await list_sub_agents(caller, parent)] == [sub_agent["id"]]
+    assert [item["id"] for item in await list_sub_agents(developer, parent)] == [sub_agent["id"]]
 
 
 async def test_changes_of_sub_agents_emit_updates_of_the_parent(

@@ -12,6 +12,7 @@ from tests.asking import wait_until
 from tests.forms.api import create_form, get_submission, save_to, submit
 from tests.notifications.center.api import list_notifications
 from tests.running_worker import cancel_earlier_work, run_worker
+from tests.security.grants import change_grant
 from tests.stores import Stores
 from tests.tables.api import create_table, list_rows
 from tests.workflows.factories import create_published, transform
@@ -27,7 +28,11 @@ async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
 
 
 async def test_a_worker_processes_a_submission_and_tells_the_creator_of_the_form(
-    world: World, developer: Client, anonymous: Client, worker: WorkerProcess
+    world: World,
+    developer: Client,
+    anonymous: Client,
+    worker: WorkerProcess,
+    services: Services,
 ) -> None:
     del worker
     table = await create_table(developer, [{"name": "Name", "type": "text"}])
@@ -58,7 +63,8 @@ async def test_a_worker_processes_a_submission_and_tells_the_creator_of_the_form
     assert (note["type"], note["title"]) == ("form_submission", "New submission: Contact")
 
     viewer = await world.user("viewer", developer.tenant_id)
-    hidden = (await get_submission(viewer, form, submission_id))["workflow_execution"]
+    async with change_grant(services, "viewer", "submissions:read", is_granted=True):
+        hidden = (await get_submission(viewer, form, submission_id))["workflow_execution"]
     assert hidden == stored["workflow_execution"] | {"output": None}
 
 

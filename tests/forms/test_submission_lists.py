@@ -264,8 +264,8 @@ async def test_roles_read_change_and_delete_submissions_as_they_may(
     one = f"{path}/submissions/{submission_id}"
     # Whether the role may read, submit, and change or delete.
     cases = {
-        "viewer": (True, False, False),
-        "agent_user": (True, True, False),
+        "viewer": (False, False, False),
+        "agent_user": (False, True, False),
         "agent_developer": (True, True, True),
         "tenant_admin": (True, True, True),
     }

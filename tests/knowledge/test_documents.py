@@ -349,7 +349,7 @@ async def test_a_document_of_another_agent_is_not_found(talk: Talker, librarian:
     assert await Librarian(talk.client, other.agent_id).search("shop") == []
 
 
-async def test_roles_that_cannot_change_agents_cannot_change_documents(
+async def test_roles_that_cannot_change_agents_neither_read_nor_change_documents(
     world: World, librarian: Librarian
 ) -> None:
     (document,) = await librarian.add(handbook_md=HANDBOOK)
@@ -363,8 +363,10 @@ async def test_roles_that_cannot_change_agents_cannot_change_documents(
     assert status(await viewer.http.post(f"{librarian.path}/train", files=parts)) == 403
     assert status(await viewer.post(f"{path}/reindex")) == 403
     assert status(await viewer.delete(path)) == 403
-    assert status(await viewer.get(path)) == 200
-    assert status(await viewer.get(f"{path}/chunks")) == 200
+    for suffix in ("", "/chunks", "/content"):
+        assert status(await viewer.get(path + suffix)) == 403
+    assert status(await viewer.get(f"{librarian.path}/documents")) == 403
+    assert status(await viewer.post(f"{librarian.path}/search", {"query": "shop"})) == 403
 
 
 async def test_an_agent_takes_its_tables_and_files_along(

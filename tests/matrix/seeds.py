@@ -5,6 +5,7 @@ response, and a snapshot of all rows shows whether a request changed one of them
 """
 
 import itertools
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -137,7 +138,7 @@ def _build_value(
     # SQLAlchemy wraps some types.
     match getattr(column.type, "impl_instance", column.type):
         case JSON():
-            return {"text": MARKER}
+            return {"text": _build_text(column)}
         case ARRAY():
             return []
         case Date():
@@ -150,7 +151,17 @@ def _build_value(
             return 1
         case LargeBinary():
             return MARKER.encode()
-    return f"{column.table.name}-{MARKER}-{next(_number)}"
+    return _build_text(column)
+
+
+def _build_text(column: Column[Any]) -> str:
+    return f"{column.table.name}--{column.name}-{MARKER}-{next(_number)}"
+
+
+def find_columns(text: str) -> set[str]:
+    """Returns the columns, as `table.column`, whose texts of `insert_rows` are part of a text."""
+    found = re.findall(rf"(\w+)--(\w+)-{MARKER}-\d", text)
+    return {f"{table}.{column}" for table, column in found}
 
 
 async def read_snapshot(services: Services, tenant_id: str) -> dict[str, list[Any]]:

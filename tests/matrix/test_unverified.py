@@ -37,8 +37,8 @@ def _is_refused(answer: httpx.Response, role: str) -> bool:
     if answer.status_code != 403:
         return False
     error = answer.json()["error"]
-    is_named = error.get("details") == {"required": "email_verified", "your_role": role}
-    return is_named and error["code"] == "email_not_verified"
+    details = {"required": "email_verified", "your_role": role}
+    return bool(error["code"] == "email_not_verified" and error["details"] == details)
 
 
 @pytest.mark.parametrize("role", ["super_admin", "agent_user"])

@@ -18,14 +18,16 @@ from tests.roles.api_calls import fetch_grants
 from tests.security.grants import change_grant
 from tests.world import Client, World
 
-READER = {"agents:read", "workflows:read", "forms:read", "tools:read", "data_tables:read"}
+READER = {"agents:read", "workflows:read", "forms:read", "tools:read"}
+
+VIEWER = READER | {"data_tables:read"}
 
 USER = READER | {"agents:chat", "forms:submit", "approvals:decide"}
 
 DEVELOPER = {
     *("agents:read", "agents:write", "agents:delete", "agents:chat"),
     *("workflows:read", "workflows:write", "workflows:delete", "workflows:execute"),
-    *("forms:read", "forms:write", "forms:delete", "forms:submit"),
+    *("forms:read", "forms:write", "forms:delete", "forms:submit", "submissions:read"),
     *("tools:read", "tools:write", "tools:delete", "tools:execute"),
     *("conversations:read", "conversations:write"),
     *("data_tables:read", "data_tables:write"),
@@ -76,7 +78,7 @@ def test_a_permission_is_described(permission: Any) -> None:
         ("tenant_admin", TENANT_ADMIN),
         ("agent_developer", DEVELOPER),
         ("agent_user", USER),
-        ("viewer", READER),
+        ("viewer", VIEWER),
     ],
 )
 def test_a_role_has_its_documented_default_grants(role: str, expected: set[str]) -> None:

@@ -172,7 +172,8 @@ async def test_a_reading_role_lists_tools_but_changes_none(
     error = refused(answer, 403, "forbidden")
     assert error["details"] == {"required": permission, "your_role": role}
     assert [item["id"] for item in await list_tools(caller)] == [tool["id"]]
-    assert (await get_tool(caller, tool["id"]))["config"] == FUNCTION_CONFIG
+    assert (await get_tool(developer, tool["id"]))["config"] == FUNCTION_CONFIG
+    assert (await get_tool(caller, tool["id"]))["config"] == {}
 
 
 async def test_tools_need_a_login(anonymous: Client) -> None:

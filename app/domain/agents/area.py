@@ -8,8 +8,12 @@ AREA: Final = Area(
     name="agents",
     events=(AgentCreated, AgentUpdated, AgentPublished, AgentDeleted),
     permissions=(
-        Permission("agents:read", "See agents", EVERYBODY),
-        Permission("agents:write", "Create and change agents", DEVELOPERS),
+        Permission("agents:read", "See agents: name, description and status", EVERYBODY),
+        Permission(
+            "agents:write",
+            "Create and change agents, and see their prompts, documents and configuration",
+            DEVELOPERS,
+        ),
         Permission("agents:delete", "Delete agents", DEVELOPERS),
         Permission("agents:chat", "Chat with agents", USERS),
     ),

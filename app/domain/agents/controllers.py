@@ -38,6 +38,7 @@ class AgentController(Controller):
     async def list_agents(
         self,
         tx: Tx,
+        principal: Principal,
         page_in: Page,
         search: Search = None,
         status: Annotated[
@@ -46,9 +47,12 @@ class AgentController(Controller):
         sort: Sort = None,
     ) -> Paged[AgentSummary]:
         """`search` looks in names. Sort by name, status, created_at or updated_at; by default the
-        newest first.
+        newest first. Callers without agents:write see no model: `primary_model` is empty, and
+        `temperature` is null.
         """
-        return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
+        return await service.list_page(
+            tx, principal, page_in, search=search, status=status, sort=sort
+        )
 
     @post(summary="Create an agent", stores=True, needs="agents:write")
     async def create_agent(
@@ -57,8 +61,12 @@ class AgentController(Controller):
         return await service.create(tx, principal, data)
 
     @get("/{agent_id:str}", summary="Get an agent", needs="agents:read")
-    async def get_agent(self, tx: Tx, agent_id: Id) -> FullAgent:
-        return await service.get(tx, agent_id)
+    async def get_agent(self, tx: Tx, principal: Principal, agent_id: Id) -> FullAgent:
+        """Callers without agents:write see its name, description and status. The model, the prompt,
+        the tools, the knowledge base and the sub-agents are empty, the numbers of its configuration
+        null.
+        """
+        return await service.get(tx, principal, agent_id)
 
     @put("/{agent_id:str}", summary="Change an agent", stores=True, needs="agents:write")
     async def update_agent(
@@ -74,7 +82,7 @@ class AgentController(Controller):
         """Also deletes its conversations, embed keys, versions and direct sub-agents."""
         await service.delete(tx, services, agent_id)
 
-    @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:read")
+    @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:write")
     async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
         """The newest first; the first one is the current version."""
         return await service.list_versions(tx, agent_id, page_in)
@@ -94,7 +102,7 @@ class AgentController(Controller):
     @get(
         "/{agent_id:str}/versions/{from_version:str}/diff/{to_version:str}",
         summary="Compare two versions",
-        needs="agents:read",
+        needs="agents:write",
     )
     async def diff_versions(
         self, tx: Tx, agent_id: Id, from_version: Id, to_version: Id
@@ -104,7 +112,7 @@ class AgentController(Controller):
         """
         return VersionDiffData(await service.diff_versions(tx, agent_id, from_version, to_version))
 
-    @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:read")
+    @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:write")
     async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:
         return await service.get_log_settings(tx, agent_id)
 
@@ -122,7 +130,7 @@ class SubAgentController(Controller):
     path = "/api/v1/agents/{agent_id:str}/sub-agents"
     tags = ["Sub-agents"]
 
-    @get(summary="List sub-agents", needs="agents:read")
+    @get(summary="List sub-agents", needs="agents:write")
     async def list_sub_agents(self, tx: Tx, agent_id: Id) -> SubAgentList:
         return SubAgentList(await sub_agents.list_all(tx, agent_id))
 

@@ -101,7 +101,7 @@ class AgentSummary(msgspec.Struct):
     description: str
     primary_model: str
     status: Status
-    temperature: float
+    temperature: float | None
     created_at: datetime
     updated_at: datetime
 
@@ -114,8 +114,8 @@ class AgentView(msgspec.Struct):
     description: str
     primary_model: str
     system_prompt: str
-    temperature: float
-    max_tokens: int
+    temperature: float | None
+    max_tokens: int | None
     status: Status
     version: int
     created_at: datetime

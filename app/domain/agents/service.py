@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents import queries
+from app.domain.agents import queries, visibility
 from app.domain.agents.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
 from app.domain.agents.queries import BEHAVIOUR
@@ -71,10 +71,17 @@ _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
 
 async def list_page(
-    tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
+    tx: Tx,
+    principal: Principal,
+    page: Page,
+    *,
+    search: str | None,
+    status: str | None,
+    sort: str | None,
 ) -> Paged[AgentSummary]:
     """Returns agents except direct sub-agents."""
     summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
+    visibility.hide_models(principal, summaries)
     return paging.paged(summaries, total, page)
 
 
@@ -107,11 +114,11 @@ def _not_found(agent_id: str) -> AgentNotFound:
     return AgentNotFound(f"There is no agent {agent_id[:64]}")
 
 
-async def get(tx: Tx, agent_id: str) -> FullAgent:
+async def get(tx: Tx, principal: Principal, agent_id: str) -> FullAgent:
     agent = await queries.find_full(tx, agent_id)
     if agent is None:
         raise _not_found(agent_id)
-    return agent
+    return visibility.hide_behaviour(principal, agent)
 
 
 async def create(

@@ -112,7 +112,7 @@ class ChatController(Controller):
         """`is_online`: the agent is not archived, and its model can be asked."""
         return await conversations.get_agent_status(services, principal, agent_id)
 
-    @get("/stats", summary="Get an agent's figures", needs="agents:read")
+    @get("/stats", summary="Get an agent's figures", needs="usage:read")
     async def get_stats(
         self,
         tx: Tx,

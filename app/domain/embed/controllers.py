@@ -54,7 +54,7 @@ class EmbedKeyController(Controller):
 
     @get(
         summary="List embed keys",
-        needs="agents:read",
+        needs="agents:write",
         dependencies={"page_in": Provide(provide_full_page, sync_to_thread=False)},
     )
     async def list_keys(

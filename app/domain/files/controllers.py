@@ -48,6 +48,7 @@ class FileController(Controller):
     async def list_files(
         self,
         tx: Tx,
+        principal: Principal,
         page_in: Page,
         search: Search = None,
         mime_type: Annotated[
@@ -61,10 +62,11 @@ class FileController(Controller):
     ) -> Paged[FileView]:
         """`search` looks in file names. Sort by filename, size_bytes, mime_type or created_at; by
         default the newest come first. A list of all tenants is sorted by created_at alone.
-        Documents and profile pictures are not among them.
+        Documents and profile pictures are not among them, and files of forms only for callers with
+        submissions:read.
         """
         return await service.list_page(
-            tx, page_in, search=search, mime_type=mime_type, purpose=purpose, sort=sort
+            tx, principal, page_in, search=search, mime_type=mime_type, purpose=purpose, sort=sort
         )
 
     @get("/usage", summary="Get storage usage", needs="files:read")
@@ -73,9 +75,9 @@ class FileController(Controller):
         return await storage.get_usage(tx, principal.home)
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
-    async def get_file(self, tx: Tx, file_id: Id) -> FileData:
+    async def get_file(self, tx: Tx, principal: Principal, file_id: Id) -> FileData:
         """What is known of it, without its content."""
-        return FileData(await service.get(tx, file_id))
+        return FileData(await service.get(tx, principal, file_id))
 
     @get(
         "/{file_id:str}/content",
@@ -92,7 +94,7 @@ class FileController(Controller):
         `If-Range`. Types that a browser might run are sent as application/octet-stream.
         """
         conditions = _read_conditions(request)
-        content = await service.serve(services, principal.scope, file_id, conditions)
+        content = await service.serve(services, principal, file_id, conditions)
         return Stream(content.parts, status_code=content.status, headers=content.headers)
 
     @head("/{file_id:str}/content", summary="Describe a file's content", needs="files:read")
@@ -101,7 +103,7 @@ class FileController(Controller):
     ) -> Response[None]:
         """A range is defined for GET alone."""
         conditions = Conditions(if_none_match=request.headers.get("if-none-match"))
-        plan = await service.describe_content(services, principal.scope, file_id, conditions)
+        plan = await service.describe_content(services, principal, file_id, conditions)
         return Response(None, status_code=plan.status, headers=plan.headers)
 
     @delete("/{file_id:str}", summary="Delete a file", needs="files:write")

@@ -27,7 +27,7 @@ from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
-from db.session import ALL_TENANTS, Scope, Tx
+from db.session import ALL_TENANTS, Tx
 
 __all__ = ["Conditions", "Content", "FileRecord", "StoredUpload", "find_unknown_ids"]
 
@@ -37,6 +37,7 @@ _MEGABYTE = 1024 * 1024
 _OTHER_BODY_BYTES = 128 * 1024
 # Those that the API shows; events tell of them alone.
 _LISTED_PURPOSES = {"upload", "form"}
+_READ_SUBMISSIONS = "submissions:read"
 
 # Returns those of the ids that are no uploads of this tenant to this API or to a form.
 find_unknown_ids = queries.find_unknown_ids
@@ -223,6 +224,7 @@ async def record(
 
 async def list_page(
     tx: Tx,
+    principal: Principal,
     page: Page,
     *,
     search: str | None,
@@ -230,6 +232,10 @@ async def list_page(
     purpose: str | None,
     sort: str | None,
 ) -> Paged[FileView]:
+    if not principal.may(_READ_SUBMISSIONS):
+        if purpose == "form":
+            raise principal.refusal(_READ_SUBMISSIONS)
+        purpose = "upload"
     views, total = await queries.list_page(
         tx, page, search=search, mime_type=mime_type, purpose=purpose, sort=sort
     )
@@ -246,23 +252,33 @@ async def find(tx: Tx, tenant_id: str | None, file_id: str) -> FileRecord:
     return FileRecord(**{name: row[name] for name in FileRecord.__struct_fields__})
 
 
-async def get(tx: Tx, file_id: str) -> FileView:
-    return build_view(FileView, await find(tx, tenant_of(tx), file_id))
+async def _find_visible(tx: Tx, principal: Principal, file_id: str) -> FileRecord:
+    """A file of a form is found by callers who may read submissions."""
+    file = await find(tx, tenant_of(tx), file_id)
+    if file.purpose == "form" and not principal.may(_READ_SUBMISSIONS):
+        raise _not_found(file_id)
+    return file
+
+
+async def get(tx: Tx, principal: Principal, file_id: str) -> FileView:
+    return build_view(FileView, await _find_visible(tx, principal, file_id))
 
 
 async def describe_content(
-    services: Services, scope: Scope, file_id: str, conditions: Conditions
+    services: Services, principal: Principal, file_id: str, conditions: Conditions
 ) -> serving.Plan:
     """Returns what a request for the content is answered with."""
-    async with services.db.tx(scope, autocommit=True) as tx:
-        file = await find(tx, tenant_of(tx), file_id)
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        file = await _find_visible(tx, principal, file_id)
     return serving.plan_answer(file, conditions)
 
 
-async def serve(services: Services, scope: Scope, file_id: str, conditions: Conditions) -> Content:
+async def serve(
+    services: Services, principal: Principal, file_id: str, conditions: Conditions
+) -> Content:
     """Returns the content or a part of it. No connection is held while it is sent."""
-    async with services.db.tx(scope, autocommit=True) as tx:
-        file = await find(tx, tenant_of(tx), file_id)
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        file = await _find_visible(tx, principal, file_id)
     plan = serving.plan_answer(file, conditions)
     parts = as_stream() if plan.range is None else await open_content(services, file, plan.range)
     return Content(plan.status, plan.headers, parts)

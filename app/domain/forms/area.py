@@ -36,10 +36,13 @@ AREA: Final = Area(
         SubmissionUpdated,
     ),
     permissions=(
-        Permission("forms:read", "See forms and submissions", EVERYBODY),
+        Permission("forms:read", "See forms, without submissions", EVERYBODY),
         Permission("forms:write", "Create and change forms", DEVELOPERS),
         Permission("forms:delete", "Delete forms and submissions", DEVELOPERS),
         Permission("forms:submit", "Submit forms", USERS),
+        Permission(
+            "submissions:read", "Read submissions, their files, analytics and exports", DEVELOPERS
+        ),
     ),
     work_kinds=(PROCESS,),
     periodic_tasks=(

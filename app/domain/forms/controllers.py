@@ -67,6 +67,7 @@ class FormController(Controller):
     async def list_forms(
         self,
         tx: Tx,
+        principal: Principal,
         page_in: Page,
         search: Search = None,
         status: Annotated[
@@ -75,9 +76,12 @@ class FormController(Controller):
         sort: Sort = None,
     ) -> Paged[FormSummary]:
         """`search` looks in names, descriptions and slugs. Sort by name, status, created_at,
-        updated_at or published_at; by default the newest first.
+        updated_at or published_at; by default the newest first. Callers without submissions:read
+        get null as `submission_count`.
         """
-        return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
+        return await service.list_page(
+            tx, principal, page_in, search=search, status=status, sort=sort
+        )
 
     @post(summary="Create a form", stores=True, needs="forms:write")
     async def create_form(
@@ -89,14 +93,16 @@ class FormController(Controller):
         return FormData(await service.create(tx, principal, data))
 
     @get("/{form_id:str}", summary="Get a form", needs="forms:read")
-    async def get_form(self, tx: Tx, form_id: Id) -> FormData:
-        """With the fields of the newest version."""
-        return FormData(await service.get(tx, form_id))
+    async def get_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+        """With the fields of the newest version. Callers without submissions:read get null as
+        `stats`, and those without forms:write no address in `settings.notifications`.
+        """
+        return FormData(await service.get(tx, principal, form_id))
 
     @get("/slug/{slug:str}", summary="Get a form by its slug", needs="forms:read")
-    async def get_form_by_slug(self, tx: Tx, slug: Id) -> FormData:
+    async def get_form_by_slug(self, tx: Tx, principal: Principal, slug: Id) -> FormData:
         """The slug is the form's name in public addresses."""
-        return FormData(await service.get_by_slug(tx, slug))
+        return FormData(await service.get_by_slug(tx, principal, slug))
 
     @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
     async def update_form(
@@ -120,14 +126,14 @@ class FormController(Controller):
     @post(
         "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
     )
-    async def unpublish_form(self, tx: Tx, form_id: Id) -> FormData:
+    async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
         """It becomes a draft again, and takes no submissions."""
-        return FormData(await service.unpublish(tx, form_id))
+        return FormData(await service.unpublish(tx, principal, form_id))
 
     @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
-    async def archive_form(self, tx: Tx, form_id: Id) -> FormData:
+    async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
         """It takes no submissions; those that it has are kept."""
-        return FormData(await service.archive(tx, form_id))
+        return FormData(await service.archive(tx, principal, form_id))
 
     @post("/{form_id:str}/duplicate", summary="Copy a form", stores=True, needs="forms:write")
     async def duplicate_form(self, tx: Tx, principal: Principal, form_id: Id) -> DuplicatedFormData:
@@ -150,7 +156,7 @@ class FormController(Controller):
         """With its fields."""
         return FormVersionData(await service.get_version(tx, form_id, version))
 
-    @get("/{form_id:str}/analytics", summary="Get the figures of a form", needs="forms:read")
+    @get("/{form_id:str}/analytics", summary="Get the figures of a form", needs="submissions:read")
     async def get_analytics(
         self, services: Services, principal: Principal, form_id: Id
     ) -> FormAnalyticsData:
@@ -173,7 +179,7 @@ class FormController(Controller):
     @get(
         "/{form_id:str}/files/{file_id:str}",
         summary="Download a submitted file",
-        needs="forms:read",
+        needs="submissions:read",
         media_type="application/octet-stream",
         errors=(416,),
     )
@@ -192,7 +198,7 @@ class FormController(Controller):
         conditions = Conditions(
             headers.get("range"), headers.get("if-range"), headers.get("if-none-match")
         )
-        content = await uploads.serve(services, principal.scope, form_id, file_id, conditions)
+        content = await uploads.serve(services, principal, form_id, file_id, conditions)
         return Stream(content.parts, status_code=content.status, headers=content.headers)
 
 
@@ -245,7 +251,7 @@ class FormSubmissionController(Controller):
         accepted = await submitting.submit(services, form, sent, origin, finish)
         return AcceptedSubmissionData(accepted, form.settings.success_message)
 
-    @get("/submissions", summary="List submissions", needs="forms:read")
+    @get("/submissions", summary="List submissions", needs="submissions:read")
     async def list_submissions(
         self,
         tx: Tx,
@@ -263,7 +269,7 @@ class FormSubmissionController(Controller):
     @get(
         "/submissions.csv",
         summary="Export submissions",
-        needs="forms:read",
+        needs="submissions:read",
         media_type="text/csv",
     )
     async def export_submissions(
@@ -284,7 +290,7 @@ class FormSubmissionController(Controller):
         headers = {"content-disposition": filenames.as_attachment(file.filename)}
         return Stream(export.stream(services, file, filters), headers=headers)
 
-    @get("/submissions/{submission_id:str}", summary="Get a submission", needs="forms:read")
+    @get("/submissions/{submission_id:str}", summary="Get a submission", needs="submissions:read")
     async def get_submission(
         self, tx: Tx, principal: Principal, form_id: Id, submission_id: Id
     ) -> SubmissionData:
@@ -301,7 +307,7 @@ class FormSubmissionController(Controller):
         data: JSONBody[UpdateSubmission],
     ) -> SubmissionData:
         """`archived`, or `processed` to take it back. 409 `invalid_state` while a worker has not
-        processed it yet.
+        processed it yet. The answer shows the submission, which needs submissions:read as well.
         """
         view = await submissions.set_status(tx, principal, form_id, submission_id, data.status)
         return SubmissionData(view)

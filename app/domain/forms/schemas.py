@@ -185,7 +185,7 @@ class FormSummary(msgspec.Struct):
     status: Status
     version: int
     field_count: int
-    submission_count: int
+    submission_count: int | None
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
@@ -224,7 +224,7 @@ class FormView(msgspec.Struct):
     workflow_id: str | None
     data_table_config: DataTableConfig | None
     branding: Branding
-    stats: FormStats
+    stats: FormStats | None
     created_by: str | None
     created_at: datetime
     updated_at: datetime

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.events import service as events
-from app.domain.forms import checks, definitions, queries
+from app.domain.forms import checks, definitions, queries, visibility
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormNotFound, FormVersionNotFound, InvalidFormState
 from app.domain.forms.events import FormCreated, FormDeleted, FormPublished, FormUpdated
@@ -46,24 +46,31 @@ _JSON_COLUMNS = ("settings", "branding", "data_table_config")
 
 
 async def list_page(
-    tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
+    tx: Tx,
+    principal: Principal,
+    page: Page,
+    *,
+    search: str | None,
+    status: str | None,
+    sort: str | None,
 ) -> Paged[FormSummary]:
     summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
+    visibility.hide_counts(principal, summaries)
     return paging.paged(summaries, total, page)
 
 
-async def get(tx: Tx, form_id: str) -> FormView:
+async def get(tx: Tx, principal: Principal, form_id: str) -> FormView:
     row = await queries.find(tx, form_id)
     if row is None:
         raise not_found(form_id)
-    return _build_view_of_row(row)
+    return _build_view_of_row(principal, row)
 
 
-async def get_by_slug(tx: Tx, slug: str) -> FormView:
+async def get_by_slug(tx: Tx, principal: Principal, slug: str) -> FormView:
     row = await queries.find_by_slug(tx, slug)
     if row is None:
         raise FormNotFound(f"There is no form with the slug {slug[:100]}")
-    return _build_view_of_row(row)
+    return _build_view_of_row(principal, row)
 
 
 async def require(tx: Tx, form_id: str) -> None:
@@ -92,8 +99,9 @@ def _build_stats(submissions: int, views: int) -> FormStats:
     return FormStats(submissions, views, rate(submissions, views))
 
 
-def _build_view_of_row(row: Row) -> FormView:
-    return queries.build_view(row, stats=_build_stats(row["submissions"], row["views"]))
+def _build_view_of_row(principal: Principal, row: Row) -> FormView:
+    stats = _build_stats(row["submissions"], row["views"])
+    return visibility.hide_internals(principal, queries.build_view(row, stats=stats))
 
 
 # Creating and changing
@@ -173,7 +181,7 @@ async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -
         await _save(tx, form, changed)
         if "fields" in changed:
             await _store_version(tx, principal, form, new_fields)
-    return await get(tx, form.id)
+    return await get(tx, principal, form.id)
 
 
 def _encode(fields: Sequence[Field]) -> bytes:
@@ -228,22 +236,22 @@ async def publish(tx: Tx, form_id: str) -> PublishedForm:
     return build_view(PublishedForm, form)
 
 
-async def unpublish(tx: Tx, form_id: str) -> FormView:
+async def unpublish(tx: Tx, principal: Principal, form_id: str) -> FormView:
     form = await _find(tx, form_id)
     if form.status != "published":
         raise InvalidFormState(f"This form is not published, but {form.status}")
     form.status = "draft"
     await _save(tx, form, ["status"])
-    return await get(tx, form.id)
+    return await get(tx, principal, form.id)
 
 
-async def archive(tx: Tx, form_id: str) -> FormView:
+async def archive(tx: Tx, principal: Principal, form_id: str) -> FormView:
     form = await _find(tx, form_id)
     if form.status == "archived":
         raise InvalidFormState("This form is archived already")
     form.status = "archived"
     await _save(tx, form, ["status"])
-    return await get(tx, form.id)
+    return await get(tx, principal, form.id)
 
 
 async def duplicate(tx: Tx, principal: Principal, form_id: str) -> DuplicatedForm:
@@ -303,7 +311,7 @@ async def load_definition(tx: Tx, form_id: str) -> tuple[str, FormDefinition]:
     row = await queries.find(tx, form_id)
     if row is None:
         raise not_found(form_id)
-    return row["tenant_id"], FormDefinition(_build_view_of_row(row).fields)
+    return row["tenant_id"], FormDefinition(queries.build_view(row, stats=None).fields)
 
 
 async def list_versions(tx: Tx, form_id: str, page: Page) -> Paged[FormVersionSummary]:

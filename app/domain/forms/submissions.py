@@ -1,7 +1,7 @@
 """Submissions as the users of the tenant read, archive and delete them."""
 
 from app.domain.events import service as events
-from app.domain.forms import service, submitting
+from app.domain.forms import service, submitting, visibility
 from app.domain.forms import submission_queries as queries
 from app.domain.forms.errors import InvalidFormState, SubmissionNotFound
 from app.domain.forms.events import SubmissionUpdated
@@ -49,6 +49,7 @@ async def set_status(
     tx: Tx, principal: Principal, form_id: str, submission_id: str, status: str
 ) -> SubmissionView:
     """Archives a submission, or takes it back from the archive."""
+    principal.require(visibility.READ_SUBMISSIONS)
     row = await _lock(tx, form_id, submission_id)
     if status == "processed" and row["processed_at"] is None:
         raise InvalidFormState("This submission is still to be processed by a worker")

@@ -20,9 +20,10 @@ from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
 from app.domain.storage import service as storage
 from app.kit import clock, logs
 from app.kit.errors import Invalid, Problem, UnsupportedFileType
+from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
-from db.session import ALL_TENANTS, Scope, Tx
+from db.session import ALL_TENANTS, Tx
 
 log = logs.get("forms")
 
@@ -211,13 +212,13 @@ def _find_missing(file_ids: dict[str, str], found: set[str]) -> list[Problem]:
 
 
 async def serve(
-    services: Services, scope: Scope, form_id: str, file_id: str, conditions: Conditions
+    services: Services, principal: Principal, form_id: str, file_id: str, conditions: Conditions
 ) -> Content:
     """Returns the content of a file that was submitted to this form. Raises FileNotFound."""
-    async with services.db.tx(scope, autocommit=True) as tx:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
         if not await queries.is_submitted(tx, tenant_of(tx), form_id, file_id):
             raise FileNotFound(f"No submission of this form has a file {file_id[:64]}")
-    return await files.serve(services, scope, file_id, conditions)
+    return await files.serve(services, principal, file_id, conditions)
 
 
 async def delete_expired(services: Services) -> bool:

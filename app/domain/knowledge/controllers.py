@@ -60,7 +60,7 @@ class KnowledgeController(Controller):
     @post(
         "/search",
         summary="Search documents",
-        needs="agents:read",
+        needs="agents:write",
         status_code=200,
         idempotent=False,
     )
@@ -72,7 +72,7 @@ class KnowledgeController(Controller):
         """
         return await service.search(services, principal.scope, agent_id, data.query, data.limit)
 
-    @get("/documents", summary="List documents", needs="agents:read")
+    @get("/documents", summary="List documents", needs="agents:write")
     async def list_documents(
         self,
         tx: Tx,
@@ -91,7 +91,7 @@ class KnowledgeController(Controller):
             tx, agent_id, page_in, search=search, status=status, sort=sort
         )
 
-    @get("/documents/{document_id:str}", summary="Get a document", needs="agents:read")
+    @get("/documents/{document_id:str}", summary="Get a document", needs="agents:write")
     async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:
         return await documents.get(tx, agent_id, document_id)
 
@@ -102,7 +102,7 @@ class KnowledgeController(Controller):
         """From now on the agent does not see it. A worker deletes its text."""
         await documents.delete(tx, services, agent_id, document_id)
 
-    @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:read")
+    @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:write")
     async def list_chunks(
         self,
         services: Services,
@@ -132,7 +132,7 @@ class KnowledgeController(Controller):
     @get(
         "/documents/{document_id:str}/content",
         summary="Download a document",
-        needs="agents:read",
+        needs="agents:write",
         media_type="application/octet-stream",
     )
     async def get_content(

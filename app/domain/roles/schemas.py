@@ -14,7 +14,9 @@ class PermissionView(msgspec.Struct):
 
 class Permissions(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
-        "permissions": [{"key": "agents:read", "description": "See agents", "category": "agents"}]
+        "permissions": [
+            {"key": "agents:chat", "description": "Chat with agents", "category": "agents"}
+        ]
     }
 
     permissions: list[PermissionView]

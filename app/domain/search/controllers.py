@@ -10,7 +10,7 @@ class WebSearchController(Controller):
     path = "/api/v1/agents/{agent_id:str}/websearch"
     tags = ["Web search"]
 
-    @get("/config", summary="Get the web search config", needs="agents:read")
+    @get("/config", summary="Get the web search config", needs="agents:write")
     async def get_config(self, tx: Tx, agent_id: Id) -> WebSearchConfigView:
         return await service.get_config(tx, agent_id)
 

@@ -11,7 +11,7 @@ from app.domain.tables.events import (
     RowDeleted,
     RowUpdated,
 )
-from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from app.security.permissions import DEVELOPERS, VIEWERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 
 # Rows are removed before their table.
@@ -32,7 +32,7 @@ AREA: Final = Area(
         DataTableImported,
     ),
     permissions=(
-        Permission("data_tables:read", "Read data tables", EVERYBODY),
+        Permission("data_tables:read", "Read data tables", VIEWERS),
         Permission(
             "data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS
         ),

@@ -52,8 +52,8 @@ AREA: Final = Area(
     name="tools",
     events=(ToolCreated, ToolUpdated, ToolDeleted),
     permissions=(
-        Permission("tools:read", "See tools and their executions", EVERYBODY),
-        Permission("tools:write", "Create and change tools", DEVELOPERS),
+        Permission("tools:read", "See tools and their executions, without content", EVERYBODY),
+        Permission("tools:write", "Create and change tools, and see their configs", DEVELOPERS),
         Permission("tools:delete", "Delete tools", DEVELOPERS),
         Permission("tools:execute", "Run tools", DEVELOPERS),
     ),

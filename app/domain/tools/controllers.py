@@ -73,8 +73,9 @@ class ToolController(Controller):
         return CategoryList(await registry.list_categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
-    async def get_tool(self, tx: Tx, tool_id: Id) -> FullToolData:
-        return FullToolData(await registry.get(tx, tool_id))
+    async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> FullToolData:
+        """Callers without tools:write see an empty `config`."""
+        return FullToolData(await registry.show(tx, principal, tool_id))
 
     @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
     async def update_tool(
@@ -168,7 +169,7 @@ class AgentToolController(Controller):
     path = "/v1/agents/{agent_id:str}/tools"
     tags = ["Tools"]
 
-    @get(summary="List an agent's tools", needs="agents:read")
+    @get(summary="List an agent's tools", needs="agents:write")
     async def list_agent_tools(self, tx: Tx, agent_id: Id) -> AttachmentList:
         """In their `display_order`."""
         return AttachmentList(await attachments.list_all(tx, agent_id))

@@ -38,6 +38,7 @@ from app.kit.paging import Page, Paged
 from app.kit.sandbox import packages
 from app.kit.texts import as_json, is_deeper
 from app.kit.work import WorkKind
+from app.security.principal import Principal
 from db.fast import tenant_of
 from db.models import Tool
 from db.session import Tx
@@ -95,6 +96,14 @@ async def require(tx: Tx, tool_id: str) -> None:
 
 def _not_found(tool_id: str) -> ToolNotFound:
     return ToolNotFound(f"There is no tool {tool_id[:64]}")
+
+
+async def show(tx: Tx, principal: Principal, tool_id: str) -> FullTool:
+    """Hides the config, which may have code and addresses, from those who may not change it."""
+    tool = await get(tx, tool_id)
+    if not principal.may("tools:write"):
+        tool.config = {}
+    return tool
 
 
 async def get(tx: Tx, tool_id: str) -> FullTool:

@@ -78,8 +78,14 @@ AREA: Final = Area(
         NodeCompleted,
     ),
     permissions=(
-        Permission("workflows:read", "See workflows and their executions", EVERYBODY),
-        Permission("workflows:write", "Create and change workflows", DEVELOPERS),
+        Permission(
+            "workflows:read", "See workflows and their executions, without content", EVERYBODY
+        ),
+        Permission(
+            "workflows:write",
+            "Create and change workflows, and see the configs of their nodes",
+            DEVELOPERS,
+        ),
         Permission("workflows:delete", "Delete workflows", DEVELOPERS),
         Permission("workflows:execute", "Run workflows", DEVELOPERS),
     ),

@@ -70,8 +70,8 @@ class WorkflowController(Controller):
 
     @get("/{workflow_id:str}", summary="Get a workflow", needs="workflows:read")
     async def get_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
-        """With the nodes and edges of the newest version. Who may not change workflows sees masks
-        in the place of secrets in configs.
+        """With the nodes and edges of the newest version. Callers without workflows:write see no
+        configs of nodes.
         """
         return WorkflowData(await service.show(tx, principal, workflow_id))
 
@@ -134,13 +134,13 @@ class WorkflowController(Controller):
     async def get_version(
         self, tx: Tx, principal: Principal, workflow_id: Id, version: Id
     ) -> VersionData:
-        """Who may not change workflows sees masks in the place of secrets in configs."""
+        """Callers without workflows:write see no configs of nodes."""
         return VersionData(await service.get_version(tx, principal, workflow_id, version))
 
     @get(
         "/{workflow_id:str}/versions/{version:str}/diff/{other:str}",
         summary="Compare two versions",
-        needs="workflows:read",
+        needs="workflows:write",
     )
     async def diff_versions(
         self, tx: Tx, workflow_id: Id, version: Id, other: Id
@@ -263,8 +263,8 @@ class WorkflowExecutionController(Controller):
             int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
         ] = 0,
     ) -> WorkflowExecutionData:
-        """With status, input, output, error and times of each node. Who may not run workflows sees
-        no content: inputs, outputs and messages of errors are empty.
+        """With status, input, output, error and times of each node. Callers without
+        workflows:execute see no content: inputs, outputs and messages of errors are empty.
         """
         return WorkflowExecutionData(await executions.get(services, principal, execution_id, wait))
 
