@@ -58,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     webhook_retry_delays: tuple[int, ...] = (0, 60, 300, 1800, 7200, 28800, 86400)
     anonymous_per_minute: int = 300
     form_submissions_per_minute: int = 20
+    form_upload_mb_per_day: int = 200
     trusted_proxies: tuple[str, ...] = ()
     connections_per_address: int = 256
     log_level: str = "info"
@@ -334,6 +335,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "webhook_retry_delays": _delays,
     "anonymous_per_minute": _int(1, 1_000_000),
     "form_submissions_per_minute": _int(1, 1_000_000),
+    "form_upload_mb_per_day": _int(1, 1_048_576),
     "trusted_proxies": _networks,
     "connections_per_address": _int(1, 1_000_000),
     "log_level": _one_of("debug", "info", "warning", "error"),

@@ -36,6 +36,9 @@ class Deadlines(msgspec.Struct, frozen=True):
     # The average rate of a body, after a time that a bad network may take.
     body_grace: float = 30.0
     body_bytes_per_second: int = 256
+    # The same of an upload: only a few arrive at a time, so that each must make room soon.
+    upload_grace: float = 10.0
+    upload_bytes_per_second: int = 8192
     # The rest of a body whose request has been answered.
     discarded_body: float = 30.0
     # A response of which the client takes nothing.

@@ -251,14 +251,32 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _check_body(self) -> None:
         deadlines = self.deadlines
-        needed = deadlines.body_bytes_per_second * (self._waited - deadlines.body_grace)
+        rate = deadlines.body_bytes_per_second
         if self._silent >= deadlines.body_pause:
             self._refuse(
                 RequestTimeout(f"The body did not continue within {deadlines.body_pause:g} seconds")
             )
-        elif self._body_bytes < needed:
-            rate = deadlines.body_bytes_per_second
+        elif self._body_bytes < rate * (self._waited - deadlines.body_grace):
             self._refuse(RequestTimeout(f"The body has less than {rate} bytes per second"))
+        elif self._waited >= deadlines.upload_grace and self._is_upload():
+            self._check_upload()
+
+    def _check_upload(self) -> None:
+        rate = self.deadlines.upload_bytes_per_second
+        if self._body_bytes < rate * self._waited:
+            self._refuse(
+                RequestTimeout(
+                    f"The upload is too slow: it must have at least {rate} bytes per second. "
+                    "Try again with a faster connection"
+                )
+            )
+
+    def _is_upload(self) -> bool:
+        """True for a multipart body: no route takes files in any other."""
+        return any(
+            name == b"content-type" and value.lower().startswith(b"multipart/")
+            for name, value in self.scope["headers"]
+        )
 
     # Ending the connection
 

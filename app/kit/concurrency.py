@@ -14,13 +14,16 @@ class ConcurrencyLimit:
         self._max_requests = max_requests
         self._running: Counter[str] = Counter()
 
+    def build_refusal(self, max_requests: int) -> RateLimited:
+        return RateLimited(
+            f"At most {max_requests} of these run at a time; try again shortly",
+            headers={"Retry-After": "5"},
+        )
+
     @asynccontextmanager
     async def hold(self, tenant_id: str) -> AsyncIterator[None]:
         if self._running[tenant_id] >= self._max_requests:
-            raise RateLimited(
-                f"At most {self._max_requests} of these run at a time; try again shortly",
-                headers={"Retry-After": "5"},
-            )
+            raise self.build_refusal(self._max_requests)
         self._running[tenant_id] += 1
         try:
             yield

@@ -149,6 +149,14 @@ class FormUpload(TenantOwned, Base):
     __table_args__ = (
         Index("ix_form_uploads_tenant_id", "tenant_id"),
         Index("ix_form_uploads_form_id", "form_id", "submission_id"),
+        # What an address uploaded to a form, and what waits for submissions in a tenant.
+        Index("ix_form_uploads_network", "form_id", "network", "created_at"),
+        Index(
+            "ix_form_uploads_waiting",
+            "tenant_id",
+            postgresql_include=["network", "size_bytes"],
+            postgresql_where=text("submission_id IS NULL"),
+        ),
         Index(
             "ix_form_uploads_submission_id",
             "submission_id",

@@ -292,8 +292,13 @@ async def test_uploads_count_in_the_storage_of_the_tenant(
     limits = {"requests_per_minute": 1_000_000, "storage_mb": 1}
     owner = await world.user("agent_developer", await world.tenant("enterprise", limits))
     form = await create_form(owner, TEXT, FILE)
-    await upload_file(anonymous, form, bytes(700_000))
-    assert (await read_usage(owner))["file_bytes"] == 700_000
-    error = refused(await upload(anonymous, form, bytes(700_000)), 413, "quota_exceeded")
+    await upload_file(anonymous, form, bytes(50_000))
+    assert (await read_usage(owner))["file_bytes"] == 50_000
+    await run_sql(
+        services,
+        "UPDATE storage_usage SET used_bytes = 1000000 WHERE tenant_id = $1",
+        owner.tenant_id,
+    )
+    error = refused(await upload(world.anonymous(), form, bytes(50_000)), 413, "quota_exceeded")
     assert "details" not in error
     assert len(stored_files(services, owner.tenant_id)) == 1

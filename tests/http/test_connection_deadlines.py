@@ -24,11 +24,16 @@ class Impatient(BoundedHttpProtocol):
         body_pause=0.3,
         body_grace=0.3,
         body_bytes_per_second=100,
+        upload_grace=0.3,
+        upload_bytes_per_second=1500,
         discarded_body=0.3,
         unread_response=0.4,
         sweep=0.05,
     )
     limits = ConnectionLimits(per_address=4)
+
+
+UPLOAD = b"Content-Type: Multipart/form-data; boundary=b\r\n"
 
 
 def _head(path: str, length: int = 0) -> bytes:
@@ -103,6 +108,16 @@ async def test_a_client_that_keeps_the_server_waiting_is_disconnected(
                 trickle.cancel()
 
 
+async def test_a_slow_upload_is_told_why_it_ended(port: int) -> None:
+    async with connect(port) as (reader, writer):
+        writer.write(_head("/answer", 9000) + UPLOAD + b"\r\n")
+        # Faster than a body must be, but slower than an upload.
+        trickle = asyncio.create_task(_trickle(writer, b"x" * 1000, size=50))
+        error = refused(await read_response(reader), 408, "request_timeout")
+        assert "1500 bytes per second" in error["message"]
+        trickle.cancel()
+
+
 async def test_the_next_request_of_a_connection_has_the_same_deadlines(port: int) -> None:
     async with connect(port) as (reader, writer):
         writer.write(_head("/answer") + b"\r\n")
@@ -125,6 +140,12 @@ async def _send_slowly(connection: Connection) -> None:
     _, writer = connection
     writer.write(_head("/answer", 1000) + b"\r\n")
     await _trickle(writer, b"x" * 1000, size=50)
+
+
+async def _upload_fast_enough(connection: Connection) -> None:
+    _, writer = connection
+    writer.write(_head("/answer", 4000) + UPLOAD + b"\r\n")
+    await _trickle(writer, b"x" * 4000, size=200)
 
 
 async def _send_before_it_is_read(connection: Connection) -> None:
@@ -168,6 +189,7 @@ async def _read_slowly(connection: Connection) -> None:
 
 CLIENTS: list[Callable[[Connection], Awaitable[None]]] = [
     _send_slowly,
+    _upload_fast_enough,
     _send_before_it_is_read,
     _wait_to_be_asked,
     _wait_for_the_answer,

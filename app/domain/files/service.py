@@ -66,6 +66,11 @@ class Arrival(msgspec.Struct, frozen=True):
     limited_as: str
     owner_id: str | None = None
 
+    @property
+    def min_file_bytes(self) -> int:
+        """The least that the file has, by the length of the body."""
+        return max(0, (self.body_bytes or 0) - _OTHER_BODY_BYTES)
+
 
 # Storing
 
@@ -105,7 +110,7 @@ async def receive(
     refuses it by an error.
     """
     tenant_id = arrival.tenant_id
-    file_bytes = max(0, (arrival.body_bytes or 0) - _OTHER_BODY_BYTES)
+    file_bytes = arrival.min_file_bytes
     if file_bytes <= arrival.max_bytes:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
             await storage.check_file(tx, tenant_id, file_bytes)

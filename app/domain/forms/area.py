@@ -11,6 +11,7 @@ from app.domain.forms.events import (
     SubmissionUpdated,
 )
 from app.domain.forms.live import FormDefinitions
+from app.domain.forms.upload_limits import SenderLimit
 from app.domain.forms.view_counter import ViewCounter
 from app.domain.forms.wake_pace import WakePace
 from app.domain.forms.work_kinds import PROCESS
@@ -49,7 +50,12 @@ AREA: Final = Area(
         PeriodicTask(60.0, uploads.delete_expired),
         PeriodicTask(600.0, conversations.abandon_old),
     ),
-    shared=lambda services: (FormDefinitions(), ViewCounter(services.db), WakePace()),
+    shared=lambda services: (
+        FormDefinitions(),
+        SenderLimit(),
+        ViewCounter(services.db),
+        WakePace(),
+    ),
     retention=(
         # Submissions are removed before their form, and files by a task of their own.
         RetentionRule(

@@ -105,7 +105,9 @@ class PublicFormController(Controller):
         """A file for one field; `file_id` is then the answer to that field. At most 10 MB, unless
         the field's `max_size_mb` says otherwise: 413 `file_too_large`. The content decides of which
         type it is: 415 `unsupported_file_type`. A file without a submission is deleted after 24
-        hours.
+        hours. An address may send 3 files at a time, and 200 MB to one form within a day, unless
+        configured otherwise; files without a submission may take a tenth of the tenant's storage:
+        429 `too_many_uploads`. An upload with less than 8 KiB per second: 408 `request_timeout`.
         """
         form = await admit(request, slug, action="upload", is_published=False)
         open_upload = partial(multipart.open_file, request, _FILE, (uploads.FIELD_NAME,))

@@ -2,14 +2,49 @@
 
 from datetime import datetime
 
+from app.domain.forms.upload_limits import (
+    MAX_WAITING,
+    MAX_WAITING_OF_TENANT,
+    MEGABYTE,
+    WaitingFiles,
+)
+from app.kit.limits import limit_sql
 from db import fast
 from db.fast import Row
 from db.session import Tx
 
-_INSERT = """
-INSERT INTO form_uploads
-    (tenant_id, file_id, form_id, field_id, filename, size_bytes, mime_type, expires_at, network)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+# What waits before an upload, for `WaitingFiles`: `$2` is the form and `$3` the sender's network.
+_WAITING = f"""
+SELECT f.count, f.count_of_address, t.count AS tenant_count, t.bytes AS tenant_bytes,
+       t.bytes_of_address AS tenant_bytes_of_address,
+       (SELECT coalesce(sum(size_bytes), 0)::bigint FROM form_uploads
+        WHERE tenant_id = $1 AND form_id = $2 AND network = $3
+          AND created_at > now() - interval '1 day') AS day_bytes_of_address,
+       (SELECT {limit_sql("storage_mb", "x")} * {MEGABYTE} FROM tenants x WHERE x.id = $1)
+           AS quota_bytes
+FROM (
+    SELECT count(*) AS count, count(*) FILTER (WHERE network = $3) AS count_of_address FROM (
+        SELECT network FROM form_uploads
+        WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL LIMIT {MAX_WAITING}
+    ) waiting
+) f CROSS JOIN (
+    SELECT count(*) AS count, coalesce(sum(size_bytes), 0)::bigint AS bytes,
+           coalesce(sum(size_bytes) FILTER (WHERE network = $3), 0)::bigint AS bytes_of_address
+    FROM (
+        SELECT size_bytes, network FROM form_uploads
+        WHERE tenant_id = $1 AND submission_id IS NULL LIMIT {MAX_WAITING_OF_TENANT}
+    ) waiting
+) t
+"""
+# Returns what waits without the new file, which the statement does not see yet.
+_INSERT = f"""
+WITH inserted AS (
+    INSERT INTO form_uploads
+        (tenant_id, form_id, network, file_id, field_id, filename, size_bytes, mime_type,
+         expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+)
+{_WAITING}
 """
 # Only files that nothing else has: neither another submission nor one whose time is up.
 _USABLE = """
@@ -27,12 +62,6 @@ SELECT 1 FROM form_uploads u JOIN forms f ON f.id = u.form_id AND f.tenant_id = 
 WHERE ($1::text IS NULL OR u.tenant_id = $1) AND u.form_id = $2 AND u.file_id = $3
   AND u.submission_id IS NOT NULL AND u.expires_at IS NULL AND f.deleted_at IS NULL
 """
-_COUNT_WAITING = """
-SELECT count(*) AS count, count(*) FILTER (WHERE network = $3) AS count_of_address FROM (
-    SELECT network FROM form_uploads
-    WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL LIMIT $4
-) waiting
-"""
 _LIST_EXPIRED = """
 SELECT tenant_id, file_id FROM form_uploads WHERE expires_at < now()
 ORDER BY expires_at LIMIT $1
@@ -44,9 +73,11 @@ RETURNING file_id
 """
 
 
-async def insert(tx: Tx, tenant: str, *values: object) -> None:
-    """The values are those of the statement, from file_id to network."""
-    await fast.execute(tx, tenant, _INSERT, *values)
+async def insert(tx: Tx, tenant: str, *values: object) -> WaitingFiles:
+    """The values are those of the statement, from form_id to expires_at. Returns what waited before
+    it.
+    """
+    return _build_waiting(await fast.row(tx, tenant, _INSERT, *values))
 
 
 async def bind(
@@ -73,14 +104,14 @@ async def is_submitted(tx: Tx, tenant: str | None, form_id: str, file_id: str) -
     return await fast.value(tx, tenant, _FIND_OF_FORM, form_id, file_id) is not None
 
 
-async def count_waiting(
-    tx: Tx, tenant: str, form_id: str, network: str, limit: int
-) -> tuple[int, int]:
-    """Returns the number of files without a submission, up to a limit, and how many of them came
-    from this address.
-    """
-    row = await fast.row(tx, tenant, _COUNT_WAITING, form_id, network, limit)
-    return (row["count"], row["count_of_address"]) if row is not None else (0, 0)
+async def count_waiting(tx: Tx, tenant: str, form_id: str, network: str) -> WaitingFiles:
+    return _build_waiting(await fast.row(tx, tenant, _WAITING, form_id, network))
+
+
+def _build_waiting(row: Row | None) -> WaitingFiles:
+    if row is None:
+        raise LookupError("the statement has one row")
+    return WaitingFiles(**{name: row[name] for name in WaitingFiles.__struct_fields__})
 
 
 async def list_expired(tx: Tx, limit: int) -> list[Row]:

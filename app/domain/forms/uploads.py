@@ -12,10 +12,11 @@ from app.domain.files.service import Arrival, Conditions, Content, StoredUpload
 from app.domain.forms import live
 from app.domain.forms import upload_queries as queries
 from app.domain.forms.definitions import FormDefinition
-from app.domain.forms.errors import InvalidAnswers, TooManyUploads
+from app.domain.forms.errors import InvalidAnswers
 from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.fields.uploads import FileField, FileRules
 from app.domain.forms.live import LiveForm
+from app.domain.forms.upload_limits import SenderLimit
 from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
 from app.domain.storage import service as storage
 from app.kit import clock, logs
@@ -31,9 +32,6 @@ FIELD_NAME: Final = "field_id"
 _MEGABYTE = 1024 * 1024
 # How long a file waits for its submission.
 _LIFETIME = timedelta(hours=24)
-# Files of one form that no submission has, and those of them from one address.
-_MAX_WAITING = 5000
-_MAX_WAITING_OF_ADDRESS = 50
 _BATCH = 100
 _NOT_THERE = "there is no such uploaded file for this field, or its time is up; upload it again"
 
@@ -63,12 +61,21 @@ async def upload(
     open_upload: Callable[[], Awaitable[FormUpload]],
     store_answer: StoreAnswer,
 ) -> UploadedFileData:
-    """Raises FileTooLarge, UnsupportedFileType, and Invalid for a field that takes no files."""
+    """Raises FileTooLarge, UnsupportedFileType, TooManyUploads, QuotaExceeded, and Invalid for a
+    field that takes no files.
+    """
     form.require_open()
     definition = await live.load_definition(services, form)
     if not _list_fields(definition):
         raise _no_file_field()
-    await _check_waiting(services, form, sender)
+    arrival = Arrival(
+        form.tenant_id,
+        "form",
+        sender.body_bytes,
+        _find_max_bytes(services, definition),
+        f"form:{form.tenant_id}",
+        form.id,
+    )
     arriving: list[FormUpload] = []
 
     async def open_first() -> FormUpload:
@@ -81,20 +88,14 @@ async def upload(
     async def save(tx: Tx, stored: StoredUpload) -> UploadedFileData:
         field = _find_field(definition, arriving[0].texts.get(FIELD_NAME))
         _check(field, stored)
-        answer = UploadedFileData(await _record(tx, form, field, stored, sender))
+        answer = UploadedFileData(await _record(tx, services, form, field, stored, sender))
         await store_answer(tx, answer)
         return answer
 
-    arrival = Arrival(
-        form.tenant_id,
-        "form",
-        sender.body_bytes,
-        _find_max_bytes(services, definition),
-        f"form:{form.tenant_id}",
-        form.id,
-    )
     with storage.hide_figures():
-        return await files.receive(services, arrival, open_first, save)
+        async with services.get(SenderLimit).hold(sender.network):
+            await _check_waiting(services, form, sender, arrival.min_file_bytes)
+            return await files.receive(services, arrival, open_first, save)
 
 
 def _list_fields(definition: FormDefinition) -> list[InputField[FileRules]]:
@@ -133,39 +134,38 @@ def _check(field: InputField[FileRules], stored: StoredUpload) -> None:
         )
 
 
-async def _check_waiting(services: Services, form: LiveForm, sender: Sender) -> None:
-    """Visitors could otherwise use up the tenant's storage, and one of them the others' share."""
+async def _check_waiting(
+    services: Services, form: LiveForm, sender: Sender, file_bytes: int
+) -> None:
+    """By what is known of the file before it arrives."""
     async with services.db.tx(form.tenant_id, autocommit=True) as tx:
-        count, count_of_address = await queries.count_waiting(
-            tx, form.tenant_id, form.id, sender.network, _MAX_WAITING
-        )
-    if count >= _MAX_WAITING or count_of_address >= _MAX_WAITING_OF_ADDRESS:
-        raise TooManyUploads(
-            "Too many files wait for their submissions; try again later",
-            headers={"Retry-After": "3600"},
-        )
+        waiting = await queries.count_waiting(tx, form.tenant_id, form.id, sender.network)
+    waiting.check(file_bytes, services.settings.form_upload_mb_per_day)
 
 
 async def _record(
     tx: Tx,
+    services: Services,
     form: LiveForm,
     field: InputField[FileRules],
     stored: StoredUpload,
     sender: Sender,
 ) -> UploadedFile:
+    # Locks the tenant's counter of files, so that no two uploads take the same share.
     view = await files.record(tx, form.tenant_id, stored, created_by=None)
-    await queries.insert(
+    waiting = await queries.insert(
         tx,
         form.tenant_id,
-        view.id,
         form.id,
+        sender.network,
+        view.id,
         field.id,
         view.filename,
         view.size_bytes,
         view.mime_type,
         clock.now() + _LIFETIME,
-        sender.network,
     )
+    waiting.check(view.size_bytes, services.settings.form_upload_mb_per_day)
     return UploadedFile(view.id, view.filename, view.size_bytes, view.mime_type)
 
 

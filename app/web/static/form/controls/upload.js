@@ -5,6 +5,11 @@ import { formatSize, joinWords } from "../text.js";
 
 const DEFAULT_MAX_MB = 10;
 const MEGABYTE = 1024 * 1024;
+// The server takes so many files of an address at a time; the others of a page wait.
+const MAX_REQUESTS = 3;
+
+const waiting = [];
+let running = 0;
 
 export function file(field, context) {
   const upload = new Upload(field, context);
@@ -183,6 +188,26 @@ function post(url, body, key, onProgress) {
   request.open("POST", url);
   request.responseType = "json";
   request.setRequestHeader("idempotency-key", key);
-  request.send(body);
-  return { done, abort: () => request.abort() };
+  const start = () => request.send(body);
+  waiting.push(start);
+  startWaiting();
+  done.then(() => {
+    running -= 1;
+    startWaiting();
+  });
+  return { done, abort: () => withdraw(start) || request.abort() };
+}
+
+function startWaiting() {
+  while (running < MAX_REQUESTS && waiting.length > 0) {
+    running += 1;
+    waiting.shift()();
+  }
+}
+
+// Returns false for a request that was started.
+function withdraw(start) {
+  const index = waiting.indexOf(start);
+  if (index >= 0) waiting.splice(index, 1);
+  return index >= 0;
 }
