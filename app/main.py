@@ -37,6 +37,7 @@ from app.domain.forms.conversation_controllers import (
     FormDraftController,
 )
 from app.domain.forms.public_controllers import PublicFormController
+from app.domain.forms.recipient_controllers import FormRecipientController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.knowledge.controllers import KnowledgeController
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
@@ -154,6 +155,7 @@ ROUTES: list[Any] = [
     FormSubmissionController,
     FormFieldTypeController,
     PublicFormController,
+    FormRecipientController,
     FormConversationController,
     FormDraftController,
     receive_payload,

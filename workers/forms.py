@@ -1,6 +1,6 @@
-"""Job function: process a submission of a form."""
+"""Job functions: process a submission of a form, and mail digests of submissions."""
 
-from app.domain.forms import processing
+from app.domain.forms import processing, submission_mails
 from app.domain.workflows.errors import TooManyPendingExecutions
 from app.kit.errors import Unavailable
 from app.services import Services
@@ -28,6 +28,11 @@ async def process_submission(job: Job) -> None:
             )
     except (TooManyPendingExecutions, Unavailable) as error:
         raise Retry(error.message) from None
+
+
+async def send_form_digest(job: Job) -> None:
+    async with job.finish_first() as tx:
+        await submission_mails.send_digest(tx, job.services, job.tenant_id, job.ref_id)
 
 
 async def on_dead_submission(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:

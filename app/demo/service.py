@@ -90,7 +90,7 @@ async def _create(tx: Tx, services: Services) -> DemoRecord | None:
     if await queries.has_agents(tx, principal.tenant_id):
         return await _record_absence(tx, services, principal)
     agent = await agents.create(tx, principal, shop.AGENT)
-    form = await forms.create(tx, principal, shop.FORM)
+    form = await forms.create(tx, services, principal, shop.FORM)
     await forms.publish(tx, form.id)
     embed_key_id, kid = await _create_key(tx, services, agent.id)
     record = DemoRecord(

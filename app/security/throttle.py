@@ -39,6 +39,7 @@ CODE = Rule("code", 5, DAY, _GROWING_WAITS, cleared_by_success=True)
 CODE_ADDRESS = Rule("code_address", 50, 15 * MINUTE, (15 * MINUTE,))
 PASSWORD = Rule("password", 5, DAY, _GROWING_WAITS, cleared_by_success=True)
 MAIL = Rule("mail", 5, 15 * MINUTE, (15 * MINUTE,))
+CONFIRMATION = Rule("confirmation", 50, DAY, (60 * MINUTE,))
 
 
 class Subject(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The pages that mails link to: join, verify, forgot, reset. Plain forms over the HTTP API."""
+"""The pages that mails link to, such as join, verify or reset. Plain forms over the HTTP API."""
 
 from html import escape
 from typing import Any, Final
@@ -50,6 +50,12 @@ PAGES: Final = {
         "/auth/verify-email",
         "Verify my address",
     ),
+    "confirm-recipient": Page(
+        "Mails about form submissions",
+        "Confirm that submissions of forms may be mailed to your address.",
+        "/api/v1/public/form-recipients/confirm",
+        "Confirm my address",
+    ),
     "forgot-password": Page(
         "Forgot your password?",
         "We send you a mail with a link to choose a new one.",
@@ -94,7 +100,7 @@ def _render(page: Page) -> str:
 
 
 @get(
-    ["/register", "/verify-email", "/forgot-password", "/reset-password"],
+    ["/register", "/verify-email", "/confirm-recipient", "/forgot-password", "/reset-password"],
     include_in_schema=False,
     public=True,
     sync_to_thread=False,

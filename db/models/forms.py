@@ -187,6 +187,44 @@ class FormUpload(TenantOwned, Base):
     expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
+class FormRecipient(TenantOwned, Base):
+    """An address outside of a tenant that its forms may mail to, once its owner has agreed by the
+    link that was mailed. The secret of the link is stored as a hash.
+    """
+
+    __tablename__ = "form_recipients"
+
+    tenant_id: Mapped[str] = mapped_column(
+        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
+    )
+    # In lower case.
+    address: Mapped[str] = mapped_column(primary_key=True)
+    token_hash: Mapped[str | None] = mapped_column(unique=True)
+    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    confirmed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+
+
+class FormMailCount(TenantOwned, Base):
+    """How many mails a form has sent within an hour, and how many submissions the next digest
+    counts.
+    """
+
+    __tablename__ = "form_mail_counts"
+    __table_args__ = (Index("ix_form_mail_counts_tenant_id", "tenant_id"),)
+
+    form_id: Mapped[str] = mapped_column(
+        ForeignKey("forms.id", ondelete="CASCADE"), primary_key=True
+    )
+    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    mails: Mapped[int]
+    withheld: Mapped[int] = mapped_column(default=0, server_default="0")
+    # Part of the key of the next digest's work.
+    digests: Mapped[int] = mapped_column(default=0, server_default="0")
+
+
 class FormDraft(TenantOwned, HasId, Base):
     """Answers that a visitor goes on with later. The link has the secret, of which the hash is
     stored. Once expired, it is kept without its answers, for analytics.

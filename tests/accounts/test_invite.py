@@ -85,6 +85,19 @@ async def test_a_refused_invitation_is_not_stored(admin: Client, services: Servi
     assert await fetch_value(services, sql, body["email"]) == 0
 
 
+async def test_one_mailbox_gets_few_invitations_of_a_tenant(
+    admin: Client, super_admin: Client
+) -> None:
+    local_part = new_id("mail")
+
+    async def send_invitation(inviter: Client, number: int) -> int:
+        body = invitation_body(email=f"{local_part}+{number}@example.com")
+        return (await inviter.post("/users/invite", body)).status_code
+
+    assert [await send_invitation(admin, number) for number in range(6)] == [201] * 5 + [429]
+    assert await send_invitation(super_admin, 6) == 201
+
+
 async def test_super_admin_selects_the_tenant(super_admin: Client, admin: Client) -> None:
     invitation = await invite(super_admin, tenant_id=admin.tenant_id)
     assert invitation["tenant_id"] == admin.tenant_id

@@ -25,7 +25,7 @@ from tests.forms.api import (
     send_as_user,
     submit,
 )
-from tests.forms.by_hand import process, read_mails
+from tests.forms.by_hand import TEAM, allow_mails, process, read_mails
 from tests.forms.contents import PNG
 from tests.tables.api import create_table, list_rows
 from tests.world import Client, World
@@ -63,12 +63,13 @@ async def test_html_is_stored_as_it_was_sent_and_escaped_in_the_mail(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     texts = ("text", "textarea", "hidden")
+    await allow_mails(services, developer.tenant_id)
     table = await create_table(developer, [{"name": "Text", "type": "text"}])
     form = await create_form(
         developer,
         *(_build_field(kind) | {"label": f"{_HTML} {kind}"} for kind in texts),
         name=_HTML,
-        settings={"notifications": {"email": "team@example.com"}, "success_message": _HTML},
+        settings={"notifications": {"email": TEAM}, "success_message": _HTML},
         data_table_config=save_to(table, f_text="Text"),
     )
     data = {f"f_{kind}": _HTML for kind in texts}
@@ -92,14 +93,13 @@ async def test_an_answer_cannot_add_headers_or_templates_to_the_mail(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     note = _build_field("textarea") | {"label": "{{ 7 * 7 }}"}
-    form = await create_form(
-        developer, note, settings={"notifications": {"email": "team@example.com"}}
-    )
+    await allow_mails(services, developer.tenant_id)
+    form = await create_form(developer, note, settings={"notifications": {"email": TEAM}})
     text = "{{ 7 * 7 }} {% for x in y %}\r\nBcc: all@example.com\r\n\r\n<b>"
     submission_id = await submit(anonymous, form, {"f_textarea": text})
     await process(services, submission_id)
     ((recipient, content),) = await read_mails(services, developer.tenant_id)
-    assert recipient == "team@example.com"
+    assert recipient == TEAM
     assert "{{ 7 * 7 }}" in content.text
     assert "49" not in content.text.replace(submission_id, "")
     assert "\n" not in content.subject
@@ -112,7 +112,8 @@ async def test_long_answers_are_shortened_in_the_mail(
         {**_build_field("textarea"), "id": f"f{n}", "validation": {"max_length": 100_000}}
         for n in range(5)
     ]
-    settings = {"notifications": {"email": "team@example.com"}}
+    settings = {"notifications": {"email": TEAM}}
+    await allow_mails(services, developer.tenant_id)
     form = await create_form(developer, *fields, settings=settings)
     submission_id = await submit(anonymous, form, {f"f{n}": "<" * 100_000 for n in range(5)})
     await process(services, submission_id)

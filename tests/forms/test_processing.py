@@ -26,13 +26,21 @@ from tests.forms.api import (
     submit,
     update_form,
 )
-from tests.forms.by_hand import find_work, process, process_again, process_last_time, read_mails
+from tests.forms.by_hand import (
+    TEAM,
+    allow_mails,
+    find_work,
+    process,
+    process_again,
+    process_last_time,
+    read_mails,
+)
 from tests.tables.api import TABLES, create_table, list_rows
 from tests.workflows.factories import PATH as WORKFLOWS
 from tests.workflows.factories import create_published, publish, read, transform
 from tests.world import Client
 
-_TEAM = {"notifications": {"email": "team@example.com"}}
+_TEAM = {"notifications": {"email": TEAM}}
 _COLUMNS: list[dict[str, Any]] = [{"name": "Name", "type": "text"}]
 _ALL_DONE: tuple[str, list[Any]] = ("processed", [])
 
@@ -46,8 +54,11 @@ async def _count_executions(services: Services, tenant_id: str) -> int:
     return len(await fetch_rows(services, sql, tenant_id))
 
 
-async def _create_busy_form(client: Client) -> tuple[dict[str, Any], dict[str, Any]]:
+async def _create_busy_form(
+    client: Client, services: Services
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns a form with a row, a workflow and a mail for each submission, and its table."""
+    await allow_mails(services, client.tenant_id)
     table = await create_table(client, _COLUMNS)
     form = await create_form(
         client,
@@ -82,7 +93,7 @@ async def test_a_submission_becomes_processed_and_an_event_tells_so(
 async def test_the_events_of_a_submission_have_one_correlation_id(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, _ = await _create_busy_form(developer)
+    form, _ = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     await process(services, submission_id)
     sql = """SELECT type, correlation_id FROM event_log WHERE tenant_id = $1
@@ -95,7 +106,7 @@ async def test_the_events_of_a_submission_have_one_correlation_id(
 async def test_an_archived_submission_is_processed_and_stays_archived(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     await set_status(developer, form, submission_id, "archived")
     await process(services, submission_id)
@@ -122,7 +133,7 @@ async def test_a_submission_returns_from_the_archive_only_once_it_was_processed(
 async def test_a_submission_or_form_that_was_deleted_is_not_processed(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     first, second = [await submit(anonymous, form, {"name": name}) for name in ("Ada", "Bob")]
     await developer.delete(f"{PATH}/{form['id']}/submissions/{first}")
     assert (await process(services, first))["state"] == "done"
@@ -138,7 +149,7 @@ async def test_a_submission_or_form_that_was_deleted_is_not_processed(
 async def test_a_second_attempt_adds_no_second_row(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     await process(services, submission_id)
     await process_again(services, submission_id)
@@ -153,6 +164,7 @@ async def test_what_the_table_refuses_is_recorded_and_the_rest_is_done(
 ) -> None:
     columns = [{"name": "Name", "type": "text", "unique": True}]
     table = await create_table(developer, columns)
+    await allow_mails(services, developer.tenant_id)
     form = await create_form(
         developer, settings=_TEAM, data_table_config=save_to(table, name="Name")
     )
@@ -170,7 +182,7 @@ async def test_what_the_table_refuses_is_recorded_and_the_rest_is_done(
 async def test_a_table_that_was_deleted_is_recorded(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     assert (await developer.delete(f"{TABLES}/{table['id']}")).status_code == 204
     await process(services, submission_id)
@@ -234,7 +246,7 @@ async def test_a_submission_starts_the_workflow_at_once_with_the_answers(
 async def test_a_workflow_that_is_not_published_is_recorded_and_loses_nothing(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     await developer.post(f"{WORKFLOWS}/{form['workflow_id']}/unpublish")
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     assert (await process(services, submission_id))["state"] == "done"
@@ -249,7 +261,7 @@ async def test_a_workflow_that_is_not_published_is_recorded_and_loses_nothing(
 async def test_a_workflow_that_is_published_meanwhile_starts_with_the_worker(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form, _ = await _create_busy_form(developer)
+    form, _ = await _create_busy_form(developer, services)
     await developer.post(f"{WORKFLOWS}/{form['workflow_id']}/unpublish")
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     await publish(developer, form["workflow_id"])
@@ -264,7 +276,7 @@ async def test_a_workflow_that_is_published_meanwhile_starts_with_the_worker(
 async def test_too_many_pending_executions_are_tried_again(
     developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
 
     async def refuse(*_: object) -> str:
         raise TooManyPendingExecutions("too many executions wait")
@@ -284,7 +296,7 @@ async def test_too_many_pending_executions_are_tried_again(
 async def test_the_last_attempt_does_the_rest_without_the_workflow(
     developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
 
     async def refuse(*_: object) -> str:
         raise TooManyPendingExecutions("too many executions wait")
@@ -306,12 +318,13 @@ async def test_the_mail_has_all_answers_as_people_read_them(
 ) -> None:
     group = {"id": "days", "type": "multi_select", "label": "Days", "options": TOPIC["options"]}
     agree = {"id": "agree", "type": "checkbox", "label": "Agree"}
+    await allow_mails(services, developer.tenant_id)
     form = await create_form(developer, TEXT, TOPIC, group, agree, EMAIL, settings=_TEAM)
     data = {"name": "Ada", "topic": "sales", "days": ["sales", "help"], "agree": True}
     submission_id = await submit(anonymous, form, data)
     await process(services, submission_id)
     ((recipient, content),) = await read_mails(services, developer.tenant_id)
-    assert (recipient, content.subject) == ("team@example.com", "New submission: Contact")
+    assert (recipient, content.subject) == (TEAM, "New submission: Contact")
     for text in ("Your name\nAda", "Topic\nSales", "Days\nSales, Help", "Agree\nyes"):
         assert text in content.text
     assert submission_id in content.text
@@ -339,7 +352,7 @@ async def test_a_worker_that_is_killed_leaves_nothing_and_the_retry_does_all_onc
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("killed")
 
-    form, table = await _create_busy_form(developer)
+    form, table = await _create_busy_form(developer, services)
     await developer.post(f"{WORKFLOWS}/{form['workflow_id']}/unpublish")
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     await publish(developer, form["workflow_id"])
@@ -361,7 +374,7 @@ async def test_a_worker_that_is_killed_leaves_nothing_and_the_retry_does_all_onc
 async def test_what_is_unavailable_is_tried_again(
     developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, _ = await _create_busy_form(developer)
+    form, _ = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
 
     async def refuse(*_: object, **__: object) -> None:
@@ -376,7 +389,7 @@ async def test_what_is_unavailable_is_tried_again(
 async def test_work_that_is_given_up_is_recorded_and_the_submission_stays_received(
     developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, _ = await _create_busy_form(developer)
+    form, _ = await _create_busy_form(developer, services)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
 
     async def fail(*_: object, **__: object) -> None:

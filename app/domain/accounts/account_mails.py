@@ -2,8 +2,11 @@
 
 from typing import Literal
 
+from app import email_addresses
 from app.domain.accounts import one_time_tokens
 from app.domain.mail import service as mail
+from app.security import throttle
+from app.security.throttle import Subject
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
@@ -16,6 +19,16 @@ AccountChange = Literal[
     "mfa_disabled",
     "mfa_reset",
 ]
+
+
+async def count_mail(tx: Tx, occasion: str, address: str) -> None:
+    """Raises RateLimited when one mailbox would get many mails. The text after a plus sign makes
+    other addresses, but the mailbox is mostly the same.
+    """
+    subject = Subject(throttle.MAIL, f"{occasion} {email_addresses.mailbox(address)}")
+    attempt = await throttle.record_attempt(tx, [subject], succeeded=False)
+    if attempt.problem is not None:
+        raise attempt.problem
 
 
 async def mail_invitation(

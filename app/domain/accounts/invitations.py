@@ -32,6 +32,8 @@ async def invite(tx: Tx, services: Services, principal: Principal, data: Invite)
     email = email_validation.validate_email("email", data.email)
     if await queries.find_user_by_email(tx, email) is not None:
         raise Conflict("An account with this e-mail already exists")
+    # Of each tenant for itself: no tenant keeps another from inviting somebody.
+    await account_mails.count_mail(tx, f"invite {tenant_id}", email)
     # Locked until the commit: a demotion of the inviter either comes first and is seen here, or
     # comes later and voids this invitation.
     await queries.lock_user(tx, principal.tenant_id, principal.user_id, to_change=False)

@@ -32,6 +32,16 @@ _FIND_EMAIL = """
 SELECT email, email_verified FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
+
+
+def member_sql(tenant: str, address: str) -> str:
+    """Returns the condition that an address is verified by an active user of the tenant."""
+    return f"""EXISTS (
+        SELECT 1 FROM users u
+        WHERE u.tenant_id = {tenant} AND lower(u.email) = lower({address})
+          AND u.email_verified AND u.status = 'active')"""
+
+
 # Locked, so that no user is deleted before the caller's rows about them are written. A message to a
 # role or to all is not for those who have not verified their address: anybody can register one.
 _LIST_CONTACTS = """

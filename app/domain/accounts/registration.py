@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import UNSET
 
-from app import email_addresses
 from app.domain.accounts import (
     account_mails,
     email_validation,
@@ -60,7 +59,7 @@ async def _add_user(
     if await queries.find_user_by_email(tx, email) is not None:
         raise Conflict(_EMAIL_TAKEN)
     if not user.email_verified:
-        await _count_mail(tx, email)
+        await account_mails.count_mail(tx, "register", email)
     await queries.void_invitations_to(tx, email, clock.now())
     trace.current().actor_id = user.id
     session = await tx.session()
@@ -76,16 +75,6 @@ async def _add_user(
         message = f"Welcome. We sent a mail to {email} to verify the address"
     names = (user.first_name, user.last_name)
     return Registered(user.id, email, *names, user.role, is_invited, message)  # type: ignore[arg-type]
-
-
-async def _count_mail(tx: Tx, email: str) -> None:
-    """Raises RateLimited when one mailbox would get many mails. The text after a plus sign makes
-    other accounts, but the mailbox is mostly the same.
-    """
-    subject = Subject(throttle.MAIL, f"register {email_addresses.mailbox(email)}")
-    attempt = await throttle.record_attempt(tx, [subject], succeeded=False)
-    if attempt.problem is not None:
-        raise attempt.problem
 
 
 def _validate_body(data: Register) -> str:

@@ -34,6 +34,7 @@ __all__ = [
     "lock_user_to_change",
     "mail_notice",
     "mark_code_shown",
+    "member_sql",
     "require_code_shown",
     "set_avatar",
     "set_mfa",
@@ -45,6 +46,7 @@ find_profile, update_profile = queries.find_profile, queries.update_profile
 set_avatar, find_avatar = queries.set_avatar, queries.find_avatar
 lock_user = queries.lock_user
 count_contacts = queries.count_contacts
+member_sql = queries.member_sql
 
 
 async def find_email(

@@ -35,8 +35,8 @@ class FileController(Controller):
     ) -> FileData:
         """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
         the content. Over the tenant's quota: 413 `quota_exceeded`. A body that does not continue
-        for 60 seconds, or has less than 8 KiB per second: 408 `request_timeout`. At most 20 files of a tenant arrive at a
-        time: 429 `rate_limited`.
+        for 60 seconds, or has less than 8 KiB per second: 408 `request_timeout`. At most 20 files
+        of a tenant arrive at a time: 429 `rate_limited`.
         """
         open_upload = partial(multipart.open_file, request, _FIELD)
         store_answer = partial(idempotency.store_answer, request)

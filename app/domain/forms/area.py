@@ -14,7 +14,7 @@ from app.domain.forms.live import FormDefinitions
 from app.domain.forms.upload_limits import SenderLimit
 from app.domain.forms.view_counter import ViewCounter
 from app.domain.forms.wake_pace import WakePace
-from app.domain.forms.work_kinds import PROCESS
+from app.domain.forms.work_kinds import PROCESS, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 
@@ -45,7 +45,7 @@ AREA: Final = Area(
             "submissions:read", "Read submissions, their files, analytics and exports", DEVELOPERS
         ),
     ),
-    work_kinds=(PROCESS,),
+    work_kinds=(PROCESS, SEND_DIGEST),
     periodic_tasks=(
         PeriodicTask(60.0, uploads.delete_expired),
         PeriodicTask(600.0, conversations.abandon_old),

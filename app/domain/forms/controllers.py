@@ -85,12 +85,14 @@ class FormController(Controller):
 
     @post(summary="Create a form", stores=True, needs="forms:write")
     async def create_form(
-        self, tx: Tx, principal: Principal, data: JSONBody[CreateForm]
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateForm]
     ) -> FormData:
         """It starts as a draft. `GET /api/v1/form-field-types` has the validation options of each
-        type of field. A `pattern` is a regular expression of RE2, without lookaheads.
+        type of field. A `pattern` is a regular expression of RE2, without lookaheads. A link is
+        mailed to an address in `settings.notifications` that must be confirmed, at most 5 times to
+        a mailbox within 15 minutes.
         """
-        return FormData(await service.create(tx, principal, data))
+        return FormData(await service.create(tx, services, principal, data))
 
     @get("/{form_id:str}", summary="Get a form", needs="forms:read")
     async def get_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
@@ -106,12 +108,17 @@ class FormController(Controller):
 
     @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
     async def update_form(
-        self, tx: Tx, principal: Principal, form_id: Id, data: JSONBody[UpdateForm]
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        form_id: Id,
+        data: JSONBody[UpdateForm],
     ) -> FormData:
         """Any subset of the fields. A change of `fields` makes a new version once the form was
         published; existing submissions keep the fields that they were made with.
         """
-        return FormData(await service.update(tx, principal, form_id, data))
+        return FormData(await service.update(tx, services, principal, form_id, data))
 
     @delete("/{form_id:str}", summary="Delete a form", needs="forms:delete")
     async def delete_form(self, tx: Tx, form_id: Id) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.forms import live, processing_queries, row_values, triggers
+from app.domain.forms import live, processing_queries, row_values, submission_mails, triggers
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormNotFound
 from app.domain.forms.events import SubmissionUpdated
 from app.domain.forms.live import LiveForm
-from app.domain.mail import service as mail
 from app.domain.tables import service as tables
 from app.domain.workflows.errors import TooManyPendingExecutions
 from app.kit.errors import ApiError, Unavailable
@@ -23,7 +22,6 @@ from db.fast import Row
 from db.session import Tx
 
 _MAX_MESSAGE_CHARS = 500
-_MAX_MAILED_CHARS = 2000
 
 
 class Submission(msgspec.Struct):
@@ -95,7 +93,9 @@ async def process(
         if not is_last_attempt:
             raise
         submission.add_error("workflow", error.message)
-    await _send_mail(tx, services, prepared, submission)
+    await submission_mails.send(
+        tx, services, form, prepared.definition, submission.row, submission.data
+    )
     await processing_queries.finish(
         tx,
         form.tenant_id,
@@ -147,33 +147,6 @@ async def _start_workflow(
         submission.add_error("workflow", error.message)
     else:
         submission.workflow_execution_id = execution_id
-
-
-async def _send_mail(
-    tx: Tx, services: Services, prepared: Prepared, submission: Submission
-) -> None:
-    form, recipient = prepared.form, prepared.form.settings.notifications.email
-    if recipient is None:
-        return
-    answers = [
-        (field.definition.label, field.type.format(field, value)[:_MAX_MAILED_CHARS])
-        for field in prepared.definition.inputs
-        if (value := submission.data.get(field.id)) is not None
-    ]
-    content = mail.render(
-        "form_submission",
-        form_name=form.name,
-        answers=answers,
-        submission_id=submission.id,
-        created_at=submission.row["created_at"],
-    )
-    await mail.queue(
-        tx,
-        services.keyring,
-        tenant_id=form.tenant_id,
-        recipient=recipient,
-        content=content,
-    )
 
 
 async def give_up(tx: Tx, tenant_id: str, submission_id: str, reason: str) -> None:

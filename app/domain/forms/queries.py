@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.domain.forms.recipient_queries import allowed_sql
 from app.domain.forms.schemas import FormSummary, FormVersionSummary, FormVersionView, FormView
 from app.kit import paging, quota
 from app.kit.paging import Page, SortOrders
@@ -36,7 +37,11 @@ _VIEWS = """
 (SELECT coalesce(sum(v.views), 0)::bigint FROM form_views v
  WHERE v.form_id = f.id AND v.tenant_id = f.tenant_id)"""
 _SUMMARY = View(FormSummary, submission_count=count_sql("forms"))
-_VIEW = View(FormView, "f", computed=("stats",), fields="v.fields")
+_EMAIL = "f.settings #>> '{notifications,email}'"
+_UNCONFIRMED = f"""
+CASE WHEN {_EMAIL} IS NOT NULL AND NOT {allowed_sql("f.tenant_id", _EMAIL)}
+     THEN ARRAY[{_EMAIL}] ELSE '{{}}' END"""
+_VIEW = View(FormView, "f", computed=("stats",), fields="v.fields", unconfirmed_emails=_UNCONFIRMED)
 _VERSION_SUMMARY = View(FormVersionSummary)
 _VERSION = View(FormVersionView, "v")
 _NOT_DELETED = "deleted_at IS NULL"

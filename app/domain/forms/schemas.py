@@ -61,7 +61,10 @@ Text = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 
 
 class FormNotifications(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Each submission is sent to this address."""
+    """Each submission is mailed to this address, at most 30 within an hour; a digest counts the
+    others. An address that is not that of a verified member of the tenant must be confirmed once,
+    by a link that is mailed to it.
+    """
 
     example: ClassVar[dict[str, Any]] = {"email": "team@example.com"}
 
@@ -192,7 +195,9 @@ class FormSummary(msgspec.Struct):
 
 
 class FormView(msgspec.Struct):
-    """`version` is the version of `fields`, the newest one."""
+    """`version` is the version of `fields`, the newest one. `unconfirmed_emails` has the address of
+    `settings.notifications` until it is confirmed: nothing is mailed to it before.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "id": _ID,
@@ -203,6 +208,7 @@ class FormView(msgspec.Struct):
         "version": 1,
         "fields": _FIELDS,
         "settings": _SETTINGS,
+        "unconfirmed_emails": [],
         "workflow_id": None,
         "data_table_config": None,
         "branding": _BRANDING,
@@ -221,6 +227,7 @@ class FormView(msgspec.Struct):
     version: int
     fields: list[Field]
     settings: FormSettings
+    unconfirmed_emails: list[str]
     workflow_id: str | None
     data_table_config: DataTableConfig | None
     branding: Branding

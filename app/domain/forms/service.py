@@ -8,13 +8,12 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.events import service as events
-from app.domain.forms import checks, definitions, queries, visibility
+from app.domain.forms import checks, definitions, queries, recipients, visibility
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormNotFound, FormVersionNotFound, InvalidFormState
 from app.domain.forms.events import FormCreated, FormDeleted, FormPublished, FormUpdated
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.schemas import (
-    Branding,
     CreateForm,
     DataTableConfig,
     DuplicatedForm,
@@ -34,6 +33,7 @@ from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.texts import as_json
 from app.security.principal import Principal
+from app.services import Services
 from db.fast import Row
 from db.models import Form
 from db.session import Tx
@@ -107,7 +107,7 @@ def _build_view_of_row(principal: Principal, row: Row) -> FormView:
 # Creating and changing
 
 
-async def create(tx: Tx, principal: Principal, data: CreateForm) -> FormView:
+async def create(tx: Tx, services: Services, principal: Principal, data: CreateForm) -> FormView:
     tenant_id = principal.home
     definitions.check_fields(data.fields)
     checks.check_settings(data.settings)
@@ -129,7 +129,17 @@ async def create(tx: Tx, principal: Principal, data: CreateForm) -> FormView:
         data_table_config=msgspec.to_builtins(data.data_table_config),
         created_by=principal.user_id,
     )
+    await _request_confirmation(tx, services, principal, form, data.settings)
     return await _add(tx, principal, form, data.fields)
+
+
+async def _request_confirmation(
+    tx: Tx, services: Services, principal: Principal, form: Form, settings: FormSettings
+) -> None:
+    address = settings.notifications.email
+    if address is not None:
+        ids = (form.tenant_id, address, principal.user_id)
+        await recipients.request_confirmation(tx, services, *ids)
 
 
 async def _add(tx: Tx, principal: Principal, form: Form, fields: Sequence[Field]) -> FormView:
@@ -139,22 +149,12 @@ async def _add(tx: Tx, principal: Principal, form: Form, fields: Sequence[Field]
     await _store_version(tx, principal, form, fields)
     created = FormCreated(form.id, form.name, form.slug)
     await events.emit(tx, created, tenant_id=form.tenant_id)
-    return _build_new_view(form, fields)
+    return await get(tx, form.id)
 
 
-def _build_new_view(form: Form, fields: Sequence[Field]) -> FormView:
-    return build_view(
-        FormView,
-        form,
-        fields=list(fields),
-        settings=msgspec.convert(form.settings, FormSettings),
-        branding=msgspec.convert(form.branding, Branding),
-        data_table_config=msgspec.convert(form.data_table_config, DataTableConfig | None),
-        stats=_build_stats(0, 0),
-    )
-
-
-async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -> FormView:
+async def update(
+    tx: Tx, services: Services, principal: Principal, form_id: str, data: UpdateForm
+) -> FormView:
     """A change of the fields makes a version once the newest one was published; the fields of a
     published form are submitted from then on.
     """
@@ -166,6 +166,7 @@ async def update(tx: Tx, principal: Principal, form_id: str, data: UpdateForm) -
         definitions.check_fields(fields)
     if data.settings is not UNSET:
         checks.check_settings(data.settings)
+        await _request_confirmation(tx, services, principal, form, data.settings)
     if values.get("workflow_id") not in {None, form.workflow_id}:
         await checks.check_workflow(tx, principal, form.tenant_id, values["workflow_id"])
     new_fields = before if fields is UNSET else fields

@@ -6,3 +6,5 @@ from app.kit.work import WorkKind
 PROCESS: Final = WorkKind(
     "forms.process", timeout_seconds=120, retry_delays=(1, 5, 30, 120, 600, 3600, 14400)
 )
+# Mails how many submissions of a form were not mailed within an hour.
+SEND_DIGEST: Final = WorkKind("forms.digest")
