@@ -1,6 +1,6 @@
-"""Job functions: process a submission of a form, and mail digests of submissions."""
+"""Job functions: process submissions of forms, mail digests of them, and erase what they caused."""
 
-from app.domain.forms import processing, submission_mails
+from app.domain.forms import erasure, processing, submission_mails
 from app.domain.workflows.errors import TooManyPendingExecutions
 from app.kit.errors import Unavailable
 from app.services import Services
@@ -33,6 +33,13 @@ async def process_submission(job: Job) -> None:
 async def send_form_digest(job: Job) -> None:
     async with job.finish_first() as tx:
         await submission_mails.send_digest(tx, job.services, job.tenant_id, job.ref_id)
+
+
+async def erase_submission(job: Job) -> None:
+    async with job.finish() as tx:
+        await job.hold(tx)
+        if await erasure.erase_settled(tx, job.tenant_id, [job.ref_id]):
+            raise Retry("an execution that the submission started still runs")
 
 
 async def on_dead_submission(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:

@@ -23,7 +23,8 @@ async def send_mail(job: Job) -> None:
     async with job.finish() as tx:
         sent = await (await tx.session()).get(MailMessage, job.ref_id)
         if sent is not None:
-            sent.body, sent.sent_at = None, clock.now()
+            # The subject may have what somebody answered, too.
+            sent.subject, sent.body, sent.sent_at = "", None, clock.now()
 
 
 async def _send(job: Job, message: MailMessage, content: mail.MailContent) -> None:

@@ -35,7 +35,12 @@ from workers.deliveries import (
     run_subscription_action,
 )
 from workers.files import sweep_files
-from workers.forms import on_dead_submission, process_submission, send_form_digest
+from workers.forms import (
+    erase_submission,
+    on_dead_submission,
+    process_submission,
+    send_form_digest,
+)
 from workers.job import JobFunction, OnDead
 from workers.knowledge import (
     drop_table,
@@ -79,6 +84,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "files.sweep": sweep_files,
     "forms.process": process_submission,
     "forms.digest": send_form_digest,
+    "forms.erase": erase_submission,
     "knowledge.drop_table": drop_table,
     "knowledge.ingest": ingest_document,
     "knowledge.maintain": maintain_table,

@@ -36,6 +36,8 @@ class EventLog(TenantOwned, HasId, Base):
         Index("ix_event_log_time", "tenant_id", "created_at", "id"),
         Index("ix_event_log_type", "tenant_id", "type", "created_at", "id"),
         Index("ix_event_log_correlation", "tenant_id", "correlation_id", "created_at", "id"),
+        # What an event caused.
+        Index("ix_event_log_root", "root_id", postgresql_where=text("root_id IS NOT NULL")),
         # For deleting test events.
         Index("ix_event_log_test", "created_at", postgresql_where=text("test")),
         # For deleting events that contain payloads.

@@ -7,7 +7,9 @@ from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MailMessage(TenantOwned, HasId, Timestamps, Base):
-    """A queued mail. Its text may contain a token, so it is sealed, and deleted once sent."""
+    """A queued mail. Its text may contain a token, so it is sealed. Text and subject are deleted
+    once it is sent.
+    """
 
     __tablename__ = "mail_messages"
     __table_args__ = (Index("ix_mail_messages_created_at", "created_at"),)

@@ -44,6 +44,12 @@ class NotificationMessage(TenantOwned, HasId, Base):
         UniqueConstraint("occasion", "source", name="uq_notification_messages_occasion_source"),
         Index("ix_notification_messages_tenant_id", "tenant_id"),
         Index("ix_notification_messages_created_at", "created_at"),
+        # The messages of digests.
+        Index(
+            "ix_notification_messages_digest",
+            "source",
+            postgresql_where=text("starts_with(source, 'ntg_')"),
+        ),
     )
 
     type: Mapped[str]

@@ -173,6 +173,36 @@ async def delete_agent_chat_events(
     await fast.execute(tx, tenant, _DELETE_CHATS, agent_ids, except_jobs)
 
 
+# The events and those that they caused, at any distance, also of a first event that is deleted.
+# LIMIT prevents hash joins, which would read the whole log.
+_FIND_CHAINS = """
+WITH RECURSIVE chain AS (
+    SELECT f.id AS first_id, e.id, e.root_id, e.execution_id
+    FROM unnest($2::text[]) f(id) CROSS JOIN LATERAL (
+        (SELECT id, coalesce(root_id, id) AS root_id, data->>'execution_id' AS execution_id
+         FROM event_log WHERE tenant_id = $1 AND id = f.id LIMIT 1)
+        UNION ALL
+        (SELECT id, root_id, data->>'execution_id' FROM event_log
+         WHERE tenant_id = $1 AND root_id = f.id LIMIT 100000)
+    ) e
+    UNION
+    SELECT c.first_id, e.id, c.root_id, e.execution_id
+    FROM chain c CROSS JOIN LATERAL (
+        SELECT id, data->>'execution_id' AS execution_id FROM event_log
+        WHERE tenant_id = $1 AND root_id = c.root_id AND parent_id = c.id LIMIT 100000
+    ) e
+)
+SELECT first_id, id, execution_id FROM chain
+"""
+
+
+async def find_chains(tx: Tx, tenant: str, event_ids: list[str]) -> list[Row]:
+    """Returns events with all that they caused: the first event, the id, and the execution of a
+    workflow that the event is about.
+    """
+    return await fast.rows(tx, tenant, _FIND_CHAINS, event_ids)
+
+
 async def delete_selected(tx: Tx, tenant: str, ids_sql: str, *args: object) -> None:
     sql = f"DELETE FROM event_log WHERE tenant_id = $1 AND id IN ({ids_sql})"
     await fast.execute(tx, tenant, sql, *args)

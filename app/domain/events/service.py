@@ -52,6 +52,7 @@ __all__ = [
     "emit_dead",
     "emit_test",
     "encode_events",
+    "find_chains",
     "find_event",
     "follow_cause",
     "lock_derived_work",
@@ -73,7 +74,7 @@ delete_conversation_events, delete_agent_chat_events = (
 )
 delete_selected = queries.delete_selected
 lock_derived_work, add_derived_work = queries.lock_derived_work, queries.add_derived_work
-find_event = queries.find_event
+find_event, find_chains = queries.find_event, queries.find_chains
 
 
 class EmittedEvent(msgspec.Struct, frozen=True):

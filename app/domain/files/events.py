@@ -24,6 +24,8 @@ class FileCreated(Event):
 
 
 class FileDeleted(Event):
+    """`filename` is empty for a file that a visitor uploaded to a form."""
+
     type: ClassVar[str] = "system.file.deleted"
     description: ClassVar[str] = "A file was deleted"
     example: ClassVar[dict[str, Any]] = _FILE

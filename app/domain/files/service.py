@@ -220,8 +220,13 @@ async def record(
         raise await storage.explain_full(tx, tenant_id)
     if stored.purpose in _LISTED_PURPOSES:
         created = FileCreated(view.id, view.filename, view.mime_type, view.size_bytes, view.purpose)
-        await events.emit(tx, created, tenant_id=tenant_id)
+        await events.emit(tx, created, tenant_id=tenant_id, event_id=_event_id_of(view.id))
     return view
+
+
+def _event_id_of(file_id: str) -> str:
+    """Returns the id of the event that has the name of the file."""
+    return f"evt_{file_id[4:]}"
 
 
 # Reading
@@ -312,9 +317,13 @@ async def delete(tx: Tx, services: Services, tenant_id: str | None, file_id: str
     if row is None:
         raise _not_found(file_id)
     tx.after_commit.append(partial(services.files.delete, row["key"]))
-    deleted = FileDeleted(
-        row["id"], row["filename"], row["mime_type"], row["size_bytes"], row["purpose"]
-    )
+    filename = row["filename"]
+    if row["purpose"] == "form":
+        # The name is a visitor's.
+        filename = ""
+        event_id = _event_id_of(row["id"])
+        await events.delete_selected(tx, row["tenant_id"], "SELECT $2::text", event_id)
+    deleted = FileDeleted(row["id"], filename, row["mime_type"], row["size_bytes"], row["purpose"])
     await events.emit(tx, deleted, tenant_id=row["tenant_id"])
 
 

@@ -1,7 +1,7 @@
 from typing import Final
 
 from app.domain.area import Area, PeriodicTask
-from app.domain.forms import conversations, uploads
+from app.domain.forms import conversations, erasure, uploads
 from app.domain.forms.events import (
     FormCreated,
     FormDeleted,
@@ -14,14 +14,10 @@ from app.domain.forms.live import FormDefinitions
 from app.domain.forms.upload_limits import SenderLimit
 from app.domain.forms.view_counter import ViewCounter
 from app.domain.forms.wake_pace import WakePace
-from app.domain.forms.work_kinds import PROCESS, SEND_DIGEST
+from app.domain.forms.work_kinds import ERASE, PROCESS, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 
-_DELETED_FORMS = """
-(SELECT id FROM forms WHERE deleted_at < now() - interval '1 minute'
- ORDER BY deleted_at LIMIT 20) d
-"""
 _EXPIRED_CONVERSATIONS = """
 (SELECT id FROM form_conversations WHERE expires_at < now() ORDER BY expires_at LIMIT 100) c
 """
@@ -45,8 +41,9 @@ AREA: Final = Area(
             "submissions:read", "Read submissions, their files, analytics and exports", DEVELOPERS
         ),
     ),
-    work_kinds=(PROCESS, SEND_DIGEST),
+    work_kinds=(PROCESS, SEND_DIGEST, ERASE),
     periodic_tasks=(
+        PeriodicTask(30.0, erasure.delete_forms),
         PeriodicTask(60.0, uploads.delete_expired),
         PeriodicTask(600.0, conversations.abandon_old),
     ),
@@ -57,14 +54,13 @@ AREA: Final = Area(
         WakePace(),
     ),
     retention=(
-        # Submissions are removed before their form, and files by a task of their own.
-        RetentionRule(
-            "form_submissions", "t.form_id = d.id", order_by="t.created_at", per=_DELETED_FORMS
-        ),
+        # What a form has is deleted before it, by tasks of their own.
         RetentionRule(
             "forms",
             "t.deleted_at < now() - interval '1 minute' "
             "AND NOT EXISTS (SELECT 1 FROM form_submissions s WHERE s.form_id = t.id) "
+            "AND NOT EXISTS (SELECT 1 FROM form_conversations c WHERE c.form_id = t.id) "
+            "AND NOT EXISTS (SELECT 1 FROM form_drafts f WHERE f.form_id = t.id) "
             "AND NOT EXISTS (SELECT 1 FROM form_uploads u WHERE u.form_id = t.id)",
             order_by="t.deleted_at",
             batch=CASCADE_BATCH,

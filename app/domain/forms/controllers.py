@@ -122,7 +122,10 @@ class FormController(Controller):
 
     @delete("/{form_id:str}", summary="Delete a form", needs="forms:delete")
     async def delete_form(self, tx: Tx, form_id: Id) -> None:
-        """Deletes all its submissions and their files as well."""
+        """Deletes all its submissions and their files as well, and what they caused: events with
+        their deliveries, notifications, and executions of workflows. Rows of data tables stay, as
+        do the conversations, tool runs and approvals of workflows until their retention ends.
+        """
         await service.delete(tx, form_id)
 
     @post("/{form_id:str}/publish", summary="Publish a form", needs="forms:write", status_code=200)
@@ -321,8 +324,8 @@ class FormSubmissionController(Controller):
 
     @delete("/submissions/{submission_id:str}", summary="Delete a submission", needs="forms:delete")
     async def delete_submission(self, tx: Tx, form_id: Id, submission_id: Id) -> None:
-        """With its files and the event that has its answers. A row in a data table, a workflow
-        execution and notifications stay.
+        """With its files and what it caused: events with their deliveries, notifications, and
+        executions of workflows, as soon as these have ended. A row in a data table stays.
         """
         await submissions.delete(tx, form_id, submission_id)
 

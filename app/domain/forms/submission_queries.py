@@ -69,8 +69,6 @@ FROM inserted s
 """
 # Held until the end of the transaction, so that the next submission sees this one.
 _LOCK_COUNT = "SELECT pg_advisory_xact_lock(hashtextextended('form:' || $1 || $2, 0))"
-# For the deletion of one event by its id.
-ONE_EVENT: Final = "SELECT $2::text"
 _SET_EXECUTION = """
 UPDATE form_submissions SET workflow_execution_id = $3 WHERE tenant_id = $1 AND id = $2
 """
@@ -117,7 +115,11 @@ _SET_STATUS = "UPDATE form_submissions SET status = $3 WHERE tenant_id = $1 AND 
 _DELETE = """
 WITH deleted AS (
     DELETE FROM form_submissions WHERE tenant_id = $1 AND form_id = $2 AND id = $3
-    RETURNING id
+    RETURNING id, conversation_id
+), conversation AS (
+    -- Its messages are deleted soon, like those of others that have expired.
+    UPDATE form_conversations SET expires_at = now(), data = '{}'
+    WHERE tenant_id = $1 AND id IN (SELECT conversation_id FROM deleted)
 ), counted AS (
     INSERT INTO form_counts AS c (tenant_id, form_id, part, submissions)
     SELECT $1, $2, pg_backend_pid() % 16, -1 FROM deleted

@@ -1,7 +1,7 @@
 """Submissions as the users of the tenant read, archive and delete them."""
 
 from app.domain.events import service as events
-from app.domain.forms import service, submitting, visibility
+from app.domain.forms import erasure, service, visibility
 from app.domain.forms import submission_queries as queries
 from app.domain.forms.errors import InvalidFormState, SubmissionNotFound
 from app.domain.forms.events import SubmissionUpdated
@@ -61,10 +61,9 @@ async def set_status(
 
 
 async def delete(tx: Tx, form_id: str, submission_id: str) -> None:
-    """With the event that has its answers. Its files are deleted by a worker soon afterwards."""
+    """With all that has its answers. Its files are deleted by a worker soon afterwards."""
     row = await _lock(tx, form_id, submission_id)
-    event_id = submitting.event_id_of(submission_id)
-    await events.delete_selected(tx, row["tenant_id"], queries.ONE_EVENT, event_id)
+    await erasure.erase(tx, row["tenant_id"], [submission_id])
     await queries.delete(tx, row["tenant_id"], form_id, submission_id)
 
 

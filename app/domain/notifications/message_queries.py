@@ -133,6 +133,28 @@ WHERE i.tenant_id = $1 AND i.digest_id = $2 ORDER BY m.created_at, m.id LIMIT $3
 """
 
 
+# The text of a digest, which quotes its messages, goes with one of them.
+_DELETE = """
+WITH deleted AS (
+    SELECT id FROM notification_messages
+    WHERE tenant_id = $1 AND (occasion = ANY($2) OR id = ANY($3))
+), digest AS (
+    UPDATE notification_messages m SET message = $4
+    FROM (SELECT DISTINCT digest_id FROM notification_digest_items
+          WHERE tenant_id = $1 AND message_id IN (SELECT id FROM deleted)) i
+    WHERE m.tenant_id = $1 AND m.source = i.digest_id AND starts_with(m.source, 'ntg_')
+)
+DELETE FROM notification_messages WHERE tenant_id = $1 AND id IN (SELECT id FROM deleted)
+"""
+
+
+async def delete(
+    tx: Tx, tenant: str, event_ids: list[str], message_ids: list[str], digest_text: str
+) -> None:
+    """Deletes messages that events caused, and others by their ids, with what they led to."""
+    await fast.execute(tx, tenant, _DELETE, event_ids, message_ids, digest_text)
+
+
 async def accept(tx: Tx, tenant: str, *values: object) -> Row | None:
     """Returns None when the occasion has caused this message already."""
     return await fast.row(tx, tenant, _ACCEPT, *values)

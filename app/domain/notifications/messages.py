@@ -21,6 +21,8 @@ MAX_MESSAGE_CHARS: Final = 10_000
 # The source of messages that a rule causes.
 RULE_SOURCE: Final = "rule"
 _MAX_DATA_BYTES = 16 * 1024
+# The text of a digest, once the answers that it quotes are deleted.
+_DELETED_DIGEST: Final = "A part of this was deleted."
 
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +102,23 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
         title=templates.render(rule.title, values, max_chars=MAX_TITLE_CHARS),
         message=templates.render(rule.message, values, max_chars=MAX_MESSAGE_CHARS),
         recipients=recipients,
-        data=_build_data(event, data),
+        data=_build_data(event, {key: data[key] for key in data if key not in rule.omits}),
         event_id=event["event_id"],
         source=RULE_SOURCE,
         is_mailed=rule.is_mailed,
     )
     return await accept(tx, tenant_id, new) is not None
+
+
+async def delete_about(tx: Tx, tenant_id: str, event_ids: list[str]) -> None:
+    """Deletes the messages that events caused, with their notifications and deliveries."""
+    if event_ids:
+        await queries.delete(tx, tenant_id, event_ids, [], _DELETED_DIGEST)
+
+
+async def delete(tx: Tx, tenant_id: str, message_ids: list[str]) -> None:
+    if message_ids:
+        await queries.delete(tx, tenant_id, [], message_ids, _DELETED_DIGEST)
 
 
 async def _is_anybody_active(tx: Tx, tenant_id: str, recipients: Recipients) -> bool:

@@ -20,7 +20,8 @@ FindRecipients = Callable[[dict[str, Any]], Recipients | None]
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`title` and `message` are templates over `event`. With `is_mailed`, the area of the event
     sends its own mail, which cannot be switched off; no second one is sent. `substitutes` get it
-    when no recipient is an active user.
+    when no recipient is an active user. The notification has the event's data, without the keys in
+    `omits`.
     """
 
     event_type: str
@@ -30,6 +31,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     is_mailed: bool = False
     substitutes: Recipients | None = None
+    omits: tuple[str, ...] = ()
 
 
 _ADMINS: Final = Recipients(role="tenant_admin")
@@ -95,6 +97,8 @@ RULES: Final[dict[str, Rule]] = {
             recipients=_user("owner_id"),
             title="New submission: {{ event.data.form_name }}",
             message="The form {{ event.data.form_name }} was submitted.",
+            # The answers are read where they are stored, and deleted there.
+            omits=("data",),
         ),
         Rule(
             event_type="workflow.execution.completed",

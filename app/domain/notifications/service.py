@@ -12,6 +12,8 @@ from app.domain.notifications.messages import (
     NewMessage,
     accept,
     accept_for_event,
+    delete,
+    delete_about,
 )
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.rules import type_of
@@ -25,6 +27,8 @@ __all__ = [
     "Recipients",
     "accept",
     "accept_for_event",
+    "delete",
+    "delete_about",
     "find_channel",
     "find_existing_channel_ids",
     "type_of",

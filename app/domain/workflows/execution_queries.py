@@ -308,3 +308,34 @@ async def read_outputs(tx: Tx, tenant: str, execution_id: str, ids: list[str]) -
 async def list_refs(tx: Tx, tenant: str, execution_id: str, ids: list[str]) -> list[Row]:
     """Returns the nodes among `ids` that wait for something of another area."""
     return await fast.rows(tx, tenant, _LIST_REFS, execution_id, ids)
+
+
+# Executions that an area started, by their ids or keys.
+
+_LIST_STARTED = """
+SELECT id, dedupe_key, finished_at IS NOT NULL AS is_ended FROM workflow_executions
+WHERE tenant_id = $1 AND (id = ANY($2) OR dedupe_key = ANY($3))
+"""
+_LIST_MESSAGES = """
+SELECT n.output->>'message_id' AS id FROM workflow_nodes n
+WHERE n.tenant_id = $1 AND n.execution_id = ANY($2) AND n.type = 'notification'
+  AND json_typeof(n.output) = 'object'
+"""
+_DELETE_ENDED = """
+DELETE FROM workflow_executions
+WHERE tenant_id = $1 AND id = ANY($2) AND finished_at IS NOT NULL
+"""
+
+
+async def list_started(tx: Tx, tenant: str, ids: list[str], keys: list[str]) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_STARTED, ids, keys)
+
+
+async def list_messages(tx: Tx, tenant: str, execution_ids: list[str]) -> list[str]:
+    """Returns the ids of the messages that nodes of executions sent."""
+    rows = await fast.rows(tx, tenant, _LIST_MESSAGES, execution_ids)
+    return [row["id"] for row in rows if row["id"] is not None]
+
+
+async def delete_ended(tx: Tx, tenant: str, execution_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _DELETE_ENDED, execution_ids)

@@ -8,7 +8,8 @@ from msgspec import UNSET
 
 from app.domain.agents.schemas import VersionDiff
 from app.domain.events import service as events
-from app.domain.workflows import checks, queries, schedule, visibility
+from app.domain.notifications import service as notifications
+from app.domain.workflows import checks, execution_queries, queries, schedule, visibility
 from app.domain.workflows.definitions import Definition
 from app.domain.workflows.errors import InvalidState, WorkflowNotFound, WorkflowVersionNotFound
 from app.domain.workflows.events import (
@@ -39,11 +40,21 @@ from db.fast import tenant_of
 from db.models import Workflow, WorkflowVersion
 from db.session import Tx
 
-__all__ = ["ExecutionResult", "NewExecution", "accept", "exists", "find_result"]
+__all__ = [
+    "ExecutionResult",
+    "NewExecution",
+    "accept",
+    "delete_ended",
+    "exists",
+    "find_result",
+    "list_started",
+]
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
 exists = queries.exists
+# Returns id, dedupe_key and is_ended of executions by their ids or keys.
+list_started = execution_queries.list_started
 
 
 async def list_page(
@@ -80,6 +91,14 @@ async def find_result(tx: Tx, principal: Principal, execution_id: str) -> Execut
         return None
     is_shown = principal.may("workflows:execute")
     return ExecutionResult(row["status"], row["output"] if is_shown else None)
+
+
+async def delete_ended(tx: Tx, tenant_id: str, execution_ids: list[str]) -> None:
+    """Deletes executions that are not running, with the messages that their nodes sent."""
+    if execution_ids:
+        message_ids = await execution_queries.list_messages(tx, tenant_id, execution_ids)
+        await notifications.delete(tx, tenant_id, message_ids)
+        await execution_queries.delete_ended(tx, tenant_id, execution_ids)
 
 
 async def find(

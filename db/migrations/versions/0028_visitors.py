@@ -1,4 +1,4 @@
-"""Limits of what visitors upload, recipients of forms' mails, and the texts of digests."""
+"""Limits of what visitors upload, recipients of forms' mails, and indexes for deleting answers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,6 +20,23 @@ def upgrade() -> None:
     )
     _create_recipients()
     _create_mail_counts()
+    op.create_index(
+        "ix_event_log_root",
+        "event_log",
+        ["root_id"],
+        postgresql_where=sa.text("root_id IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_notification_messages_digest",
+        "notification_messages",
+        ["source"],
+        postgresql_where=sa.text("starts_with(source, 'ntg_')"),
+    )
+    # Notifications about submissions had a copy of the answers.
+    op.execute("""
+    UPDATE notification_messages SET data = data - 'data'
+    WHERE type = 'form_submission' AND data->>'event_type' = 'form.submission.created'
+    """)
 
 
 def _create_recipients() -> None:
@@ -74,6 +91,8 @@ def _create_mail_counts() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_notification_messages_digest", "notification_messages")
+    op.drop_index("ix_event_log_root", "event_log")
     op.drop_table("form_mail_counts")
     op.drop_table("form_recipients")
     op.drop_index("ix_form_uploads_waiting", "form_uploads")
