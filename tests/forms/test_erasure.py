@@ -20,7 +20,7 @@ from tests.peer import answering
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.tables.api import create_table
-from tests.workflows.factories import create_published, transform
+from tests.workflows.factories import chain, create_published, transform
 from tests.world import Client
 from workers.main import JOBS, WorkerProcess
 from workers.runner import Runner
@@ -68,45 +68,41 @@ async def _find_copies(stores: Stores, text: str) -> set[str]:
         await connection.close()
 
 
-async def _create_busy_form(client: Client, services: Services, url: str) -> dict[str, Any]:
-    """Returns a form whose answers go everywhere."""
-    await allow_mails(services, client.tenant_id)
-    table = await create_table(client, [{"name": "Name", "type": "text"}])
-    user_ids = [client.user_id]
-    text = "{{ input.data.name }}"
-    workflow_id = await create_published(
-        client,
-        [
-            transform("copy", text),
-            {
-                "id": "notify",
-                "type": "notification",
-                "config": {"user_ids": user_ids, "title": text, "message": text},
-            },
-        ],
-        [{"from": "copy", "to": "notify"}],
-    )
-    event_workflow_id = await create_published(
-        client, [transform("copy", "{{ input.event.data.data.name }}")]
-    )
-    event_text = "{{ event.data.data.name }}"
-    actions: list[tuple[str, dict[str, Any]]] = [
-        ("webhook", {"url": url}),
-        ("notification", {"user_ids": user_ids, "title": event_text, "message": event_text}),
-        ("workflow", {"workflow_id": event_workflow_id}),
-    ]
-    for action_type, config in actions:
+def _notify(client: Client, text: str) -> dict[str, Any]:
+    return {"user_ids": [client.user_id], "title": text, "message": text}
+
+
+async def _subscribe(client: Client, url: str) -> None:
+    """Sends the answers on by every kind of action."""
+    text = "{{ event.data.data.name }}"
+    nodes = [transform("copy", "{{ input.event.data.data.name }}")]
+    actions: dict[str, dict[str, Any]] = {
+        "webhook": {"url": url},
+        "notification": _notify(client, text),
+        "workflow": {"workflow_id": await create_published(client, nodes)},
+    }
+    for action_type, config in actions.items():
         body = {"event_type": _EVENT, "action_type": action_type, "action_config": config}
         answer = await client.post("/api/v1/event-subscriptions", body)
         assert answer.status_code == 201, answer.text
     answer = await client.post("/api/v1/webhooks", {"url": url, "events": [_EVENT]})
     assert answer.status_code == 201, answer.text
+
+
+async def _create_busy_form(client: Client, services: Services, url: str) -> dict[str, Any]:
+    """Returns a form whose answers go everywhere."""
+    await allow_mails(services, client.tenant_id)
+    await _subscribe(client, url)
+    table = await create_table(client, [{"name": "Name", "type": "text"}])
+    text = "{{ input.data.name }}"
+    notify = {"id": "notify", "type": "notification", "config": _notify(client, text)}
+    nodes = [transform("copy", text), notify]
     return await create_form(
         client,
         TEXT,
         FILE,
         settings={"notifications": {"email": TEAM}},
-        workflow_id=workflow_id,
+        workflow_id=await create_published(client, nodes, chain("copy", "notify")),
         data_table_config=save_to(table, name="Name"),
     )
 
@@ -199,10 +195,12 @@ async def test_what_still_runs_is_erased_once_it_has_ended(
 
 
 async def test_many_submissions_are_deleted_in_batches(
-    developer: Client, anonymous: Client, services: Services
+    developer: Client, anonymous: Client, services: Services, worker: WorkerProcess
 ) -> None:
+    del worker
     form = await create_form(developer, TEXT)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
+    await _wait_for_the_end(services, developer.tenant_id, submission_id)
     event_id = f"evt_{submission_id[4:]}"
     for sql, row_id in ((_COPY_SUBMISSION, submission_id), (_COPY_EVENT, event_id)):
         await run_sql(services, sql, row_id)

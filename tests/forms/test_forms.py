@@ -30,12 +30,13 @@ from tests.forms.api import (
     update_form,
     upload,
 )
+from tests.forms.by_hand import allow_mails
 from tests.world import Client
 
 KEYS = {
     *("id", "name", "slug", "description", "status", "version", "fields", "settings"),
     *("workflow_id", "data_table_config", "branding", "stats", "created_by", "created_at"),
-    *("updated_at", "published_at"),
+    *("updated_at", "published_at", "unconfirmed_emails"),
 }
 SUMMARY_KEYS = {
     *("id", "name", "slug", "description", "status", "version", "field_count"),
@@ -217,6 +218,7 @@ async def test_a_list_refuses_unknown_filters(developer: Client, subtests: pytes
 async def test_each_field_is_changed_alone(
     developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
+    await allow_mails(services, developer.tenant_id)
     form = await create_form(developer, is_published=False)
     changes: dict[str, Any] = {
         "name": "Renamed",

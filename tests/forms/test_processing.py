@@ -331,14 +331,6 @@ async def test_the_mail_has_all_answers_as_people_read_them(
     assert EMAIL["label"] not in content.text
 
 
-async def test_no_mail_is_queued_without_an_address(
-    developer: Client, anonymous: Client, services: Services
-) -> None:
-    form = await create_form(developer)
-    await process(services, await submit(anonymous, form, {"name": "Ada"}))
-    assert await read_mails(services, developer.tenant_id) == []
-
-
 # Failures
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.forms import uploads
+from app.domain.forms import erasure, uploads
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
@@ -246,6 +246,12 @@ async def test_a_deleted_form_leaves_no_files(
     await submit(anonymous, form, {"name": "Ada", "file": await upload_file(anonymous, form)})
     await upload_file(anonymous, form)
     await developer.delete(f"{PATH}/{form['id']}")
+    await run_sql(
+        services,
+        "UPDATE forms SET deleted_at = now() - interval '2 minutes' WHERE id = $1",
+        form["id"],
+    )
+    await erasure.delete_forms(services)
     await uploads.delete_expired(services)
     assert stored_files(services, developer.tenant_id) == []
     sql = "SELECT file_id FROM form_uploads WHERE form_id = $1"

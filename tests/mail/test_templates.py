@@ -45,6 +45,10 @@ CASES: dict[str, dict[str, Any]] = {
         "submission_id": "sbm_1",
         "created_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
     },
+    "form_recipient": {"asker": "ada@example.com", "url": URL, "days": 7},
+    "form_recipient without an asker": {"asker": None, "url": URL, "days": 7},
+    "form_digest": {"form_name": "Contact", "count": 12, "limit": 30, "url": URL},
+    "form_digest of one": {"form_name": "Contact", "count": 1, "limit": 30, "url": URL},
     "digest without a URL": {"title": "1 new", "items": [Item("One", "a")], "more": 0, "url": None},
 }
 # Values that select the wording.

@@ -44,6 +44,7 @@ __all__ = [
     "add_derived_work",
     "chain_of",
     "check_type",
+    "delete",
     "delete_agent_chat_events",
     "delete_conversation_events",
     "delete_selected",
@@ -72,7 +73,7 @@ delete_conversation_events, delete_agent_chat_events = (
     queries.delete_conversation_events,
     queries.delete_agent_chat_events,
 )
-delete_selected = queries.delete_selected
+delete, delete_selected = queries.delete, queries.delete_selected
 lock_derived_work, add_derived_work = queries.lock_derived_work, queries.add_derived_work
 find_event, find_chains = queries.find_event, queries.find_chains
 

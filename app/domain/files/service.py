@@ -321,8 +321,7 @@ async def delete(tx: Tx, services: Services, tenant_id: str | None, file_id: str
     if row["purpose"] == "form":
         # The name is a visitor's.
         filename = ""
-        event_id = _event_id_of(row["id"])
-        await events.delete_selected(tx, row["tenant_id"], "SELECT $2::text", event_id)
+        await events.delete(tx, row["tenant_id"], [_event_id_of(row["id"])])
     deleted = FileDeleted(row["id"], filename, row["mime_type"], row["size_bytes"], row["purpose"])
     await events.emit(tx, deleted, tenant_id=row["tenant_id"])
 

@@ -66,7 +66,7 @@ async def erase_settled(tx: Tx, tenant_id: str, submission_ids: Collection[str])
     ended = [row["id"] for row in executions if owners[row["id"]] not in unsettled]
     await notifications.delete_about(tx, tenant_id, settled_events)
     await workflows.delete_ended(tx, tenant_id, ended)
-    await events.delete_selected(tx, tenant_id, "SELECT unnest($2::text[])", settled_events)
+    await events.delete(tx, tenant_id, settled_events)
     return [submission_id for submission_id in submission_ids if submission_id in unsettled]
 
 

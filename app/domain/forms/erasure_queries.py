@@ -15,7 +15,14 @@ _LOCK_SUBMISSIONS = """
 SELECT id FROM form_submissions WHERE tenant_id = $1 AND form_id = $2
 ORDER BY created_at, id LIMIT $3 FOR UPDATE SKIP LOCKED
 """
-_DELETE_SUBMISSIONS = "DELETE FROM form_submissions WHERE tenant_id = $1 AND id = ANY($2)"
+# Their files are deleted soon.
+_DELETE_SUBMISSIONS = """
+WITH deleted AS (
+    DELETE FROM form_submissions WHERE tenant_id = $1 AND id = ANY($2) RETURNING id
+)
+UPDATE form_uploads SET expires_at = now()
+WHERE tenant_id = $1 AND submission_id IN (SELECT id FROM deleted)
+"""
 _BATCH = """
 DELETE FROM {table} WHERE tenant_id = $1 AND id = ANY(ARRAY(
     SELECT id FROM {table} WHERE tenant_id = $1 AND form_id = $2 LIMIT $3 FOR UPDATE SKIP LOCKED))

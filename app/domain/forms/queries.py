@@ -83,7 +83,8 @@ UPDATE form_versions SET published_at = coalesce(published_at, now())
 WHERE tenant_id = $1 AND form_id = $2 AND version = $3
 """
 _RELEASE_UPLOADS = """
-UPDATE form_uploads SET expires_at = now() WHERE tenant_id = $1 AND form_id = $2
+UPDATE form_uploads SET expires_at = now()
+WHERE tenant_id = $1 AND form_id = $2 AND submission_id IS NULL
 """
 
 build_view = _VIEW.build
@@ -163,5 +164,5 @@ async def find_version(tx: Tx, form_id: str, version: int) -> FormVersionView | 
 
 
 async def release_uploads(tx: Tx, tenant: str, form_id: str) -> None:
-    """The files of a deleted form are deleted soon."""
+    """The files of a deleted form are deleted soon; those of submissions follow with these."""
     await fast.execute(tx, tenant, _RELEASE_UPLOADS, form_id)

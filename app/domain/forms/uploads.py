@@ -68,14 +68,7 @@ async def upload(
     definition = await live.load_definition(services, form)
     if not _list_fields(definition):
         raise _no_file_field()
-    arrival = Arrival(
-        form.tenant_id,
-        "form",
-        sender.body_bytes,
-        _find_max_bytes(services, definition),
-        f"form:{form.tenant_id}",
-        form.id,
-    )
+    arrival = _describe(form, sender, _find_max_bytes(services, definition))
     arriving: list[FormUpload] = []
 
     async def open_first() -> FormUpload:
@@ -96,6 +89,11 @@ async def upload(
         async with services.get(SenderLimit).hold(sender.network):
             await _check_waiting(services, form, sender, arrival.min_file_bytes)
             return await files.receive(services, arrival, open_first, save)
+
+
+def _describe(form: LiveForm, sender: Sender, max_bytes: int) -> Arrival:
+    tenant_id = form.tenant_id
+    return Arrival(tenant_id, "form", sender.body_bytes, max_bytes, f"form:{tenant_id}", form.id)
 
 
 def _list_fields(definition: FormDefinition) -> list[InputField[FileRules]]:
