@@ -22,12 +22,23 @@ _MAX_NODES = 5_000
 _MAX_STEPS = 20_000_000
 # The library collects all errors before it returns the first: above this cost none are listed.
 _MAX_STEPS_WITH_DETAILS = 20_000
-_MAX_PATTERN_STEPS = 500_000
+# The library holds up all other threads while it matches.
+_MAX_PATTERN_NANOSECONDS = 80_000_000
 _MAX_PATTERNS = 50
+# Of all patterns together, which are compiled one after the other.
+_MAX_PATTERN_BYTES = 12 << 20
 # `multipleOf` divides numbers of any length, which costs as much as this many nodes.
 _MULTIPLE_OF_NODES = 1_000
-# The size limits of a compiled pattern in bytes, each with the relative time such a pattern takes.
-_PATTERN_SIZES = {1 << 14: 1, 1 << 16: 6, 1 << 18: 12, 1 << 20: 24}
+# The size limits of a compiled pattern in bytes, each with the nanoseconds per character that the
+# slowest such pattern takes.
+_PATTERN_SIZES = {
+    1 << 10: 10,
+    1 << 12: 1_250,
+    1 << 14: 2_600,
+    1 << 16: 15_000,
+    1 << 18: 33_000,
+    1 << 20: 80_000,
+}
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
@@ -37,6 +48,14 @@ class _SchemaCost(NamedTuple):
 
     nodes: int
     patterns: int
+
+
+class _Validator(NamedTuple):
+    """With the size limit of its largest pattern, and the time per character of such a pattern."""
+
+    validator: Any
+    pattern_bytes: int
+    nanoseconds: int
 
 
 def validate_schema(name: str, schema: dict[str, Any]) -> None:
@@ -52,8 +71,8 @@ def validate_schema(name: str, schema: dict[str, Any]) -> None:
         raise Invalid.field(name, f"is nested deeper than {_MAX_DEPTH} levels")
     encoded = msgspec.json.encode(schema, order="sorted")
     try:
-        _measure_cost(encoded)
-        _build_validator(encoded)
+        cost, _ = _measure_cost(encoded)
+        _check_pattern_sizes(cost, _build_validator(encoded))
     except SchemaRejected as error:
         raise Invalid.field(name, str(error)) from None
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
@@ -61,17 +80,23 @@ def validate_schema(name: str, schema: dict[str, Any]) -> None:
         raise Invalid.field(name, f"is no valid JSON Schema: {reason[:200]}") from None
 
 
+def _check_pattern_sizes(cost: _SchemaCost, validator: _Validator) -> None:
+    if cost.patterns * validator.pattern_bytes > _MAX_PATTERN_BYTES:
+        raise SchemaRejected("has too many patterns of this size")
+
+
 def find_problems(schema: dict[str, Any], value: Any, name: str) -> Iterator[Problem]:
     """Yields the path of each value that does not conform, with a message."""
     encoded = msgspec.json.encode(schema, order="sorted")
-    cost, (items, chars) = _measure_cost(encoded), _measure_value(value)
-    validator, weight = _build_validator(encoded)
-    steps, pattern_steps = cost.nodes * items, cost.patterns * weight * chars
-    if steps > _MAX_STEPS or pattern_steps > _MAX_PATTERN_STEPS:
+    (cost, patterns), (items, _) = _measure_cost(encoded), _measure_value(value)
+    validator, _, nanoseconds = _build_validator(encoded)
+    steps = cost.nodes * items
+    pattern_time = _count_matched(cost, patterns, value) * nanoseconds
+    if steps > _MAX_STEPS or pattern_time > _MAX_PATTERN_NANOSECONDS:
         yield name, "is too large to be checked against the schema"
     elif validator.is_valid(value):
         return
-    elif steps + pattern_steps > _MAX_STEPS_WITH_DETAILS:
+    elif steps + pattern_time // 1000 > _MAX_STEPS_WITH_DETAILS:
         yield name, "does not conform to the schema"
     else:
         for error in validator.iter_errors(value):
@@ -81,15 +106,14 @@ def find_problems(schema: dict[str, Any], value: Any, name: str) -> Iterator[Pro
 
 
 @lru_cache(maxsize=64)
-def _build_validator(encoded: bytes) -> tuple[Any, int]:
-    """Returns the validator and the relative time that its largest pattern takes."""
-    *smaller, (largest, max_weight) = _PATTERN_SIZES.items()
-    for size, weight in smaller:
+def _build_validator(encoded: bytes) -> _Validator:
+    *smaller, largest = _PATTERN_SIZES
+    for size in smaller:
         try:
-            return _compile(encoded, size), weight
+            return _Validator(_compile(encoded, size), size, _PATTERN_SIZES[size])
         except jsonschema_rs.ValidationError:
             continue
-    return _compile(encoded, largest), max_weight
+    return _Validator(_compile(encoded, largest), largest, _PATTERN_SIZES[largest])
 
 
 def _compile(encoded: bytes, pattern_size: int) -> Any:
@@ -102,8 +126,19 @@ def _compile(encoded: bytes, pattern_size: int) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _measure_cost(encoded: bytes) -> _SchemaCost:
+def _measure_cost(encoded: bytes) -> tuple[_SchemaCost, dict[str, int]]:
+    """Returns the cost of a schema, and the number of patterns of each of its properties."""
     return _CostMeter(msgspec.json.decode(encoded)).measure()
+
+
+def _count_matched(cost: _SchemaCost, patterns: dict[str, int], value: Any) -> int:
+    """Returns how many characters are matched, once for each pattern that may match them."""
+    if cost.patterns == 0:
+        return 0
+    if not isinstance(value, dict) or sum(patterns.values()) < cost.patterns:
+        return cost.patterns * _measure_value(value)[1]
+    # All patterns are in properties, and so match nothing else.
+    return sum(patterns.get(key, 0) * _measure_value(item)[1] for key, item in value.items())
 
 
 class _CostMeter:
@@ -114,9 +149,11 @@ class _CostMeter:
         self._costs: dict[int, _SchemaCost] = {}
         self._in_progress: set[int] = set()
 
-    def measure(self) -> _SchemaCost:
+    def measure(self) -> tuple[_SchemaCost, dict[str, int]]:
         self._collect_anchors(self._schema)
-        return self._measure_part(self._schema)
+        cost, properties = self._measure_part(self._schema), self._schema.get("properties")
+        parts = properties.items() if isinstance(properties, dict) else ()
+        return cost, {key: self._measure_part(part).patterns for key, part in parts}
 
     def _collect_anchors(self, value: Any) -> None:
         if isinstance(value, dict):
