@@ -10,6 +10,7 @@ from app.kit.files import Files
 from app.kit.readiness import Readiness
 from app.kit.redis import connect
 from app.kit.sandbox.box import Sandbox
+from app.kit.threads import TenantThreads
 from app.kit.work import Doorbell
 from app.security.sessions import Grants, SessionCache
 from app.security.tokens import Tokens
@@ -42,6 +43,7 @@ def build(settings: Settings, areas: Areas = AREAS) -> Services:
         outbound_limit=ConcurrencyLimit(),
     )
     services.add(areas)
+    services.add(TenantThreads())
     for area in areas:
         for shared in area.shared(services):
             services.add(shared)

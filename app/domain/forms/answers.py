@@ -33,10 +33,11 @@ def check_answers(
     problems: dict[str, str] = {}
     values: dict[str, Any] = {}
     visible: set[str] = set()
+    folded: dict[str, str] = {}
     for field in form.evaluation_order:
         conditional, value = field.definition.conditional, data.get(field.id)
         # Values of fields that are not shown are not in `values`, so that they count as empty.
-        if conditional is not None and not conditions.is_met(conditional, values):
+        if conditional is not None and not conditions.is_met(conditional, values, folded):
             continue
         visible.add(field.id)
         if field.type.is_empty(value):

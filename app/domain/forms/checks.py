@@ -3,16 +3,27 @@
 from collections.abc import Iterator, Sequence
 
 from app import email_addresses
+from app.domain.forms import definitions
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.registry import FIELD_TYPES
 from app.domain.forms.schemas import DataTableConfig, FormSettings
 from app.domain.tables import service as tables
 from app.domain.workflows import service as workflows
 from app.kit.errors import Invalid, Problem
+from app.kit.threads import TenantThreads
 from app.security.principal import Principal
+from app.services import Services
 from db.session import Tx
 
 _MAPPING = "data_table_config.field_mapping"
+
+
+async def check_fields(services: Services, tenant_id: str, fields: Sequence[Field]) -> None:
+    """Raises Invalid. Patterns take some milliseconds each to compile."""
+    if definitions.has_patterns(fields):
+        await services.get(TenantThreads).run(tenant_id, definitions.check_fields, fields)
+    else:
+        definitions.check_fields(fields)
 
 
 async def check_workflow(

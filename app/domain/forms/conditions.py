@@ -6,9 +6,11 @@ from typing import Any
 from app.domain.forms.fields.definition import Conditional
 
 
-def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
+def is_met(
+    conditional: Conditional, answers: Mapping[str, Any], folded: dict[str, str] | None = None
+) -> bool:
     """`answers` are stored values of fields that are shown. The conditional was checked by
-    `check_fields`.
+    `check_fields`. `folded` keeps case-folded answers for the other conditionals of a form.
     """
     answer, value = answers.get(conditional.field), conditional.value
     match conditional.operator:
@@ -17,7 +19,7 @@ def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
         case "not_equals":
             return not _is_equal(answer, value)
         case "contains":
-            return _contains(answer, value)
+            return _contains(answer, value, conditional.field, {} if folded is None else folded)
         case "gt":
             return _compare(answer, value) > 0
         case "lt":
@@ -27,8 +29,10 @@ def is_met(conditional: Conditional, answers: Mapping[str, Any]) -> bool:
         case "is_not_empty":
             return not _is_empty(answer)
         case "in":
-            answers_ = answer if isinstance(answer, list) else [answer]
-            return any(_is_equal(item, wanted) for item in answers_ for wanted in value)
+            if isinstance(answer, list):
+                # A list has texts alone.
+                return not set(answer).isdisjoint(item for item in value if isinstance(item, str))
+            return any(_is_equal(answer, wanted) for wanted in value)
 
 
 def _is_empty(answer: Any) -> bool:
@@ -47,10 +51,14 @@ def _is_equal(answer: Any, value: Any) -> bool:
     return bool(answer == value)
 
 
-def _contains(answer: Any, value: Any) -> bool:
+def _contains(answer: Any, value: Any, field_id: str, folded: dict[str, str]) -> bool:
     if isinstance(answer, list):
         return value in answer
-    return isinstance(answer, str) and value.casefold() in answer.casefold()
+    if not isinstance(answer, str):
+        return False
+    if field_id not in folded:
+        folded[field_id] = answer.casefold()
+    return value.casefold() in folded[field_id]
 
 
 def _compare(answer: Any, value: Any) -> int:

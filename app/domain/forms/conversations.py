@@ -5,14 +5,14 @@ A turn is stored once, after the model was asked: of two messages at the same ti
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 
-from app.domain.forms import conversation_queries as queries
 from app.domain.forms import (
+    answer_threads,
     dialogue,
     extraction,
     interpreting,
@@ -22,6 +22,7 @@ from app.domain.forms import (
     submitting,
     uploads,
 )
+from app.domain.forms import conversation_queries as queries
 from app.domain.forms.conversation_queries import Conversation
 from app.domain.forms.conversation_schemas import (
     FormConversationView,
@@ -36,8 +37,9 @@ from app.domain.forms.errors import (
     InvalidFormState,
     MessageConflict,
 )
+from app.domain.forms.fields import patterns
 from app.domain.forms.fields.protocol import InputField
-from app.domain.forms.interpreting import Question, Reading
+from app.domain.forms.interpreting import Extract, Question, Reading
 from app.domain.forms.live import LiveForm
 from app.domain.forms.progress import Progress
 from app.domain.forms.submission_schemas import AcceptedSubmission
@@ -68,7 +70,7 @@ async def start(
     """Raises InvalidAnswers for answers that are known and wrong, or that chat cannot ask for."""
     form.require_open()
     definition = await _load_definition(services, form, form.version)
-    state = progress.compute(definition, data)
+    state = await _compute(services, form, definition, data)
     problems = list(state.problems.items()) + _find_unaskable(definition, state)
     expires_at = clock.now() + _LIFETIME
     problems += await options.find_problems(services, form.tenant_id, definition, state.values)
@@ -96,6 +98,18 @@ async def start(
 async def _load_definition(services: Services, form: LiveForm, version: int) -> FormDefinition:
     definition = await live.load_definition(services, form, version)
     return await options.fill(services, form.tenant_id, definition)
+
+
+async def _compute(
+    services: Services,
+    form: LiveForm,
+    definition: FormDefinition,
+    data: dict[str, Any],
+    skipped: Sequence[str] = (),
+) -> Progress:
+    return await answer_threads.run(
+        services, form.tenant_id, definition, progress.compute, definition, data, skipped
+    )
 
 
 def _new_secret_id() -> str:
@@ -126,7 +140,7 @@ async def find(services: Services, form: LiveForm, conversation_id: str) -> Conv
 async def get(services: Services, form: LiveForm, conversation_id: str) -> FormConversationView:
     conversation = await find(services, form, conversation_id)
     definition = await live.load_definition(services, form, conversation.version)
-    state = progress.compute(definition, conversation.data, conversation.skipped)
+    state = await _compute(services, form, definition, conversation.data, conversation.skipped)
     return _build_view(form, conversation, state)
 
 
@@ -167,6 +181,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     store: StoreTurn
 
+    async def compute(self, data: dict[str, Any], skipped: Sequence[str]) -> Progress:
+        return await _compute(self.services, self.form, self.definition, data, skipped)
+
+    async def read(self, question: Question, extract: Extract | None = None) -> Reading:
+        run, tenant_id = answer_threads.run, self.form.tenant_id
+        args = (interpreting.read, question, self.content, extract)
+        return await run(self.services, tenant_id, self.definition, *args)
+
 
 async def open_turn(
     services: Services,
@@ -205,8 +227,13 @@ async def take(turn: Turn) -> FormTurn:
     """Reads the message, stores what it answers, and asks the next question or submits. A cancelled
     caller ends the call of a model, and then nothing is stored; what is being stored is completed.
     """
+    with patterns.share_budget():
+        return await _take(turn)
+
+
+async def _take(turn: Turn) -> FormTurn:
     before = turn.conversation
-    state = progress.compute(turn.definition, before.data, before.skipped)
+    state = await turn.compute(before.data, before.skipped)
     current = _find_current(turn, state)
     if current is None:
         return await background.run_to_end(_submit(turn, state, ""))
@@ -220,7 +247,7 @@ async def _answer(turn: Turn, state: Progress, question: Question, reading: Read
     state, problems = await _apply(turn, state, reading)
     reply = _describe(turn, question, reading, problems)
     if reading.is_skip and not current.definition.required:
-        state = progress.compute(turn.definition, state.values, [*state.skipped, current.id])
+        state = await turn.compute(state.values, [*state.skipped, current.id])
     if state.next_field is None:
         return await _submit(turn, state, reply)
     again = dialogue.ask_again(turn.definition, state.next_field, problems)
@@ -234,14 +261,14 @@ def _find_current(turn: Turn, state: Progress) -> InputField[Any] | None:
 
 
 async def _read(turn: Turn, question: Question) -> Reading:
-    reading = interpreting.read(question, turn.content)
+    reading = await turn.read(question)
     target = await extraction.find_model(turn.services, turn.form)
     if target is None or not interpreting.needs_model(
         question, turn.content, reading, is_trusted=extraction.is_trusted(target)
     ):
         return reading
     found = await extraction.extract(turn.services, turn.form, target, question, turn.content)
-    return interpreting.read(question, turn.content, found)
+    return await turn.read(question, found)
 
 
 async def _apply(turn: Turn, state: Progress, reading: Reading) -> tuple[Progress, dict[str, str]]:
@@ -257,7 +284,7 @@ async def _apply(turn: Turn, state: Progress, reading: Reading) -> tuple[Progres
         problems[field_id] = message
         # An earlier answer is kept, if there is one.
         data[field_id] = state.values.get(field_id)
-    new_state = progress.compute(turn.definition, data, state.skipped)
+    new_state = await turn.compute(data, state.skipped)
     return new_state, {**problems, **new_state.problems}
 
 
@@ -289,9 +316,7 @@ async def _submit(turn: Turn, state: Progress, reply: str) -> FormTurn:
     except InvalidAnswers as error:
         wrong = {item["field"]: item["message"] for item in (error.details or {})["errors"]}
         rest = {key: value for key, value in state.values.items() if key not in wrong}
-        again = progress.compute(
-            turn.definition, rest, [name for name in state.skipped if name not in wrong]
-        )
+        again = await turn.compute(rest, [name for name in state.skipped if name not in wrong])
         if again.next_field is None:
             raise
         question = dialogue.ask_again(turn.definition, again.next_field, wrong)

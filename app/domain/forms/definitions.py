@@ -1,6 +1,6 @@
 """The fields of one version of a form: checks their definitions, and prepares them for answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
@@ -9,6 +9,7 @@ import msgspec
 
 from app.domain.forms import conditions
 from app.domain.forms.fields.definition import Conditional, Field
+from app.domain.forms.fields.option_index import OptionIndex
 from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit import validation
@@ -16,13 +17,18 @@ from app.kit.errors import Invalid, Problem
 
 MAX_FIELDS: Final = 200
 _MAX_BYTES: Final = 256 * 1024
+# Each is a list of up to 1,000 options that a message may name.
+MAX_DATA_SOURCES: Final = 20
 _MAX_OPERAND_CHARS = 1000
 _MAX_OPERANDS = 100
 _WITHOUT_VALUE = frozenset({"is_empty", "is_not_empty"})
 _ORDERED = frozenset({"gt", "lt"})
 _EQUALITY = frozenset({"equals", "not_equals"})
-# How long the patterns of a form may take for one submission: a quarter of a second.
+# How long the patterns of a form take for the longest texts: a quarter of a second.
 _MAX_STEPS = 20_000_000
+# Answers to forms beyond these are checked in a thread.
+_SMALL_FIELDS: Final = 50
+_SMALL_OPTIONS: Final = 500
 
 
 class FormDefinition:
@@ -32,7 +38,9 @@ class FormDefinition:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         """The definitions were checked by `check_fields`."""
-        self.fields = [_prepare(field) for field in fields]
+        # Fields whose options come from the same rows have the same list.
+        indexes = {id(field.options): OptionIndex(field.options) for field in fields}
+        self.fields = [_prepare(field, indexes[id(field.options)]) for field in fields]
 
     @cached_property
     def by_id(self) -> dict[str, InputField[Any]]:
@@ -42,6 +50,15 @@ class FormDefinition:
     def inputs(self) -> list[InputField[Any]]:
         """Those that are answered."""
         return [field for field in self.fields if field.type.has_value]
+
+    @cached_property
+    def is_large(self) -> bool:
+        """True when it may take long to check the answers."""
+        return (
+            len(self.fields) > _SMALL_FIELDS
+            or sum(len(field.definition.options) for field in self.fields) > _SMALL_OPTIONS
+            or has_patterns(field.definition for field in self.fields)
+        )
 
     @cached_property
     def evaluation_order(self) -> list[InputField[Any]]:
@@ -60,20 +77,25 @@ class FormDefinition:
         """Returns the ids of the fields that are shown, given stored answers."""
         visible: set[str] = set()
         shown: dict[str, Any] = {}
+        folded: dict[str, str] = {}
         for field in self.evaluation_order:
             conditional = field.definition.conditional
-            if conditional is None or conditions.is_met(conditional, shown):
+            if conditional is None or conditions.is_met(conditional, shown, folded):
                 visible.add(field.id)
                 shown[field.id] = answers.get(field.id)
         return visible
 
 
-def _prepare(field: Field) -> InputField[Any]:
+def _prepare(field: Field, options: OptionIndex) -> InputField[Any]:
     kind = FIELD_TYPES[field.type]
-    return InputField(field, kind, msgspec.convert(field.validation, kind.rules))
+    return InputField(field, kind, msgspec.convert(field.validation, kind.rules), options)
 
 
 # Checking
+
+
+def has_patterns(fields: Iterable[Field]) -> bool:
+    return any(field.validation.get("pattern") is not None for field in fields)
 
 
 def check_fields(fields: Sequence[Field]) -> None:
@@ -95,6 +117,8 @@ def _find_problems(fields: Sequence[Field]) -> Iterator[Problem]:
         seen.add(field.id)
         yield from _find_field_problems(field, path)
     yield from _find_cost_problems(fields)
+    if len({field.data_source for field in fields} - {None}) > MAX_DATA_SOURCES:
+        yield "fields", f"must have at most {MAX_DATA_SOURCES} different data sources"
     if not any(FIELD_TYPES[field.type].has_value for field in fields):
         yield "fields", "must have at least one field that is answered"
     yield from _find_conditional_problems(fields)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from app.domain.forms import answer_threads, live, options, progress, uploads
 from app.domain.forms import draft_queries as queries
-from app.domain.forms import live, options, progress, uploads
 from app.domain.forms.conversation_schemas import DraftView, SavedDraft, SaveDraft
 from app.domain.forms.errors import DraftNotFound, InvalidAnswers
 from app.domain.forms.live import LiveForm
@@ -35,7 +35,9 @@ async def save(
     form.require_open()
     version, expires_at = body.version or form.version, clock.now() + _LIFETIME
     definition = await live.load_definition(services, form, version)
-    state = progress.compute(definition, body.data)
+    state = await answer_threads.run(
+        services, form.tenant_id, definition, progress.compute, definition, body.data
+    )
     problems = list(state.problems.items())
     problems += await options.find_problems(services, form.tenant_id, definition, state.values)
     problems += await uploads.keep(services, form, definition, state.values, expires_at)

@@ -48,6 +48,8 @@ _ABOUT_QUESTIONS = re.compile(r"\b(?:question|ask)", re.IGNORECASE)
 _EDGES = " \t\r\n,;.!\"'“”"
 _TEXT_TYPES: Final = frozenset({"text", "textarea"})
 _MAX_ANSWER_WORDS = 4
+# How many addresses and numbers are looked for that name no field: each search reads all the text.
+_MAX_UNNAMED = 10
 # Longer than any message; a drawn signature is.
 _MAX_CHARS = 4000
 
@@ -189,31 +191,36 @@ def _find_unnamed(reading: Reading, question: Question, rest: str) -> str:
     is replaced only by a short message that says so.
     """
     is_correction = _CORRECTION.search(rest) is not None
-    absent: set[str] = set()
+    found: dict[str, str | None] = {}
+    count = 0
     for field in question.fields:
         kind, is_answered = field.type, field.id in question.answers
-        if kind.pattern_in_text is None or kind.name in absent or field.id == question.current.id:
+        if kind.pattern_in_text is None or field.id == question.current.id:
             continue
         if is_answered and not is_correction:
             continue
-        found = _search(field, rest)
-        if found is None:
-            absent.add(kind.name)
-            continue
-        others = _CORRECTION.sub("", rest.replace(found, " ")).strip(_EDGES)
-        if is_answered and len(others.split()) > _MAX_ANSWER_WORDS:
+        if kind.name not in found:
+            found[kind.name] = _search(kind.pattern_in_text, rest)
+        text = found[kind.name]
+        if text is None or count == _MAX_UNNAMED:
             continue
         try:
-            reading.values[field.id] = kind.parse(field, found)
+            value = kind.parse(field, text)
         except WrongValue:
             continue
+        others = _CORRECTION.sub("", rest.replace(text, " ")).strip(_EDGES)
+        if is_answered and len(others.split()) > _MAX_ANSWER_WORDS:
+            continue
+        reading.values[field.id] = value
         rest = mentions.trim_end(others)
+        # None stays None: what is left contains nothing new.
+        found = {name: None for name, item in found.items() if item is None}
+        count += 1
     return rest
 
 
-def _search(field: InputField[Any], text: str) -> str | None:
-    pattern = field.type.pattern_in_text
-    match = pattern.search(text) if pattern is not None else None
+def _search(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
     return match[0].rstrip(".,;!?)") if match else None
 
 

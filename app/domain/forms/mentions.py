@@ -1,9 +1,13 @@
-"""Finds where a message names a field of the form: "my e-mail is …", "change the date to …"."""
+"""Finds where a message names a field of the form: "my e-mail is …", "change the date to …".
+
+The words of a message are looked up one after the other, so that the time does not grow with the
+number of names.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import dropwhile
+from itertools import dropwhile, islice
 from typing import Any, Final, NamedTuple
 
 from app.domain.forms.fields.protocol import InputField
@@ -24,10 +28,19 @@ _SYNONYMS: Final = {
     "phone": ("phone", "telephone", "mobile", "number"),
     "url": ("url", "website", "site", "link"),
 }
-_LINK = (
+# Nobody repeats more of a label than this. The limits bound the memory of a form's names.
+_MAX_LABEL_WORDS: Final = 30
+_MAX_WORD_CHARS: Final = 60
+_MAX_FORM_WORDS: Final = 3000
+# What a name may begin with: letters and digits after a character that is not part of a word.
+_NAME_START = re.compile(r"(?<![\w@.-])[^\W_]")
+_GAP_IN_NAME = re.compile(r"\W{1,5}(?!\W)")
+_GENITIVE = re.compile(r"'s\b", re.IGNORECASE)
+_LINK = re.compile(
     r"(?:\s{1,5}(?:address|number|name|field|answer))?\s{0,5}"
     r"(?:\bis\b(?:\s{1,5}called\b)?:?|\bare\b:?|['\u2019]s\b|(?P<sign>[:=])|\bshould be\b"
-    r"|(?P<to>\bto\b))"
+    r"|(?P<to>\bto\b))(?!\w)\s*",
+    re.IGNORECASE,
 )
 _CHANGE = re.compile(r"\b(?:change|correct|set|update|make|switch)\b", re.IGNORECASE)
 # Words between two answers.
@@ -52,90 +65,167 @@ class Split(NamedTuple):
     mentions: list[Mention]
 
 
-def names_of(fields: Sequence[InputField[Any]]) -> dict[str, InputField[Any]]:
-    """Returns the words that name one field alone. A whole label names its field also where
+class _Names(NamedTuple):
+    """The ids of fields by their names, and the beginnings of names with several words."""
+
+    fields: dict[str, str]
+    beginnings: set[str]
+
+
+class _Link(NamedTuple):
+    """A name in a message, with the words that lead to the answer."""
+
+    field: InputField[Any]
+    start: int
+    end: int
+    is_change: bool
+    has_sign: bool
+
+
+def _names_of(fields: Sequence[InputField[Any]]) -> _Names:
+    return _index(tuple((field.id, field.type.name, field.definition.label) for field in fields))
+
+
+@lru_cache(maxsize=64)
+def _index(fields: tuple[tuple[str, str, str], ...]) -> _Names:
+    """Indexes the words that name one field alone. A whole label names its field also where
     another label has the same words and more.
     """
-    words = _select_unique((word, field) for field in fields for word in _words_of(field))
-    labels = _select_unique((label, field) for field in fields for label in _labels_of(field))
-    return words | labels
+    words: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {}
+    count = 0
+    for field_id, kind, label in fields:
+        texts = [_list_words(label), _list_words(field_id.replace("_", " "))]
+        count += sum(map(len, texts))
+        if count > _MAX_FORM_WORDS:
+            break
+        for word in _select_words(texts, kind):
+            words.setdefault(word, set()).add(field_id)
+        for name in _select_labels(texts):
+            labels.setdefault(name, set()).add(field_id)
+    names = _select_unique(words) | _select_unique(labels)
+    beginnings = {name[:end] for name in names for end in _find_spaces(name)}
+    return _Names(names, beginnings)
 
 
-def _select_unique(
-    names: Iterator[tuple[str, InputField[Any]]],
-) -> dict[str, InputField[Any]]:
-    owners: dict[str, list[InputField[Any]]] = {}
-    for name, field in names:
-        owners.setdefault(name, []).append(field)
-    return {name: found[0] for name, found in owners.items() if len(found) == 1}
+def _list_words(text: str) -> list[str]:
+    """Returns the first words, and one more when there are too many."""
+    matches = _WORD.finditer(text.casefold())
+    return [match[0] for match in islice(matches, _MAX_LABEL_WORDS + 1)]
 
 
-def _words_of(field: InputField[Any]) -> set[str]:
-    names = f"{field.definition.label} {field.id.replace('_', ' ')}".casefold()
-    words = {word for word in _WORD.findall(names) if len(word) > 1}
-    return (words - _COMMON) | set(_SYNONYMS.get(field.type.name, ()))
+def _select_words(texts: Iterable[list[str]], kind: str) -> set[str]:
+    words = {
+        word
+        for text in texts
+        for word in text[:_MAX_LABEL_WORDS]
+        if 1 < len(word) <= _MAX_WORD_CHARS
+    }
+    return (words - _COMMON) | set(_SYNONYMS.get(kind, ()))
 
 
-def _labels_of(field: InputField[Any]) -> set[str]:
+def _select_labels(texts: Iterable[list[str]]) -> set[str]:
     """Returns the label and the id without what they begin with, as "What is your"."""
-    labels = set()
-    for name in (field.definition.label, field.id.replace("_", " ")):
-        words = dropwhile(_COMMON.__contains__, _WORD.findall(name.casefold()))
-        labels.add(" ".join(words))
+    short = (text for text in texts if len(text) <= _MAX_LABEL_WORDS)
+    labels = (" ".join(dropwhile(_COMMON.__contains__, text)) for text in short)
     return {label for label in labels if len(label) > 1}
+
+
+def _select_unique(owners: dict[str, set[str]]) -> dict[str, str]:
+    return {name: next(iter(found)) for name, found in owners.items() if len(found) == 1}
+
+
+def _find_spaces(name: str) -> Iterator[int]:
+    return (index for index, letter in enumerate(name) if letter == " ")
 
 
 def find_named(fields: Sequence[InputField[Any]], text: str) -> set[str]:
     """Returns the ids of the fields that a text names."""
-    words = f" {_normalize(text)} "
-    return {field.id for name, field in names_of(fields).items() if f" {name} " in words}
-
-
-def _normalize(text: str) -> str:
-    return " ".join(_WORD.findall(text.casefold()))
+    names, words = _names_of(fields), _WORD.findall(text.casefold())
+    found: set[str] = set()
+    for start in range(len(words)):
+        name = words[start]
+        for word in words[start + 1 : start + 1 + _MAX_LABEL_WORDS]:
+            if name in names.fields:
+                found.add(names.fields[name])
+            if name not in names.beginnings:
+                break
+            name = f"{name} {word}"
+        if name in names.fields:
+            found.add(names.fields[name])
+    return found
 
 
 def split(fields: Sequence[InputField[Any]], text: str) -> Split:
     """Finds the parts of a message that name a field and give its answer."""
-    names = names_of(fields)
-    found = _find_mentions(names, text) if names else []
+    found = _find_mentions(fields, text)
     if not found:
         return Split(text, [])
     mentions: dict[str, Mention] = {}
-    for index, (match, field) in enumerate(found):
-        answer = text[match.end() :]
+    for index, link in enumerate(found):
+        answer = text[link.end :]
         if index + 1 < len(found):
-            answer = trim_end(text[match.end() : found[index + 1][0].start()])
-        mentions[field.id] = Mention(field, answer.strip())
-    return Split(trim_end(text[: found[0][0].start()]).strip(), list(mentions.values()))
+            answer = trim_end(text[link.end : found[index + 1].start])
+        mentions[link.field.id] = Mention(link.field, answer.strip())
+    return Split(trim_end(text[: found[0].start]).strip(), list(mentions.values()))
 
 
-def _find_mentions(
-    names: dict[str, InputField[Any]], text: str
-) -> list[tuple[re.Match[str], InputField[Any]]]:
-    found: list[tuple[re.Match[str], InputField[Any]]] = []
-    for match in _pattern(tuple(sorted(names, key=len, reverse=True))).finditer(text):
-        # Some letters, such as the dotless i, match others than they are folded to.
-        field = names.get(_normalize(match["name"]))
-        start = found[-1][0].end() if found else 0
-        if field is None or not _is_answered(match, text[start : match.start()]):
+def _find_mentions(fields: Sequence[InputField[Any]], text: str) -> list[_Link]:
+    found: list[_Link] = []
+    has_change, searched = False, 0
+    for link in _find_links(fields, text):
+        has_change = has_change or _CHANGE.search(text, searched, link.start) is not None
+        searched = link.start
+        # "my guests to the party" changes nothing.
+        if link.is_change and not has_change:
             continue
-        is_in_prose = bool(found) and found[-1][1].type.name == "textarea"
-        if is_in_prose and not _begins_part(match, text):
+        is_in_prose = bool(found) and found[-1].field.type.name == "textarea"
+        if is_in_prose and not _begins_part(link, text):
             continue
-        found.append((match, field))
+        found.append(link)
+        has_change, searched = False, link.end
     return found
 
 
-def _is_answered(match: re.Match[str], before: str) -> bool:
-    """False for "my guests to the party", which changes nothing."""
-    return match["to"] is None or _CHANGE.search(before) is not None
+def _find_links(fields: Sequence[InputField[Any]], text: str) -> Iterator[_Link]:
+    """Yields each name that leads to an answer. Where names overlap, the longest one counts."""
+    names, by_id = _names_of(fields), {field.id: field for field in fields}
+    position = 0
+    while (start := _NAME_START.search(text, position)) is not None:
+        position = start.end()
+        for name, end in reversed(list(_find_names(names, text, start.start()))):
+            match = _LINK.match(text, end)
+            if match is not None:
+                field = by_id[names.fields[name]]
+                is_change, has_sign = match["to"] is not None, match["sign"] is not None
+                yield _Link(field, start.start(), match.end(), is_change, has_sign)
+                position = match.end()
+                break
 
 
-def _begins_part(match: re.Match[str], text: str) -> bool:
+def _find_names(names: _Names, text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Yields the names at a position of a text, and where they end; the shortest first."""
+    beginning = ""
+    while (word := _WORD.match(text, start, start + _MAX_WORD_CHARS + 1)) is not None:
+        # A word may end before an 's, as in "my name's Ada".
+        for match in _GENITIVE.finditer(text, start, word.end()) if "'" in word[0] else ():
+            name = beginning + text[start : match.start()].casefold()
+            if name in names.fields:
+                yield name, match.start()
+        beginning += word[0].casefold()
+        if beginning in names.fields:
+            yield beginning, word.end()
+        gap = _GAP_IN_NAME.match(text, word.end()) if beginning in names.beginnings else None
+        if gap is None:
+            return
+        beginning += " "
+        start = gap.end()
+
+
+def _begins_part(link: _Link, text: str) -> bool:
     """True for a line like "name: Ada"; a long text may say "the name is wrong"."""
-    before = text[: match.start()].rstrip(" \t")
-    return match["sign"] is not None and before.endswith(("\n", ";"))
+    before = text[: link.start].rstrip(" \t")
+    return link.has_sign and before.endswith(("\n", ";"))
 
 
 def trim_end(text: str) -> str:
@@ -152,9 +242,3 @@ def trim_end(text: str) -> str:
             break
         end = start
     return text[:end]
-
-
-@lru_cache(maxsize=200)
-def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    choices = "|".join(r"\W{1,5}".join(map(re.escape, name.split())) for name in names)
-    return re.compile(rf"(?<![\w@.-])(?P<name>{choices}){_LINK}(?!\w)\s*", re.IGNORECASE)

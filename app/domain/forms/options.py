@@ -1,6 +1,7 @@
 """Options of fields that come from data tables."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +12,8 @@ from app.domain.forms.fields.definition import DataSource, Option
 from app.domain.forms.schemas import FormOption
 from app.domain.tables import service as tables
 from app.domain.tables.errors import DataTableNotFound
-from app.kit import logs
-from app.kit.errors import ApiError, Problem
+from app.kit.errors import Problem
 from app.services import Services
-
-log = logs.get("forms")
 
 MAX_OPTIONS = 1000
 _MAX_CHARS = 200
@@ -33,29 +31,48 @@ async def list_options(
     definition = field.definition
     if definition.data_source is None:
         return [FormOption(option.value, option.label) for option in definition.options]
-    return await read_source(services, tenant_id, definition.data_source)
+    source = definition.data_source
+    return [
+        FormOption(option.value, option.label)
+        for option in (await _read_sources(services, tenant_id, [source]))[source]
+    ]
 
 
-async def read_source(services: Services, tenant_id: str, source: DataSource) -> list[FormOption]:
+async def _read_sources(
+    services: Services, tenant_id: str, sources: Iterable[DataSource]
+) -> dict[DataSource, list[Option]]:
     """Returns the options of the newest rows, in the order of their labels. Rows without a value
-    are left out; a table or a column that was deleted has no options.
+    are left out; a table or a column that was deleted has no options. Each table is read once.
     """
-    try:
-        async with services.db.tx(tenant_id, autocommit=True) as tx:
-            rows = await tables.query_rows(
-                tx, tenant_id, source.table_id, {}, sort=None, limit=MAX_OPTIONS
-            )
-    except DataTableNotFound:
-        return []
-    except ApiError as error:
-        log.warning("options were not read", table_id=source.table_id, reason=error.message)
-        raise
-    options: dict[str, FormOption] = {}
-    for row in rows:
-        value = _show(row.values.get(source.value_column))
-        label = _show(row.values.get(source.label_column)) or value
+    options: dict[DataSource, list[Option]] = {}
+    for table_id, of_table in _group_by_table(sources).items():
+        columns = [name for item in of_table for name in (item.value_column, item.label_column)]
+        try:
+            async with services.db.tx(tenant_id, autocommit=True) as tx:
+                rows = await tables.list_texts(
+                    tx, tenant_id, table_id, columns, limit=MAX_OPTIONS, max_chars=_MAX_CHARS + 1
+                )
+        except DataTableNotFound:
+            rows = []
+        for number, source in enumerate(of_table):
+            options[source] = _build_options((row[2 * number], row[2 * number + 1]) for row in rows)
+            # Other requests go on between two sources of a large table.
+            await asyncio.sleep(0)
+    return options
+
+
+def _group_by_table(sources: Iterable[DataSource]) -> dict[str, list[DataSource]]:
+    groups: dict[str, list[DataSource]] = {}
+    for source in dict.fromkeys(sources):
+        groups.setdefault(source.table_id, []).append(source)
+    return groups
+
+
+def _build_options(rows: Iterable[tuple[str, str]]) -> list[Option]:
+    options: dict[str, Option] = {}
+    for value, label in rows:
         if value and len(value) <= _MAX_CHARS:
-            options.setdefault(value, FormOption(value, label[:_MAX_CHARS]))
+            options.setdefault(value, Option(value, (label or value)[:_MAX_CHARS]))
     return sorted(options.values(), key=lambda option: option.label.casefold())
 
 
@@ -64,41 +81,61 @@ async def fill(services: Services, tenant_id: str, form: FormDefinition) -> Form
     and recognized in a message.
     """
     fields = [field.definition for field in form.fields]
-    if all(field.data_source is None for field in fields):
+    sources = [field.data_source for field in fields if field.data_source is not None]
+    if not sources:
         return form
-    filled = []
-    for field in fields:
-        if field.data_source is not None:
-            found = await read_source(services, tenant_id, field.data_source)
-            known = [Option(option.value, option.label) for option in found]
-            filled.append(msgspec.structs.replace(field, options=known))
-        else:
-            filled.append(field)
-    return FormDefinition(filled)
-
-
-def _show(value: Any) -> str:
-    match value:
-        case None | list() | dict():
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case float() if value.is_integer():
-            return str(int(value))
-    return str(value).strip()
+    options = await _read_sources(services, tenant_id, sources)
+    return FormDefinition(
+        [
+            field
+            if field.data_source is None
+            else msgspec.structs.replace(field, options=options[field.data_source])
+            for field in fields
+        ]
+    )
 
 
 async def find_problems(
     services: Services, tenant_id: str, form: FormDefinition, values: dict[str, Any]
 ) -> Sequence[Problem]:
     """Returns the answers that are not among the options of their data tables."""
-    problems: list[Problem] = []
+    chosen: dict[DataSource, set[str]] = {}
+    for source, texts in _list_choices(form, values).values():
+        chosen.setdefault(source, set()).update(texts)
+    known = await _find_known(services, tenant_id, chosen)
+    return [
+        (field_id, "must be one of the options")
+        for field_id, (source, texts) in _list_choices(form, values).items()
+        if not known[source].issuperset(texts)
+    ]
+
+
+def _list_choices(
+    form: FormDefinition, values: dict[str, Any]
+) -> dict[str, tuple[DataSource, list[str]]]:
+    """Returns what was chosen from data tables, by the ids of fields."""
+    choices = {}
     for field_id, value in values.items():
         source = form.by_id[field_id].definition.data_source
-        if source is None:
-            continue
-        known = {option.value for option in await read_source(services, tenant_id, source)}
-        chosen = value if isinstance(value, list) else [value]
-        if not known.issuperset(chosen):
-            problems.append((field_id, "must be one of the options"))
-    return problems
+        if source is not None:
+            choices[field_id] = (source, value if isinstance(value, list) else [value])
+    return choices
+
+
+async def _find_known(
+    services: Services, tenant_id: str, chosen: dict[DataSource, set[str]]
+) -> dict[DataSource, set[str]]:
+    """Returns which of the chosen values are options of their sources."""
+    known: dict[DataSource, set[str]] = {}
+    for table_id, of_table in _group_by_table(chosen).items():
+        columns = [source.value_column for source in of_table]
+        texts = list(set().union(*(chosen[source] for source in of_table)))
+        try:
+            async with services.db.tx(tenant_id, autocommit=True) as tx:
+                found = await tables.find_texts(
+                    tx, tenant_id, table_id, columns, texts, limit=MAX_OPTIONS
+                )
+        except DataTableNotFound:
+            found = [set() for _ in of_table]
+        known.update(zip(of_table, found, strict=True))
+    return known

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.events import service as events
-from app.domain.forms import checks, definitions, queries, recipients, visibility
+from app.domain.forms import checks, queries, recipients, visibility
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormNotFound, FormVersionNotFound, InvalidFormState
 from app.domain.forms.events import FormCreated, FormDeleted, FormPublished, FormUpdated
@@ -109,7 +109,7 @@ def _build_view_of_row(principal: Principal, row: Row) -> FormView:
 
 async def create(tx: Tx, services: Services, principal: Principal, data: CreateForm) -> FormView:
     tenant_id = principal.home
-    definitions.check_fields(data.fields)
+    await checks.check_fields(services, tenant_id, data.fields)
     checks.check_settings(data.settings)
     await queries.check_quota(tx, tenant_id)
     await checks.check_workflow(tx, principal, tenant_id, data.workflow_id)
@@ -158,12 +158,13 @@ async def update(
     """A change of the fields makes a version once the newest one was published; the fields of a
     published form are submitted from then on.
     """
-    form = await _find(tx, form_id)
     values = validation.set_fields(data)
     fields = values.pop("fields", UNSET)
-    before, is_published = await load_fields(tx, form)
     if fields is not UNSET:
-        definitions.check_fields(fields)
+        # Before the first statement, which opens the transaction.
+        await checks.check_fields(services, principal.home, fields)
+    form = await _find(tx, form_id)
+    before, is_published = await load_fields(tx, form)
     if data.settings is not UNSET:
         checks.check_settings(data.settings)
         await _request_confirmation(tx, services, principal, form, data.settings)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.forms import answers, live, options, uploads
+from app.domain.forms import answer_threads, answers, live, options, uploads
 from app.domain.forms import submission_queries as queries
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormClosed, FormNotFound, InvalidAnswers
@@ -109,7 +109,9 @@ async def check(
     """Returns the values to store. Raises InvalidAnswers. Whether files exist is checked when they
     are bound to the submission.
     """
-    checked = answers.check_answers(definition, data)
+    checked = await answer_threads.run(
+        services, form.tenant_id, definition, answers.check_answers, definition, data
+    )
     problems = list(checked.problems)
     problems += await options.find_problems(services, form.tenant_id, definition, checked.values)
     if problems:

@@ -2,9 +2,10 @@
 transaction unusable when it raises.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from app.domain.tables import queries, rows
+from app.domain.tables import queries, rows, text_queries
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import RowNotFound
 from app.domain.tables.filters import ROW_FIELDS, Filters
@@ -20,8 +21,10 @@ __all__ = [
     "delete_row",
     "delete_rows",
     "find_row",
+    "find_texts",
     "insert_row",
     "list_column_names",
+    "list_texts",
     "load_table",
     "query_rows",
     "update_row",
@@ -89,3 +92,39 @@ async def query_rows(
     RowsTooLarge.
     """
     return await rows.query(tx, tenant_id, table_id, filters, sort=sort, limit=limit)
+
+
+async def list_texts(
+    tx: Tx, tenant_id: str, table_id: str, columns: Sequence[str], *, limit: int, max_chars: int
+) -> list[list[str]]:
+    """Returns the values of columns in the newest rows as texts, cut after `max_chars`. A missing
+    value, a list, an object and a column that does not exist are empty texts. Raises
+    DataTableNotFound.
+    """
+    keys = await _find_keys(tx, tenant_id, table_id, columns)
+    return await text_queries.list_texts(
+        tx, tenant_id, table_id, keys, limit=limit, max_chars=max_chars
+    )
+
+
+async def find_texts(
+    tx: Tx,
+    tenant_id: str,
+    table_id: str,
+    columns: Sequence[str],
+    texts: Sequence[str],
+    *,
+    limit: int,
+) -> list[set[str]]:
+    """Returns for each column which of the texts the newest rows have in it, in the form that
+    `list_texts` returns. Raises DataTableNotFound.
+    """
+    keys = await _find_keys(tx, tenant_id, table_id, columns)
+    return await text_queries.find_texts(tx, tenant_id, table_id, keys, texts, limit=limit)
+
+
+async def _find_keys(tx: Tx, tenant_id: str, table_id: str, columns: Sequence[str]) -> list[str]:
+    """No value has an empty key."""
+    table = await rows.load(tx, tenant_id, table_id)
+    found = map(table.find_column, columns)
+    return [column.key if column is not None else "" for column in found]

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.domain.forms.fields.definition import Option
+from app.domain.forms.fields.option_index import OptionIndex, fold
 
 _SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
-_PUNCTUATION = " \t\r\n.,;:!\"'()"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -53,35 +53,33 @@ _DOUBTS_OF_NO: Final = _DOUBTS | _words("yes yeah ok okay sure decline disagree 
 _CONSENT = re.compile(r"\bi (?:do )?(?:agree|accept|confirm|consent)\b")
 
 
-def parse_option(options: Sequence[Option], text: str) -> Option | None:
+def parse_option(index: OptionIndex, text: str) -> Option | None:
     """Returns the option that a text names: by its label, its value or its number in the list, in
     any case; or the only one whose label the text contains.
     """
-    names = _index_names(options)
-    option = _find_option(options, names, text)
+    option = _find_option(index, text)
     if option is not None:
         return option
-    parts = _split_at_labels(options, text)
+    parts = _split_at_labels(index, text)
     labels, rest = set(parts[1::2]), " ".join(parts[::2])
     if len(labels) != 1 or _has_word(rest, _NEGATIONS):
         return None
-    return names[labels.pop()]
+    return index.names[labels.pop()]
 
 
-def parse_options(options: Sequence[Option], text: str) -> list[Option]:
+def parse_options(index: OptionIndex, text: str) -> list[Option]:
     """Returns the options that a text names, and nothing when a part of the text is unclear."""
-    names = _index_names(options)
-    option = _find_option(options, names, text)
+    option = _find_option(index, text)
     if option is not None:
         return [option]
-    if _strip(text) in _EVERYTHING or (_strip(text) == "both" and len(options) == _BOTH):
-        return list(options)
-    parts = _split_at_labels(options, text)
+    if fold(text) in _EVERYTHING or (fold(text) == "both" and len(index.options) == _BOTH):
+        return list(index.options)
+    parts = _split_at_labels(index, text)
     if _has_word(" ".join(parts[::2]), _NEGATIONS | {"or"}):
         return []
-    chosen = [names[label] for label in parts[1::2]]
+    chosen = [index.names[label] for label in parts[1::2]]
     for name in _list_names(parts):
-        option = _find_option(options, names, name)
+        option = _find_option(index, name)
         if option is None:
             return []
         chosen.append(option)
@@ -106,31 +104,15 @@ def parse_consent(text: str) -> bool | None:
     return None
 
 
-def _index_names(options: Sequence[Option]) -> dict[str, Option]:
-    """People see the labels, so that these come before the values. Where two options have the same
-    name, the first one counts.
-    """
-    names: dict[str, Option] = {}
-    for option in options:
-        names.setdefault(option.label, option)
-    for option in options:
-        names.setdefault(option.value, option)
-    for option in options:
-        names.setdefault(_strip(option.label), option)
-    for option in options:
-        names.setdefault(_strip(option.value), option)
-    return {name: option for name, option in names.items() if name}
+def _find_option(index: OptionIndex, text: str) -> Option | None:
+    name = fold(text)
+    return index.names.get(text.strip()) or index.names.get(name) or _find_by_number(index, name)
 
 
-def _find_option(options: Sequence[Option], names: dict[str, Option], text: str) -> Option | None:
-    name = _strip(text)
-    return names.get(text.strip()) or names.get(name) or _find_by_number(options, name)
-
-
-def _find_by_number(options: Sequence[Option], text: str) -> Option | None:
+def _find_by_number(index: OptionIndex, text: str) -> Option | None:
     """The number of an option in the list, unless options are numbers themselves."""
-    match = _NUMBER.fullmatch(text)
-    if match is None or any(option.label[:1].isdigit() for option in options):
+    match, options = _NUMBER.fullmatch(text), index.options
+    if match is None or index.has_numbers:
         return None
     digits, word = match.groups()
     if word == "last":
@@ -139,14 +121,29 @@ def _find_by_number(options: Sequence[Option], text: str) -> Option | None:
     return options[number - 1] if 1 <= number <= len(options) else None
 
 
-def _split_at_labels(options: Sequence[Option], text: str) -> list[str]:
+def _split_at_labels(index: OptionIndex, text: str) -> list[str]:
     """Returns other text and labels in turns. Where labels overlap, the longest one counts."""
     text = text.casefold()
-    labels = {label for option in options if (label := _strip(option.label)) and label in text}
-    if not labels:
-        return [text]
-    names = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
-    return re.split(rf"(?<!\w)({names})(?!\w)", text)
+    lengths: dict[str, set[int]] = {}
+    for label in index.folded_labels:
+        if label in text:
+            lengths.setdefault(label[0], set()).add(len(label))
+    longest_first = {letter: sorted(sizes, reverse=True) for letter, sizes in lengths.items()}
+    is_in_word = [*(letter.isalnum() or letter == "_" for letter in text), False]
+    parts, start, position = [], 0, 0
+    while position < len(text):
+        sizes = longest_first.get(text[position], ())
+        # A label has words of its own.
+        ends = (position + size for size in sizes if not (position and is_in_word[position - 1]))
+        labels = index.folded_labels
+        for end in ends:
+            if end <= len(text) and not is_in_word[end] and text[position:end] in labels:
+                parts += [text[start:position], text[position:end]]
+                start = position = end
+                break
+        else:
+            position += 1
+    return [*parts, text[start:]]
 
 
 def _list_names(parts: Sequence[str]) -> Iterator[str]:
@@ -158,10 +155,6 @@ def _list_names(parts: Sequence[str]) -> Iterator[str]:
         pieces = split_parts(parts[index])
         pieces = pieces[1 if index > 0 else 0 : len(pieces) if index == last else -1]
         yield from (piece for piece in pieces if not _FILLERS.issuperset(_list_words(piece)))
-
-
-def _strip(text: str) -> str:
-    return text.casefold().strip(_PUNCTUATION)
 
 
 def _list_words(text: str) -> list[str]:

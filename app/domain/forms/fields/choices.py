@@ -63,11 +63,11 @@ def _build_refusal(field: InputField[Any]) -> WrongValue:
 
 
 def _find_option(field: InputField[Any], value: str) -> Option | None:
-    return next((item for item in field.definition.options if item.value == value), None)
+    return field.options.by_value.get(value)
 
 
 def _label_of(field: InputField[Any], value: Any) -> str:
-    option = _find_option(field, value)
+    option = _find_option(field, value) if isinstance(value, str) else None
     return option.label if option is not None else str(value)
 
 
@@ -85,10 +85,10 @@ class _ChoiceField(FieldType[NoRules]):
         return _check_option(field, value)
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
-        text, options = check_message(text), field.definition.options
-        if not options:
+        text = check_message(text)
+        if not field.definition.options:
             return self.check(field, text)
-        option = parse_option(options, text)
+        option = parse_option(field.options, text)
         if option is None:
             raise _build_refusal(field)
         return self.check(field, option.value)
@@ -133,10 +133,10 @@ class _SeveralField(FieldType[R]):
         return values
 
     def parse(self, field: InputField[R], text: str) -> list[str]:
-        text, options = check_message(text), field.definition.options
-        if not options:
+        text = check_message(text)
+        if not field.definition.options:
             return self.check(field, [part for part in split_parts(text) if part])
-        chosen = parse_options(options, text)
+        chosen = parse_options(field.options, text)
         if not chosen:
             raise _build_refusal(field)
         return self.check(field, list(dict.fromkeys(option.value for option in chosen)))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from app.domain.forms.fields.definition import Field
+from app.domain.forms.fields.option_index import OptionIndex
 from app.kit.errors import Problem
 
 _EMPTY = "must not be empty"
@@ -30,11 +31,12 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 class InputField(msgspec.Struct, Generic[R], frozen=True):
-    """A field of a form with its type and its decoded validation options."""
+    """A field of a form with its type, its decoded validation options and its indexed options."""
 
     definition: Field
     type: "FieldType[R]"
     rules: R
+    options: OptionIndex
 
     @property
     def id(self) -> str:

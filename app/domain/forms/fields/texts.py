@@ -3,17 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import msgspec
-import re2  # type: ignore[import-untyped]
 from msgspec import Meta
 
 from app import email_addresses
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.numbers import check_number, is_storable
+from app.domain.forms.fields.patterns import compile_pattern, matches
 from app.domain.forms.fields.protocol import (
     FieldType,
     InputField,
@@ -45,9 +44,6 @@ _DOMAIN = re.compile(
 )
 _PHONE = re.compile(r"(?:\+ ?)?[0-9(][0-9()\-./ \u00a0]{3,38}[0-9]")
 _HOST = re.compile(r"(?:(?!-)[\w-]{1,63}(?<!-)\.)+(?!-)[\w-]{1,63}(?<!-)\.?|localhost")
-# The memory of a compiled pattern.
-_RE2_BYTES = 256 * 1024
-_MAX_PATTERNS = 500
 
 MinLength = Annotated[int, Meta(ge=0, le=MAX_TEXTAREA_CHARS)]
 MaxLength = Annotated[int, Meta(ge=1, le=MAX_TEXTAREA_CHARS)]
@@ -72,26 +68,6 @@ class TextRules(LengthRules, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 class PhoneRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     pattern: Pattern | None = None
-
-
-@lru_cache(maxsize=_MAX_PATTERNS)
-def compile_pattern(pattern: str) -> Any:
-    """Raises ValueError with a message for the author. The engine takes linear time for any text,
-    and so has neither lookaheads nor references.
-    """
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _RE2_BYTES
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else "not understood"
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        if "too large" in text:
-            raise ValueError("is too large: let max_length limit the text, not {n,m}") from None
-        raise ValueError(
-            f"is no regular expression of RE2, which has no lookaheads and no references: {text}"
-        ) from None
 
 
 def check_characters(text: Any) -> str:
@@ -123,7 +99,7 @@ def _check_length(text: str, rules: LengthRules, default: int) -> None:
 
 
 def _check_pattern(text: str, pattern: str | None) -> None:
-    if pattern is not None and compile_pattern(pattern).fullmatch(text) is None:
+    if pattern is not None and not matches(pattern, text):
         raise WrongValue("does not have the required form")
 
 

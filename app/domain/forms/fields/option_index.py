@@ -1,0 +1,49 @@
+"""The options of a field, indexed for answers and messages."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from app.domain.forms.fields.definition import Option
+
+_PUNCTUATION = " \t\r\n.,;:!\"'()"
+
+
+class OptionIndex:
+    """Fields with the same options share one. Each index is built when it is first used."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self.options = options
+
+    @cached_property
+    def by_value(self) -> dict[str, Option]:
+        return {option.value: option for option in reversed(self.options)}
+
+    @cached_property
+    def names(self) -> dict[str, Option]:
+        """People see the labels, so that these come before the values. Where two options have the
+        same name, the first one counts.
+        """
+        names: dict[str, Option] = {}
+        for option in self.options:
+            names.setdefault(option.label, option)
+        for option in self.options:
+            names.setdefault(option.value, option)
+        for option in self.options:
+            names.setdefault(fold(option.label), option)
+        for option in self.options:
+            names.setdefault(fold(option.value), option)
+        return {name: option for name, option in names.items() if name}
+
+    @cached_property
+    def folded_labels(self) -> set[str]:
+        return {label for option in self.options if (label := fold(option.label))}
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """True when labels are numbers themselves."""
+        return any(option.label[:1].isdigit() for option in self.options)
+
+
+def fold(text: str) -> str:
+    """Returns a text without its case, and without the punctuation around it."""
+    return text.casefold().strip(_PUNCTUATION)
