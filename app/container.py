@@ -5,6 +5,7 @@ from app.domain.area import Areas
 from app.kit import keys
 from app.kit.batches import Batches
 from app.kit.concurrency import ConcurrencyLimit
+from app.kit.csv_export import ExportLimit
 from app.kit.egress import Egress, Guard
 from app.kit.files import Files
 from app.kit.readiness import Readiness
@@ -44,6 +45,7 @@ def build(settings: Settings, areas: Areas = AREAS) -> Services:
     )
     services.add(areas)
     services.add(TenantThreads())
+    services.add(ExportLimit())
     for area in areas:
         for shared in area.shared(services):
             services.add(shared)

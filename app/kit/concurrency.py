@@ -1,4 +1,4 @@
-"""Limits how many requests of one tenant wait for external servers at the same time."""
+"""Limits how many requests of one tenant do the same thing at the same time."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -8,15 +8,16 @@ from app.kit.errors import RateLimited
 
 
 class ConcurrencyLimit:
-    """One per process. A slow server of one tenant does not use up the connections of others."""
+    """One per process. What is slow for one tenant does not use up the connections of others."""
 
-    def __init__(self, max_requests: int = 10) -> None:
+    def __init__(self, max_requests: int = 10, name: str = "of these") -> None:
         self._max_requests = max_requests
+        self._name = name
         self._running: Counter[str] = Counter()
 
     def build_refusal(self, max_requests: int) -> RateLimited:
         return RateLimited(
-            f"At most {max_requests} of these run at a time; try again shortly",
+            f"At most {max_requests} {self._name} run at a time; try again shortly",
             headers={"Retry-After": "5"},
         )
 

@@ -1,13 +1,23 @@
 """Submissions as a CSV file."""
 
 import csv
+import gc
 import io
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.domain.forms import export
+from app.domain.forms.definitions import FormDefinition
+from app.domain.forms.live import FormDefinitions
+from app.domain.forms.submission_queries import SubmissionFilter
+from app.kit import csv_cells
+from app.kit.csv_export import ExportLimit
+from app.kit.ids import new_id
 from app.services import Services
+from tests.asking import refused, until
 from tests.database import run_sql
 from tests.forms.api import (
     EMAIL,
@@ -19,7 +29,9 @@ from tests.forms.api import (
     set_status,
     update_form,
 )
-from tests.world import Client
+from tests.loop_watch import watch_loop
+from tests.tables.api import TABLES, create_table
+from tests.world import Client, World
 
 _OWN = ["submission_id", "created_at", "status", "source"]
 _NOTE: dict[str, Any] = {"id": "note", "type": "textarea", "label": "Note"}
@@ -74,7 +86,8 @@ async def test_texts_that_look_like_formulas_are_inert(
     assert header[-1] == "'=1+1"
     for text, row in zip(answers, rows, strict=True):
         with subtests.test(text=text):
-            assert row[-1] == f"'{text}"
+            assert row[-1].startswith("'")
+            assert csv_cells.unescape_formula(row[-1]) == text
             assert row[3] == f"'{formula}"
 
 
@@ -152,3 +165,137 @@ async def test_a_form_that_was_never_published_has_a_heading_only(developer: Cli
     form = await create_form(developer, is_published=False)
     (header,) = await _export(developer, form)
     assert header[:4] == _OWN
+
+
+# Resources
+
+
+async def _add_versions(services: Services, form: dict[str, Any], count: int) -> None:
+    """Publishes copies of a form's first version, up to this number."""
+    await run_sql(
+        services,
+        """INSERT INTO form_versions (tenant_id, id, form_id, version, fields, published_at)
+        SELECT v.tenant_id, v.id || n, v.form_id, n, v.fields, now()
+        FROM form_versions v, generate_series(2, $2) n WHERE v.form_id = $1 AND v.version = 1""",
+        form["id"],
+        count,
+    )
+    await run_sql(services, "UPDATE forms SET version = $2 WHERE id = $1", form["id"], count)
+
+
+def _count_definitions() -> int:
+    gc.collect()
+    return sum(isinstance(item, FormDefinition) for item in gc.get_objects())
+
+
+async def _start(
+    services: Services, client: Client, form: dict[str, Any], resume_after: str | None = None
+) -> AsyncIterator[bytes]:
+    filters = SubmissionFilter(form["id"])
+    file = await export.prepare(services, client.tenant_id, filters, resume_after)
+    return await export.start(services, file)
+
+
+async def test_an_export_has_one_definition_in_memory(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_PAGE", 4)
+    form = await create_form(developer, TEXT, TOPIC)
+    await _add_versions(services, form, 12)
+    for version in range(1, 13):
+        await _submit(developer, form, name=f"N{version}", topic="sales", version=version)
+    # Those that were submitted are in the cache.
+    services.add(FormDefinitions())
+    before = _count_definitions()
+    lines = b""
+    async for part in await _start(services, developer, form):
+        assert _count_definitions() <= before + 1
+        lines += part
+    assert _count_definitions() == before
+    rows = list(csv.reader(io.StringIO(lines.decode(), newline="")))
+    assert [row[4:] for row in rows[1:]] == [[f"N{n}", "Sales"] for n in range(1, 13)]
+
+
+async def test_a_page_has_a_limited_size(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_PAGE_BYTES", 3000)
+    form = await create_form(developer, TEXT, _NOTE)
+    sizes = [10, 10, 2000, 2000, 2000, 10, 10, 10]
+    for size in sizes:
+        await _submit(developer, form, name="Ada", note="x" * size)
+    header, *pages = [part async for part in await _start(services, developer, form)]
+    rows = [list(csv.reader(io.StringIO(page.decode(), newline=""))) for page in pages]
+    assert [len(row[-1]) for page in rows for row in page] == sizes
+    assert len(pages) > 1
+    assert max(map(len, pages)) < 3000 + 2500
+    assert header.startswith(b"submission_id,")
+
+
+async def test_an_export_that_broke_is_resumed(developer: Client, services: Services) -> None:
+    form = await create_form(developer)
+    ids = [await _submit(developer, form, name=f"N{number}") for number in range(5)]
+    sql = "UPDATE form_submissions SET created_at = '2026-01-02' WHERE form_id = $1"
+    await run_sql(services, sql, form["id"])
+    complete = await _export(developer, form)
+    for index, submission_id in enumerate(ids):
+        header, *rows = await _export(developer, form, resume_after=submission_id)
+        assert (header, rows) == (complete[0], complete[index + 2 :])
+    other = await create_form(developer)
+    path = f"{PATH}/{other['id']}/submissions.csv"
+    answer = await developer.get(path, params={"resume_after": ids[0]})
+    refused(answer, 404, "submission_not_found")
+
+
+async def test_a_tenant_has_two_exports_at_a_time(
+    developer: Client, services: Services, world: World
+) -> None:
+    form = await create_form(developer)
+    table = await create_table(developer, [{"name": "a", "type": "text"}])
+    first, second = [await _start(services, developer, form) for _ in range(2)]
+    for path in (f"{PATH}/{form['id']}/submissions.csv", f"{TABLES}/{table['id']}/export"):
+        answer = await developer.get(path)
+        error = refused(answer, 429, "rate_limited")
+        assert error["message"] == (
+            "At most 2 exports of a tenant run at a time; try again shortly"
+        )
+        assert answer.headers["retry-after"] == "5"
+    # Another tenant is not affected.
+    other = await world.user("agent_developer")
+    assert await _export(other, await create_form(other))
+    # An export that was read to its end and one that nobody reads any more are over.
+    async for _ in first:
+        pass
+    del second
+    gc.collect()
+    await until(lambda: developer.tenant_id not in services.get(ExportLimit)._running)
+    await _export(developer, form)
+
+
+async def test_pages_of_many_cells_do_not_hold_the_loop(
+    developer: Client, services: Services
+) -> None:
+    """Fields of earlier versions are columns as well."""
+    form = await create_form(developer)
+    fields = [
+        {"id": f"f{n}_{v}", "type": "text", "label": f"{n} {v}"}
+        for v in range(25)
+        for n in range(200)
+    ]
+    for version in range(25):
+        await run_sql(
+            services,
+            """INSERT INTO form_versions (tenant_id, id, form_id, version, fields, published_at)
+            VALUES ($1, $2, $3, $4, $5, now())""",
+            developer.tenant_id,
+            new_id("frv"),
+            form["id"],
+            version + 2,
+            msgspec.json.encode(fields[200 * version : 200 * version + 200]).decode(),
+        )
+    for number in range(60):
+        await _submit(developer, form, name=f"N{number}")
+    async with watch_loop() as watch:
+        rows = await _export(developer, form)
+    assert (len(rows), {len(row) for row in rows}) == (61, {5006})
+    assert watch.longest < 0.1

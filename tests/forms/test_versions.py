@@ -7,6 +7,7 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.events.database import load_events
 from tests.forms.api import (
     EMAIL,
@@ -219,3 +220,26 @@ async def test_a_change_during_the_publication_is_never_lost(
         shown = (await anonymous.get(f"{PUBLIC}/{form['slug']}")).json()["data"]
         assert _ids(stored) == _ids(shown) == ["age"]
         assert (stored["status"], stored["version"]) == ("published", shown["version"])
+
+
+async def test_a_form_has_a_limited_number_of_versions(
+    developer: Client, services: Services
+) -> None:
+    form = await create_form(developer, TEXT)
+    await run_sql(services, "UPDATE forms SET version = 200 WHERE id = $1", form["id"])
+    sql = "UPDATE form_versions SET version = 200 WHERE form_id = $1"
+    await run_sql(services, sql, form["id"])
+    answer = await developer.put(f"{PATH}/{form['id']}", {"fields": [EMAIL]})
+    error = refused(answer, 409, "too_many_versions")
+    assert error["message"] == (
+        "A form has at most 200 versions; duplicate this one and change the copy"
+    )
+    # All else can be changed, and the copy starts anew.
+    await update_form(developer, form, name="Other", fields=[TEXT])
+    copy = (await act(developer, form, "duplicate")).json()["data"]
+    assert (await update_form(developer, copy, fields=[EMAIL]))["version"] == 1
+    # A version that was not published is changed in place.
+    await act(developer, form, "unpublish")
+    sql = "UPDATE form_versions SET published_at = NULL WHERE form_id = $1"
+    await run_sql(services, sql, form["id"])
+    assert (await update_form(developer, form, fields=[EMAIL]))["version"] == 200

@@ -11,7 +11,7 @@ from app.domain.forms.analytics_schemas import (
     FormAnalytics,
     SubmissionsOfDay,
 )
-from app.domain.forms.definitions import FormDefinition
+from app.domain.forms.queries import list_inputs
 from app.domain.forms.service import rate
 from app.services import Services
 from db.fast import tenant_of
@@ -28,10 +28,8 @@ async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalyti
         views = await queries.count_views(tx, tenant_id, form_id)
         counts = await queries.count_submissions(tx, tenant_id, form_id, _MAX_SOURCES)
         stops = await queries.group_by_stop(tx, tenant_id, form_id)
-    versions = {
-        version: await live.load_definition(services, form, version)
-        for version in sorted({count.version for count in counts.fields}, reverse=True)
-    }
+        numbers = {count.version for count in counts.fields}
+        inputs = await list_inputs(tx, tenant_id, form_id, sorted(numbers))
     total = sum(day.count for day in counts.days)
     return FormAnalytics(
         total_submissions=total,
@@ -40,7 +38,7 @@ async def compute(services: Services, scope: Scope, form_id: str) -> FormAnalyti
         avg_completion_time_seconds=_average_time(counts.days),
         submissions_by_day=[SubmissionsOfDay(day.day, day.count) for day in counts.days],
         top_sources=counts.sources,
-        field_completion_rates=compute_completion(versions, counts.fields),
+        field_completion_rates=compute_completion(inputs, counts.fields),
         drop_off_fields=compute_drop_off(
             {row["field_id"]: row["count"] for row in stops}, submissions=total
         ),
@@ -53,15 +51,17 @@ def _average_time(days: Sequence[DayCount]) -> float | None:
 
 
 def compute_completion(
-    versions: Mapping[int, FormDefinition], counts: Sequence[FieldCount]
+    inputs: Mapping[int, Sequence[str]], counts: Sequence[FieldCount]
 ) -> dict[str, float]:
-    """Returns rates in the order of fields, those of the newest version first."""
+    """Returns rates in the order of fields, those of the newest version first. `inputs` are the ids
+    of the fields of each version that are answered.
+    """
     answered: Counter[str] = Counter()
     submitted: Counter[str] = Counter()
     for count in sorted(counts, key=lambda item: (-item.version, item.position)):
-        field = versions[count.version].inputs[count.position - 1]
-        submitted[field.id] += count.submitted
-        answered[field.id] += count.answered
+        field_id = inputs[count.version][count.position - 1]
+        submitted[field_id] += count.submitted
+        answered[field_id] += count.answered
     return {field_id: rate(answered[field_id], submitted[field_id]) for field_id in submitted}
 
 

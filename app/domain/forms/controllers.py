@@ -54,6 +54,12 @@ from db.session import Tx as Transaction
 
 After = Annotated[str | None, QueryParameter(name="after", schema_extra=MOMENT)]
 Before = Annotated[str | None, QueryParameter(name="before", schema_extra=MOMENT)]
+ResumeAfter = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=100, description="The submission_id of the last row that is not needed again"
+    ),
+]
 StatusFilter = Annotated[
     SubmissionStatus | None, QueryParameter(description="Only submissions with this status")
 ]
@@ -116,7 +122,8 @@ class FormController(Controller):
         data: JSONBody[UpdateForm],
     ) -> FormData:
         """Any subset of the fields. A change of `fields` makes a new version once the form was
-        published; existing submissions keep the fields that they were made with.
+        published; existing submissions keep the fields that they were made with. A form has at most
+        200 versions: 409 `too_many_versions`.
         """
         return FormData(await service.update(tx, services, principal, form_id, data))
 
@@ -291,14 +298,20 @@ class FormSubmissionController(Controller):
         after: After = None,
         before: Before = None,
         search: Search = None,
+        resume_after: ResumeAfter = None,
     ) -> Stream:
-        """As CSV, the oldest first, with the same filters as the list. Texts that a spreadsheet
-        would take for formulas begin with an apostrophe.
+        """As CSV, the oldest first, with the same filters as the list. A text that a spreadsheet
+        would take for a formula has an apostrophe before the formula. There is a column for each
+        field of all versions, those of the newest first, at most 16,384.
+
+        An export that broke is resumed with the `submission_id` of its last complete row as
+        `resume_after`: the file has the header and the rows after that one. A tenant has at most 2
+        exports at the same time: 429 `rate_limited`, with `Retry-After`.
         """
         filters = _read_filters(form_id, status, after, before, search)
-        file = await export.prepare(services, principal.scope, filters)
+        file = await export.prepare(services, principal.scope, filters, resume_after)
         headers = {"content-disposition": filenames.as_attachment(file.filename)}
-        return Stream(export.stream(services, file, filters), headers=headers)
+        return Stream(await export.start(services, file), headers=headers)
 
     @get("/submissions/{submission_id:str}", summary="Get a submission", needs="submissions:read")
     async def get_submission(

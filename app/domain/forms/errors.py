@@ -38,6 +38,10 @@ class InvalidFormState(Conflict):
     code = "invalid_state"
 
 
+class TooManyVersions(Conflict):
+    code = "too_many_versions"
+
+
 class MessageConflict(Conflict):
     """Two messages of one conversation at the same time."""
 

@@ -108,13 +108,29 @@ class FormDefinitions:
         definition = self._cache.get(key)
         if definition is not None:
             return definition
-        async with services.db.tx(form.tenant_id, autocommit=True) as tx:
-            row = await queries.load_fields(tx, form.tenant_id, form.id, version)
-        if row is None or row["published_at"] is None:
-            raise FormVersionNotFound(f"The form {form.name} has no published version {version}")
-        definition = FormDefinition(msgspec.json.decode(row["fields"], type=list[Field]))
-        self._cache.add(key, definition, len(row["fields"]))
+        encoded = await _load_fields(services, form, version)
+        definition = _build_definition(encoded)
+        self._cache.add(key, definition, len(encoded))
         return definition
+
+
+async def _load_fields(services: Services, form: LiveForm, version: int) -> str:
+    """Returns the fields of a version as JSON. Raises FormVersionNotFound."""
+    async with services.db.tx(form.tenant_id, autocommit=True) as tx:
+        row = await queries.load_fields(tx, form.tenant_id, form.id, version)
+    if row is None or row["published_at"] is None:
+        raise FormVersionNotFound(f"The form {form.name} has no published version {version}")
+    fields: str = row["fields"]
+    return fields
+
+
+def _build_definition(fields: str) -> FormDefinition:
+    return FormDefinition(msgspec.json.decode(fields, type=list[Field]))
+
+
+async def read_definition(services: Services, form: LiveForm, version: int) -> FormDefinition:
+    """Reads a definition that is used once: it does not get into the cache."""
+    return _build_definition(await _load_fields(services, form, version))
 
 
 async def load_definition(

@@ -1,7 +1,9 @@
 """SQL of forms and their versions. A deleted form is part of no answer."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from app.domain.forms.fields.registry import STATIC_TYPES
 from app.domain.forms.recipient_queries import allowed_sql
 from app.domain.forms.schemas import FormSummary, FormVersionSummary, FormVersionView, FormView
 from app.kit import paging, quota
@@ -14,6 +16,7 @@ from db.session import Tx
 from db.views import View
 
 MAX_FORMS = 1000
+MAX_VERSIONS = 200
 _SORT_ORDERS = SortOrders(
     "-created_at",
     Form.id,
@@ -66,9 +69,25 @@ _LOAD_FIELDS = """
 SELECT fields::text AS fields, published_at FROM form_versions
 WHERE tenant_id = $1 AND form_id = $2 AND version = $3
 """
-_LIST_PUBLISHED = """
-SELECT version FROM form_versions
-WHERE tenant_id = $1 AND form_id = $2 AND published_at IS NOT NULL ORDER BY version DESC LIMIT 200
+# The fields of versions, which have the alias v.
+_FIELDS = """
+CROSS JOIN ROWS FROM (json_to_recordset(v.fields) AS (id text, type text, label text))
+    WITH ORDINALITY AS f(id, type, label, n)
+"""
+_LIST_COLUMNS = f"""
+SELECT id, label FROM (
+    SELECT DISTINCT ON (f.id) f.id, left(f.label, $4) AS label, v.version, f.n
+    FROM (
+        SELECT version, fields FROM form_versions
+        WHERE tenant_id = $1 AND form_id = $2 AND published_at IS NOT NULL
+        ORDER BY version DESC LIMIT {MAX_VERSIONS}
+    ) v {_FIELDS} WHERE f.type <> ALL($3) ORDER BY f.id, v.version DESC
+) c ORDER BY version DESC, n LIMIT $5
+"""
+_LIST_INPUTS = f"""
+SELECT v.version, array_agg(f.id ORDER BY f.n) AS ids FROM form_versions v {_FIELDS}
+WHERE v.tenant_id = $1 AND v.form_id = $2 AND f.type <> ALL($3) AND v.version = ANY($4)
+GROUP BY v.version
 """
 # A version that was never published is changed in place: nothing refers to it.
 _STORE_VERSION = """
@@ -132,9 +151,21 @@ async def load_fields(tx: Tx, tenant: str, form_id: str, version: int) -> Row | 
     return await fast.row(tx, tenant, _LOAD_FIELDS, form_id, version)
 
 
-async def list_published_versions(tx: Tx, tenant: str, form_id: str) -> list[int]:
-    """Returns the numbers of the newest versions that could be submitted."""
-    return [row["version"] for row in await fast.rows(tx, tenant, _LIST_PUBLISHED, form_id)]
+async def list_columns(
+    tx: Tx, tenant: str, form_id: str, *, max_chars: int, limit: int
+) -> list[tuple[str, str]]:
+    """Returns the ids and labels of fields that are answered, those of the newest version first."""
+    args = (form_id, STATIC_TYPES, max_chars, limit)
+    rows = await fast.rows(tx, tenant, _LIST_COLUMNS, *args)
+    return [(row["id"], row["label"]) for row in rows]
+
+
+async def list_inputs(
+    tx: Tx, tenant: str, form_id: str, versions: Sequence[int]
+) -> dict[int, list[str]]:
+    """Returns the ids of the fields of versions that are answered, in their order."""
+    rows = await fast.rows(tx, tenant, _LIST_INPUTS, form_id, STATIC_TYPES, list(versions))
+    return {row["version"]: row["ids"] for row in rows}
 
 
 async def store_version(tx: Tx, tenant: str, *values: object) -> None:

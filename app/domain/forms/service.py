@@ -10,7 +10,12 @@ from msgspec import UNSET
 from app.domain.events import service as events
 from app.domain.forms import checks, queries, recipients, visibility
 from app.domain.forms.definitions import FormDefinition
-from app.domain.forms.errors import FormNotFound, FormVersionNotFound, InvalidFormState
+from app.domain.forms.errors import (
+    FormNotFound,
+    FormVersionNotFound,
+    InvalidFormState,
+    TooManyVersions,
+)
 from app.domain.forms.events import FormCreated, FormDeleted, FormPublished, FormUpdated
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.schemas import (
@@ -177,13 +182,21 @@ async def update(
     changed = apply_changes(form, values)
     if _encode(new_fields) != _encode(before):
         changed.append("fields")
-        form.version += is_published
+        form.version = _count_version(form, is_published=is_published)
         form.field_count = len(new_fields)
     if changed:
         await _save(tx, form, changed)
         if "fields" in changed:
             await _store_version(tx, principal, form, new_fields)
     return await get(tx, principal, form.id)
+
+
+def _count_version(form: Form, *, is_published: bool) -> int:
+    """Returns the number of the version that a change makes. Raises TooManyVersions."""
+    if is_published and form.version >= queries.MAX_VERSIONS:
+        message = f"A form has at most {queries.MAX_VERSIONS} versions"
+        raise TooManyVersions(f"{message}; duplicate this one and change the copy")
+    return form.version + is_published
 
 
 def _encode(fields: Sequence[Field]) -> bytes:

@@ -104,6 +104,10 @@ EXISTS (SELECT 1 FROM json_each(s.data) a
                   WHERE strpos(lower(item.text), lower($n)) > 0)
               ELSE strpos(lower(a.value #>> '{}'), lower($n)) > 0
                    AND NOT starts_with(a.value #>> '{}', 'data:image/png;base64,') END)"""
+_FIND_CREATED_AT = """
+SELECT created_at FROM form_submissions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND form_id = $2 AND id = $3
+"""
 _LOCK = """
 SELECT s.id, s.tenant_id, s.status, s.processed_at, f.name AS form_name, s.errors
 FROM form_submissions s JOIN forms f ON f.id = s.form_id AND f.tenant_id = s.tenant_id
@@ -194,10 +198,24 @@ def build_where(tx: Tx, filters: SubmissionFilter) -> Where:
     return where
 
 
+async def find_created_at(tx: Tx, form_id: str, submission_id: str) -> datetime | None:
+    moment: datetime | None = await fast.value(
+        tx, tenant_of(tx), _FIND_CREATED_AT, form_id, submission_id
+    )
+    return moment
+
+
 async def list_after(
-    tx: Tx, filters: SubmissionFilter, after: tuple[datetime, str] | None, limit: int
+    tx: Tx,
+    filters: SubmissionFilter,
+    after: tuple[datetime, str] | None,
+    *,
+    limit: int,
+    max_bytes: int,
 ) -> list[Row]:
-    """Returns submissions in the order of their times, after one of them."""
+    """Returns submissions in the order of their times, after one of them, with their answers as
+    JSON: at least one, and no more once they are longer than `max_bytes`.
+    """
     where = build_where(tx, filters)
     if after is not None:
         moment, submission_id = where.bind(after[0]), where.bind(after[1])
@@ -205,8 +223,14 @@ async def list_after(
     return await fast.rows(
         tx,
         where.tenant,
-        f"""SELECT s.id, s.created_at, s.status, s.version, s.data, s.source FROM {_SOURCE}
-        WHERE {where.sql} ORDER BY s.created_at, s.id LIMIT {limit}""",
+        f"""SELECT * FROM (
+            SELECT p.*, sum(octet_length(p.data)) OVER (ORDER BY p.created_at, p.id)
+                        - octet_length(p.data) AS bytes_before
+            FROM (
+                SELECT s.id, s.created_at, s.status, s.version, s.data::text AS data, s.source
+                FROM {_SOURCE} WHERE {where.sql} ORDER BY s.created_at, s.id LIMIT {limit}
+            ) p
+        ) x WHERE bytes_before < {max_bytes} ORDER BY created_at, id""",
         *where.args,
     )
 

@@ -31,7 +31,7 @@ async def get(tx: Tx, principal: Principal, form_id: str, submission_id: str) ->
     row = await queries.find(tx, form_id, submission_id)
     if row is None:
         await service.require(tx, form_id)
-        raise _not_found(submission_id)
+        raise not_found(submission_id)
     fields, execution_id = queries.build_fields(row), row["workflow_execution_id"]
     execution = None
     if execution_id is not None and principal.may("workflows:read"):
@@ -41,7 +41,7 @@ async def get(tx: Tx, principal: Principal, form_id: str, submission_id: str) ->
     return SubmissionView(**fields, workflow_execution=execution)
 
 
-def _not_found(submission_id: str) -> SubmissionNotFound:
+def not_found(submission_id: str) -> SubmissionNotFound:
     return SubmissionNotFound(f"This form has no submission {submission_id[:64]}")
 
 
@@ -71,5 +71,5 @@ async def _lock(tx: Tx, form_id: str, submission_id: str) -> Row:
     row = await queries.lock(tx, form_id, submission_id)
     if row is None:
         await service.require(tx, form_id)
-        raise _not_found(submission_id)
+        raise not_found(submission_id)
     return row

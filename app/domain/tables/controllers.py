@@ -240,9 +240,10 @@ class DataTransferController(Controller):
         sort: RowSort = None,
     ) -> Stream:
         """All rows as CSV in UTF-8, with the filters and the order of the list, in a file with the
-        name of the table. A text that a
-        spreadsheet would take for a formula has an apostrophe before it, which an import removes.
-        An export whose rows take too long to find is refused, or aborted when it has started.
+        name of the table. A text that a spreadsheet would take for a formula has an apostrophe
+        before the formula, which an import removes. An export whose rows take too long to find is
+        refused, or aborted when it has started. A tenant has at most 2 exports at the same time:
+        429 `rate_limited`, with `Retry-After`.
         """
         parameters = list(request.query_params.multi_items())
         selection = await export.select(

@@ -1,14 +1,16 @@
 """Exports rows as CSV: page by page, each with a transaction of its own."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final
 
 from app.domain.tables import list_queries, queries, rows, values
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import ExportInterrupted
 from app.domain.tables.row_statement_queries import Selection
-from app.kit import csv_cells, filenames
+from app.kit import csv_cells, csv_export, filenames
+from app.kit.csv_export import ExportLimit
 from app.kit.errors import Conflict, Invalid
+from app.kit.threads import TenantThreads
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope
@@ -44,26 +46,27 @@ def name_file(table: Table) -> str:
 
 
 async def start(services: Services, selection: Selection) -> AsyncIterator[bytes]:
-    """Returns the parts of the file. Raises Invalid when the first rows take too long to find."""
+    """Returns the parts of the file. Raises RateLimited, and Invalid when the first rows take too
+    long to find.
+    """
+    limit, tenant_id = services.get(ExportLimit), selection.table.tenant_id
+    return await csv_export.start(limit, tenant_id, _stream(services, selection))
+
+
+async def _stream(services: Services, selection: Selection) -> AsyncGenerator[bytes]:
+    """Raises ExportInterrupted when the columns change or rows take too long to find, so that the
+    server aborts the connection and the caller does not take a part for the whole.
+    """
+    table, threads = selection.table, services.get(TenantThreads)
     try:
         page = await _read_page(services, selection, None)
     except ExportInterrupted:
         raise Conflict("This data table was changed or deleted meanwhile; try again") from None
-    return _stream(services, selection, page)
-
-
-async def _stream(
-    services: Services, selection: Selection, page: list[Row]
-) -> AsyncIterator[bytes]:
-    """Raises ExportInterrupted when the columns change or rows take too long to find, so that the
-    server aborts the connection and the caller does not take a part for the whole.
-    """
-    table = selection.table
     yield csv_cells.encode_rows(
         [[csv_cells.escape_formula(column.name) for column in table.columns]]
     )
     while page:
-        yield csv_cells.encode_rows(_format(table.columns, row["values"]) for row in page)
+        yield await threads.run(table.tenant_id, _encode_page, table.columns, page)
         if len(page) < _PAGE:
             return
         after = (page[-1]["key"], page[-1]["id"])
@@ -85,6 +88,10 @@ async def _read_page(
     if current is None or current.revision != table.revision:
         raise ExportInterrupted(f"data table {table.id} was changed or deleted")
     return page
+
+
+def _encode_page(columns: list[Column], page: list[Row]) -> bytes:
+    return csv_cells.encode_rows(_format(columns, row["values"]) for row in page)
 
 
 def _format(columns: list[Column], stored: dict[str, Any]) -> list[str]:

@@ -48,3 +48,5 @@ FIELD_TYPES: Final[dict[str, FieldType[Any]]] = {
         SliderField(),
     )
 }
+# Those that show something and are not answered.
+STATIC_TYPES: Final = [kind.name for kind in FIELD_TYPES.values() if not kind.has_value]
