@@ -154,7 +154,7 @@ async def _add(tx: Tx, principal: Principal, form: Form, fields: Sequence[Field]
     await _store_version(tx, principal, form, fields)
     created = FormCreated(form.id, form.name, form.slug)
     await events.emit(tx, created, tenant_id=form.tenant_id)
-    return await get(tx, form.id)
+    return await get(tx, principal, form.id)
 
 
 async def update(
