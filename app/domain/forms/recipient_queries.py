@@ -52,8 +52,8 @@ SELECT withheld FROM count
 """
 
 
-async def find(tx: Tx, tenant: str, address: str) -> Row | None:
-    return await fast.row(tx, tenant, _FIND, address)
+async def find(tx: Tx, tenant: str, address: str) -> Row:
+    return _require(await fast.row(tx, tenant, _FIND, address))
 
 
 async def ask(tx: Tx, tenant: str, address: str, token_hash: str, expires_at: datetime) -> None:
@@ -70,7 +70,10 @@ async def count_mail(tx: Tx, tenant: str, form_id: str, limit: int) -> Row:
     """Counts a mail of the current hour; beyond the limit, a submission for the digest. The count
     is locked until the end of the transaction.
     """
-    row = await fast.row(tx, tenant, _COUNT_MAIL, form_id, limit)
+    return _require(await fast.row(tx, tenant, _COUNT_MAIL, form_id, limit))
+
+
+def _require(row: Row | None) -> Row:
     if row is None:
         raise LookupError("the statement has one row")
     return row

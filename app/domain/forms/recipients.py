@@ -25,7 +25,7 @@ async def request_confirmation(
 ) -> None:
     """Mails a link to an address that is not confirmed, unless one that was mailed still holds."""
     row = await queries.find(tx, tenant_id, address)
-    if row is None or row["is_allowed"]:
+    if row["is_allowed"]:
         return
     if row["expires_at"] is None or row["expires_at"] <= clock.now():
         await _mail_link(tx, services, tenant_id, address, asker_id)
@@ -38,7 +38,7 @@ async def is_allowed(
     that of a form from before addresses were confirmed, or of a member who left.
     """
     row = await queries.find(tx, tenant_id, address)
-    if row is None or row["is_allowed"]:
+    if row["is_allowed"]:
         return True
     if not row["is_known"]:
         await _mail_link(tx, services, tenant_id, address, asker_id)
