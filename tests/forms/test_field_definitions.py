@@ -328,4 +328,4 @@ def test_a_checked_definition_is_prepared_after_it_was_stored() -> None:
         field = build_field(kind, validation)
         stored = msgspec.json.encode([field.definition])
         (prepared,) = FormDefinition(msgspec.json.decode(stored, type=list[Field])).fields
-        assert prepared == field
+        assert (prepared.definition, prepared.rules) == (field.definition, field.rules)
