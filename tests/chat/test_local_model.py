@@ -23,7 +23,7 @@ from tests.chat.database import execute, fetch_rows
 from tests.chat.job_helpers import accept_job, get_job, run_job, run_next_attempt
 from tests.embed.factories import create_embed_key
 from tests.model_server import ModelServer, Reply
-from tests.models.local_model import announce_local_model
+from tests.models.local_model import announce_local_model, wait_for_tickets
 from tests.server import Server
 from tests.stores import Stores
 from tests.talk import Talker, names_of, talker
@@ -136,17 +136,6 @@ async def local(
         await asyncio.gather(*local.tasks, return_exceptions=True)
 
 
-async def _count_tickets(services: Services) -> int:
-    keys = [key async for key in services.redis.scan_iter("parley:model_queue:*")]
-    return sum([await services.redis.hlen(key) for key in keys])
-
-
-async def _wait_for_tickets(services: Services, count: int) -> None:
-    async with asyncio.timeout(10):
-        while await _count_tickets(services) != count:  # noqa: ASYNC110  # Redis has them
-            await asyncio.sleep(0.01)
-
-
 async def test_a_stream_tells_its_position(local: Local) -> None:
     await local.occupy()
     caller = await local.caller()
@@ -198,7 +187,7 @@ async def test_a_full_queue_answers_503_with_retry_after(
     await local.occupy()
     for _ in range(8):
         local.start(caller.chat())
-    await _wait_for_tickets(services, 9)
+    await wait_for_tickets(services, 9)
     for name, request in {
         "chat": caller.chat(),
         "chat of a visitor": caller.visit(),
@@ -225,11 +214,11 @@ async def test_a_visitor_who_leaves_frees_the_slot(local: Local, services: Servi
     leaving = local.start(first.visit())
     await until(lambda: len(local.asked) == 1)
     waiting = local.start(first.visit())
-    await _wait_for_tickets(services, 2)
+    await wait_for_tickets(services, 2)
     local.start(second.visit())
-    await _wait_for_tickets(services, 3)
+    await wait_for_tickets(services, 3)
     waiting.cancel()
-    await _wait_for_tickets(services, 2)
+    await wait_for_tickets(services, 2)
     leaving.cancel()
     await until(lambda: len(local.asked) == 2, 3)
 

@@ -1,5 +1,6 @@
-"""The heartbeat of a local model that the scripted server plays."""
+"""A local model that the scripted server plays: its heartbeat and its queue."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,3 +20,15 @@ async def announce_local_model(
         yield
     finally:
         await heartbeat.stop(services.redis, beat)
+
+
+async def count_tickets(services: Services) -> int:
+    """Returns how many requests have a slot of the local model or wait for one."""
+    keys = [key async for key in services.redis.scan_iter("parley:model_queue:*")]
+    return sum([await services.redis.hlen(key) for key in keys])
+
+
+async def wait_for_tickets(services: Services, count: int) -> None:
+    async with asyncio.timeout(10):
+        while await count_tickets(services) != count:  # noqa: ASYNC110  # Redis has them
+            await asyncio.sleep(0.01)

@@ -20,7 +20,7 @@ from app.services import Services
 from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.models.answers import StepHold, make_request, read_parts, scripted_target, text_of
-from tests.models.local_model import announce_local_model
+from tests.models.local_model import announce_local_model, wait_for_tickets
 from tests.ports import free_port
 from tests.preloaded import PreloadedProcess
 
@@ -97,17 +97,6 @@ async def line(services: Services, models: ModelServer) -> AsyncIterator[Line]:
             await gateway.close()
 
 
-async def _count_tickets(services: Services) -> int:
-    keys = [key async for key in services.redis.scan_iter("parley:model_queue:*")]
-    return sum([await services.redis.hlen(key) for key in keys])
-
-
-async def _wait_for_tickets(services: Services, count: int) -> None:
-    async with asyncio.timeout(10):
-        while await _count_tickets(services) != count:  # noqa: ASYNC110  # Redis has them
-            await asyncio.sleep(0.01)
-
-
 async def test_a_tenant_gets_the_next_slot_before_another_gets_its_second(
     line: Line, services: Services
 ) -> None:
@@ -115,14 +104,14 @@ async def test_a_tenant_gets_the_next_slot_before_another_gets_its_second(
     for _ in range(8):
         line.ask("many")
     await line.wait_for(2)
-    await _wait_for_tickets(services, 8)
+    await wait_for_tickets(services, 8)
     line.ask("one")
-    await _wait_for_tickets(services, 9)
+    await wait_for_tickets(services, 9)
     line.hold.release()
     await line.wait_for(3)
     assert line.served == ["many", "many", "one"]
     line.ask("other")
-    await _wait_for_tickets(services, 9)
+    await wait_for_tickets(services, 9)
     # The last answer of the first two ends: neither tenant has a slot, and one waits for longer.
     line.hold.release()
     await line.wait_for(4)
@@ -133,14 +122,15 @@ async def test_a_tenant_gets_the_next_slot_before_another_gets_its_second(
 
 
 async def test_a_request_learns_its_position(line: Line, services: Services) -> None:
-    for _ in range(4):
-        line.ask("many")
+    served = [line.ask("many") for _ in range(2)]
     await line.wait_for(2)
-    await _wait_for_tickets(services, 4)
+    for _ in range(2):
+        line.ask("many")
+    await wait_for_tickets(services, 4)
     waiting = line.ask("one")
-    await _wait_for_tickets(services, 5)
+    await wait_for_tickets(services, 5)
     last = line.ask("many")
-    await _wait_for_tickets(services, 6)
+    await wait_for_tickets(services, 6)
     for _ in range(6):
         line.hold.release()
     parts = await asyncio.wait_for(waiting, 10)
@@ -151,7 +141,8 @@ async def test_a_request_learns_its_position(line: Line, services: Services) -> 
     assert positions == sorted(positions, reverse=True)
     assert positions[-1] == 0
     # What does not wait has no position.
-    assert not [part for part in await line.tasks[0] if isinstance(part, QueuePosition)]
+    for task in served:
+        assert not [part for part in await task if isinstance(part, QueuePosition)]
 
 
 async def test_a_full_queue_refuses_at_once(
@@ -159,7 +150,7 @@ async def test_a_full_queue_refuses_at_once(
 ) -> None:
     for _ in range(5):
         line.ask("many", places=3)
-    await _wait_for_tickets(services, 5)
+    await wait_for_tickets(services, 5)
     with pytest.raises(ModelBusy) as caught:
         await asyncio.wait_for(line.ask("many", places=3), 2)
     assert (caught.value.status, caught.value.code) == (503, "unavailable")
@@ -167,7 +158,7 @@ async def test_a_full_queue_refuses_at_once(
     assert "local model is busy" in caught.value.message
     # Another tenant has places of its own, as long as there are any.
     line.ask("one", places=3)
-    await _wait_for_tickets(services, 6)
+    await wait_for_tickets(services, 6)
     monkeypatch.setattr(local_queue, "MAX_PLACES", 4)
     with pytest.raises(ModelBusy):
         await asyncio.wait_for(line.ask("other"), 2)
@@ -181,7 +172,7 @@ async def test_a_request_waits_for_a_limited_time(line: Line, services: Services
     for late in (line.ask("one", seconds=0.3), line.ask("two", **limits)):
         with pytest.raises(ModelBusy):
             await asyncio.wait_for(late, 5)
-    await _wait_for_tickets(services, 2)
+    await wait_for_tickets(services, 2)
 
 
 async def test_a_caller_that_leaves_frees_its_slot_and_its_place(
@@ -190,9 +181,9 @@ async def test_a_caller_that_leaves_frees_its_slot_and_its_place(
     running = [line.ask("many") for _ in range(2)]
     await line.wait_for(2)
     first, second = line.ask("one"), line.ask("two")
-    await _wait_for_tickets(services, 4)
+    await wait_for_tickets(services, 4)
     first.cancel()
-    await _wait_for_tickets(services, 3)
+    await wait_for_tickets(services, 3)
     running[0].cancel()
     await line.wait_for(3)
     assert line.served[2] == "two"
@@ -209,9 +200,9 @@ async def test_a_process_that_was_killed_loses_its_slot(
         arguments = ("-c", _HOLDER, services.settings.redis_address, name)
         holder = PreloadedProcess(*arguments, env=dict(os.environ))
         try:
-            await _wait_for_tickets(services, 1)
+            await wait_for_tickets(services, 1)
             waiting = line.ask("one")
-            await _wait_for_tickets(services, 2)
+            await wait_for_tickets(services, 2)
             # Longer than its lease, which it renews.
             await asyncio.sleep(0.6)
             assert line.served == []

@@ -159,22 +159,12 @@ async def _ask(
     """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
     budget.
     """
-    ask = ModelRequest(
-        messages=messages,
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
-        functions=tuple(offer.function for _, offer in offers.values()),
-        may_call=may_call,
-        response_format=config.response_format,
-        is_streamed=config.live,
-        tenant_id=config.tenant_id,
-        queue=config.queue,
-    )
+    request = _build_request(config, messages, offers, may_call=may_call)
     used: UsedTokens | None = None
     texts: list[str] = []
     budget.requests += 1
     try:
-        async with aclosing(config.models.answer(config.target, ask)) as pieces:
+        async with aclosing(config.models.answer(config.target, request)) as pieces:
             async for piece in pieces:
                 match piece:
                     case Text(text):
@@ -188,6 +178,22 @@ async def _ask(
                         yield QueueMoved(position)
     finally:
         _add_usage(config.target.model, messages, texts, this_round, budget, used)
+
+
+def _build_request(
+    config: LoopConfig, messages: list[Message], offers: Offers, *, may_call: bool
+) -> ModelRequest:
+    return ModelRequest(
+        messages=messages,
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        functions=tuple(offer.function for _, offer in offers.values()),
+        may_call=may_call,
+        response_format=config.response_format,
+        is_streamed=config.live,
+        tenant_id=config.tenant_id,
+        queue=config.queue,
+    )
 
 
 def _add_usage(
