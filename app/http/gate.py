@@ -110,19 +110,23 @@ class Gate:
         finally:
             body.end()
             connection_use.end(connections)
-            tx = scope["state"].get("tx")
-            if tx is not None:
-                await tx.rollback()
-            lease = scope["state"].get("idempotency_lease")
-            if lease is not None:
-                lease.end(succeeded=response.status < _FIRST_ERROR_STATUS)
-            self._refund_refused(scope["state"], response.status)
+            await self._close(scope["state"], response.status)
             seconds = time.perf_counter() - started
             _log_request(scope, caller, response.status, seconds)
             if current.event_tenants:
                 self._callbacks.on_finished(
                     current, clock.now() - timedelta(seconds=seconds), seconds
                 )
+
+    async def _close(self, state: dict[str, Any], status: int) -> None:
+        """Ends what the request left open."""
+        tx = state.get("tx")
+        if tx is not None:
+            await tx.rollback()
+        lease = state.get("idempotency_lease")
+        if lease is not None:
+            lease.end(succeeded=status < _FIRST_ERROR_STATUS)
+        self._refund_refused(state, status)
 
     async def _handle(
         self,
