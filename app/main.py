@@ -92,6 +92,7 @@ from app.http.gate import Callbacks, Gate
 from app.http.limiter import SCRIPT
 from app.http.paging import provide_page
 from app.http.server_protocol import BoundedHttpProtocol
+from app.http.stalls import watch_requests
 from app.http.transaction import provide_context, provide_tx
 from app.http.uploads import MEGABYTE
 from app.kit import background, logs, memory, metrics_server, transaction_waits
@@ -254,7 +255,8 @@ async def _lifespan(
             )
         if settings.demo:
             background.spawn(demo.prepare(services, stopped))
-        yield
+        with watch_requests():
+            yield
     finally:
         stopped.set()
         script.close()

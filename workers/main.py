@@ -18,6 +18,7 @@ from app import container
 from app.domain.events import service as events
 from app.kit import background, heartbeat, logs, memory, transaction_waits
 from app.kit.heartbeat import Beat
+from app.kit.loop_watcher import LoopWatcher
 from app.kit.metrics_page import MetricsPage
 from app.kit.metrics_server import MetricsServer
 from app.kit.pubsub import listen_forever
@@ -59,7 +60,7 @@ from workers.notifications import (
     send_digest,
     send_notification,
 )
-from workers.runner import Runner
+from workers.runner import Runner, describe_work
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
 from workers.tables import import_rows, on_dead_import
@@ -329,7 +330,8 @@ async def _main(
     if metrics_address is not None:
         await MetricsServer(MetricsPage()).start(*metrics_address)
     try:
-        await process.run()
+        with LoopWatcher({Runner.attempt.__code__: describe_work}):
+            await process.run()
     finally:
         await services.close()
 

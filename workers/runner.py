@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from app.kit import logs, metrics, trace
 from app.kit.ids import new_id
@@ -40,6 +41,12 @@ _MAX_ERROR_CHARS = 500
 PUT_BACK_SECONDS = 1.5
 # How many rows of work one task runs before other work gets its turn.
 _MAX_CONSECUTIVE = 16
+
+
+def describe_work(variables: Mapping[str, Any]) -> dict[str, str | None]:
+    """Describes the work of `Runner.attempt` to the watcher of the event loop."""
+    row: WorkRow = variables["row"]
+    return {"kind": row.kind, "tenant_id": row.tenant_id, "work_id": row.id}
 
 
 class Runner:
@@ -120,7 +127,7 @@ class Runner:
                     row.correlation_id, cause_event_id=row.cause_event_id, tenant_id=row.tenant_id
                 )
             )
-            next_row = await self._attempt(row, payload, may_continue=left > 0)
+            next_row = await self.attempt(row, payload, may_continue=left > 0)
             if next_row is None or task is None:
                 return
             row, payload = next_row, None
@@ -155,9 +162,7 @@ class Runner:
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
-    async def _attempt(
-        self, row: WorkRow, payload: object, *, may_continue: bool
-    ) -> WorkRow | None:
+    async def attempt(self, row: WorkRow, payload: object, *, may_continue: bool) -> WorkRow | None:
         """Returns the work that runs next in the place of this one."""
         started = time.perf_counter()
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)

@@ -39,6 +39,11 @@ MODEL_SECONDS = Histogram(
     ["provider", "outcome"],
     buckets=(*_BUCKETS, 60, 120, 300, 600),
 )
+# Caused by a step of this process, or by a machine that did not run it.
+LOOP_STALLS = Counter(
+    "parley_loop_stalls", "Times that the event loop was held for more than 250 ms", ["cause"]
+)
+LOOP_STALL_SECONDS = Counter("parley_loop_stall_seconds", "Time in which the event loop was held")
 
 
 class RequestMetrics:
