@@ -12,10 +12,13 @@ from app.domain.forms import uploads
 from app.domain.forms.area import AREA
 from app.kit.ids import new_id
 from app.services import Services
+from db import retention
+from db.session import ALL_TENANTS
 from tests.asking import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import FILE, PATH, TEXT, create_form, save_to, submit, upload_file
 from tests.forms.by_hand import TEAM, allow_mails
+from tests.forms.chat import start
 from tests.peer import answering
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
@@ -191,6 +194,24 @@ async def test_what_still_runs_is_erased_once_it_has_ended(
         developer.tenant_id,
     )
     assert (await _run_erasure(services, submission_id))["state"] == "done"
+    assert await _find_copies(stores, text) == set()
+
+
+async def test_a_conversation_goes_with_its_submission(
+    developer: Client,
+    anonymous: Client,
+    services: Services,
+    stores: Stores,
+    worker: WorkerProcess,
+) -> None:
+    del worker
+    form, text = await create_form(developer, TEXT), f"planted{new_id('x')}"
+    submission_id = (await (await start(anonymous, form)).say(text))["submission_id"]
+    await _wait_for_the_end(services, developer.tenant_id, submission_id)
+    assert await _find_copies(stores, text) >= {"form_messages", "form_conversations"}
+    await developer.delete(f"{PATH}/{form['id']}/submissions/{submission_id}")
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await retention.delete_expired(await tx.raw(), AREA.retention)
     assert await _find_copies(stores, text) == set()
 
 
