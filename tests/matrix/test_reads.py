@@ -27,7 +27,7 @@ _STATEMENTS = {
     "/api/v1/event-log/trace/{correlation_id}": 9,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
-    "/api/v1/forms/{form_id}/analytics": 4,
+    "/api/v1/forms/{form_id}/analytics": 5,
     "/api/v1/forms/{form_id}/submissions/{submission_id}": 2,
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}": 2,
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": 3,
