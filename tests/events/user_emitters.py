@@ -42,7 +42,8 @@ async def emit_user_registered(context: EmitterContext) -> None:
 
 
 async def emit_user_email_verified(context: EmitterContext) -> None:
-    user = await context.create_colleague()
+    tenant_id = context.admin.tenant_id
+    user = await context.world.user("agent_user", tenant_id, is_verified=False)
     await post_json(user, "/auth/verify-email/resend", {}, 200)
     token = await context.find_mailed_token(user.email, "verify-email")
     await post_json(context.world.anonymous(), "/auth/verify-email", {"token": token}, 200)

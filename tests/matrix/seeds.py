@@ -29,7 +29,8 @@ from app.services import Services
 from db.base import Base
 from db.session import ALL_TENANTS
 
-MARKER = "belongs-to-somebody-else"
+# Short, so that no text of a row has more than the 64 characters that error messages repeat.
+MARKER = "of-somebody-else"
 _number = itertools.count(1)
 
 Rows = dict[str, dict[str, Any]]
@@ -155,13 +156,12 @@ def _build_value(
 
 
 def _build_text(column: Column[Any]) -> str:
-    return f"{column.table.name}--{column.name}-{MARKER}-{next(_number)}"
+    return f"{column.table.name}__{column.name}-{MARKER}-{next(_number)}"
 
 
 def find_columns(text: str) -> set[str]:
     """Returns the columns, as `table.column`, whose texts of `insert_rows` are part of a text."""
-    found = re.findall(rf"(\w+)--(\w+)-{MARKER}-\d", text)
-    return {f"{table}.{column}" for table, column in found}
+    return {name.replace("__", ".") for name in re.findall(rf"(\w+)-{MARKER}-\d", text)}
 
 
 async def read_snapshot(services: Services, tenant_id: str) -> dict[str, list[Any]]:

@@ -19,11 +19,11 @@ from tests.world import Client, World
 _SET_NODE = f"""
 UPDATE workflow_versions
 SET definition = jsonb_set(definition::jsonb, '{{nodes,0,config}}',
-                           '{{"output": "workflow_versions--config-{MARKER}-0"}}')
+                           '{{"output": "workflow_versions__config-{MARKER}-0"}}')
 WHERE tenant_id = $1
 """
 _SET_ADDRESS = f"""
-UPDATE forms SET settings = '{{"notifications": {{"email": "forms--notified-{MARKER}-0"}}}}'
+UPDATE forms SET settings = '{{"notifications": {{"email": "forms__notified-{MARKER}-0"}}}}'
 WHERE tenant_id = $1
 """
 _USER = {

@@ -4,7 +4,7 @@ import pytest
 from litestar import Litestar
 
 from app.services import Services
-from tests.notifications.center.post_office import PostOffice, verify_email
+from tests.notifications.center.post_office import PostOffice
 from tests.notifications.provider_server import ProviderServer
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
@@ -27,5 +27,4 @@ async def office(
 ) -> PostOffice:
     """A new tenant, whose messages the worker dispatches and the stub of providers receives."""
     admin = await world.user("tenant_admin")
-    await verify_email(services, admin)
     return PostOffice(world, services, center_worker, providers, admin)

@@ -60,12 +60,6 @@ async def add_notification(
     return notification_id
 
 
-async def verify_email(services: Services, client: Client) -> None:
-    """As if the user had followed the link in the mail of the registration."""
-    sql = "UPDATE users SET email_verified = true WHERE id = $1"
-    await run_sql(services, sql, client.user_id)
-
-
 class PostOffice:
     def __init__(
         self,
