@@ -19,6 +19,7 @@ import asyncpg
 import bench_chat
 import bench_clean_up
 import bench_events
+import bench_fairness
 import bench_forms
 import bench_knowledge
 import bench_notifications
@@ -368,6 +369,7 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
         "notifications": lambda: bench_notifications.bench(world, ports, row),
         "workflows": lambda: bench_workflows.bench(world, row, rate),
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
+        "fairness": lambda: bench_fairness.bench(world, ports, row),
         "widget": lambda: bench_widget.bench(world, ports, row),
         "tables": lambda: bench_tables.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),
