@@ -1,9 +1,20 @@
 """The memory and disk of all bodies under way: shares of addresses, and the whole."""
 
+import asyncio
+from contextlib import AsyncExitStack
+from typing import cast
+
+import msgspec
 import pytest
+from starlette.types import ASGIApp
 
 from app.http.body_budget import BodyBudget
+from app.http.server_protocol import BoundedHttpProtocol
 from app.kit.errors import ApiError
+from app.main import create_app
+from tests.asking import refused
+from tests.http.connection import connect, read_response, serve
+from tests.stores import Stores
 
 _MEGABYTE = 1024 * 1024
 
@@ -52,3 +63,25 @@ def test_what_a_request_took_is_free_when_it_ends() -> None:
         use.end()
         use.end()
     assert _send(budget, "a", 2) == 200
+
+
+async def test_unfinished_bodies_of_one_address_are_bounded(stores: Stores) -> None:
+    """Each is within its own limit; an address has 2 MB of 16."""
+    head = b"POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    head += b"Content-Length: 1000000\r\n\r\n"
+    app = create_app(msgspec.structs.replace(stores.settings, body_memory_mb=16))
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(serve(cast("ASGIApp", app), BoundedHttpProtocol))
+        readers = []
+        for _ in range(3):
+            reader, writer = await stack.enter_async_context(connect(port))
+            writer.write(head + bytes(900_000))
+            readers.append(asyncio.create_task(read_response(reader)))
+        done, waiting = await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+        response = done.pop().result()
+        refused(response, 429, "rate_limited")
+        assert response.headers["retry-after"] == "5"
+        assert len(waiting) == 2
+        for task in waiting:
+            task.cancel()
+    await app.state.services.close()
