@@ -93,14 +93,14 @@ async def test_a_node_whose_worker_was_killed_runs_when_its_lease_expires(
 ) -> None:
     execution_id, work_id = await _start_row(developer, hand, 2)
     runner = _create_runner(services, 2)
-    attempt, count = runner._attempt, 0
+    attempt, count = runner.attempt, 0
 
     async def attempt_once(*args: object, **options: bool) -> object:
         nonlocal count
         count += 1
         return await attempt(*args, **options) if count == 1 else None  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "_attempt", attempt_once)
+    monkeypatch.setattr(runner, "attempt", attempt_once)
     await runner.run(work_id)
     assert (count, await hand.list_due()) == (2, [])
     await hand.sql(
