@@ -27,6 +27,7 @@ from app.kit import clock, ids, paging
 from app.kit.errors import Conflict, Invalid, Problem, TenantNotFound
 from app.kit.ids import new_id
 from app.kit.limits import plan_of
+from app.kit.pacing import Pace
 from app.kit.paging import Page, Paged
 from db.fast import Row, tenant_of
 from db.session import Tx
@@ -215,7 +216,9 @@ async def _check_new(
     problems: list[Problem] = []
     stored = []
     paths = [f"rows.{number}.values" if is_bulk else "values" for number in range(len(rows))]
+    pace = Pace()
     for row, path in zip(rows, paths, strict=True):
+        await pace.rest()
         result = values.check_values(table.columns, row, path)
         complete = values.add_defaults(table.columns, result.stored)
         row_problems = values.find_row_problems(table.columns, complete, path)
