@@ -1,5 +1,6 @@
 """Executions that are listed and read, and who sees their content."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,6 +53,22 @@ async def test_a_record_has_input_and_output(tools: ToolClient, worker: WorkerPr
         "executed_at": data["executed_at"],
     }
     assert await list_executions(tools, tool_id) == [record]
+
+
+async def test_a_list_leaves_large_inputs_and_outputs_out(
+    tools: ToolClient, services: Services
+) -> None:
+    tool_id = await tools.create("function", ECHO)
+    execution_id = await insert_execution(services, tools, tool_id, datetime.now(UTC))
+    large, largest_listed = {"a": "x" * 32_768}, "x" * 32_766
+    sql = "UPDATE tool_executions SET input = $2, output = $3 WHERE id = $1"
+    await execute_sql(services, sql, execution_id, json.dumps(large), json.dumps(largest_listed))
+    [listed] = await list_executions(tools, tool_id)
+    assert (listed["input"], listed["output"]) == (None, largest_listed)
+    await execute_sql(services, sql, execution_id, "{}", json.dumps(large))
+    [listed] = await list_executions(tools, tool_id)
+    assert (listed["input"], listed["output"]) == ({}, None)
+    assert (await get_execution(tools, tool_id, execution_id))["output"] == large
 
 
 async def test_a_record_of_a_failure_has_its_error(

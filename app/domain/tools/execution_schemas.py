@@ -53,6 +53,10 @@ class ExecutionData(msgspec.Struct):
 
 
 class ExecutionView(msgspec.Struct):
+    """In a list, an input or output of more than 32 KiB is null; a request for the single execution
+    returns it.
+    """
+
     example: ClassVar[dict[str, Any]] = {
         "id": _EXECUTION_ID,
         "tool_id": EXAMPLE_TOOL_ID,
@@ -69,7 +73,7 @@ class ExecutionView(msgspec.Struct):
     tool_id: str
     agent_id: str | None
     status: Status
-    input: dict[str, Any]
+    input: dict[str, Any] | None
     output: Any
     error: Failure | None
     execution_time_ms: int

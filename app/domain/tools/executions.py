@@ -207,6 +207,11 @@ def decode_output(row: Row) -> Any:
     return msgspec.json.decode(row["output"]) if row["output"] is not None else None
 
 
+def _pass_on(text: str | None) -> Any:
+    """Returns stored JSON for an answer, without decoding and encoding it."""
+    return msgspec.Raw(text) if text is not None else None
+
+
 def build_failure(row: Row) -> Failure | None:
     if row["error_code"] is None:
         return None
@@ -249,8 +254,8 @@ def _build_view(row: Row, principal: Principal) -> ExecutionView:
         row["tool_id"],
         row["agent_id"],
         row["status"],
-        {} if is_hidden else msgspec.json.decode(row["input"]),
-        None if is_hidden else decode_output(row),
+        {} if is_hidden else _pass_on(row["input"]),
+        None if is_hidden else _pass_on(row["output"]),
         Failure(row["error_code"], "") if is_hidden and row["error_code"] else build_failure(row),
         row["execution_time_ms"],
         row["executed_at"],

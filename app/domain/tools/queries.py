@@ -104,9 +104,17 @@ WITH finished AS (
 UPDATE tools t SET usage_count = t.usage_count + 1, last_used_at = now()
 FROM finished WHERE t.id = finished.tool_id
 """
+# The largest input or output in a list: a page of the largest ones would have 300 MB.
+LISTED_BYTES: Final = 32 * 1024
 _EXECUTION_COLUMNS = """
 id, tenant_id, tool_id, agent_id, call_id, work_id, status, input::text AS input,
 output::text AS output, error_code, error_message, execution_time_ms, executed_at, finished_at
+"""
+_LISTED_COLUMNS = f"""
+id, tool_id, agent_id, call_id, status,
+CASE WHEN octet_length(input::text) <= {LISTED_BYTES} THEN input::text END AS input,
+CASE WHEN octet_length(output::text) <= {LISTED_BYTES} THEN output::text END AS output,
+error_code, error_message, execution_time_ms, executed_at
 """
 _FIND_EXECUTION = f"""
 SELECT {_EXECUTION_COLUMNS} FROM tool_executions
@@ -253,7 +261,7 @@ async def list_executions(
         where.add("executed_at < $n", filters.before)
     order = "executed_at DESC, id DESC"
     return await paging.fetch_rows(
-        tx, _EXECUTION_COLUMNS, "tool_executions", where, order, page, tenant_is_implied=True
+        tx, _LISTED_COLUMNS, "tool_executions", where, order, page, tenant_is_implied=True
     )
 
 
