@@ -7,6 +7,7 @@ import msgspec
 from app.domain.workflows.schemas import (
     ExecutionStatus,
     FullExecution,
+    NodeRun,
     VersionSummary,
     WorkflowSummary,
     WorkflowView,
@@ -40,18 +41,31 @@ _VIEW = View(
     edges="v.definition->'edges'",
 )
 _VERSION = View(VersionSummary)
+
+
+class _StoredNode(NodeRun):
+    """Its values are passed on as they are: an execution may have 16 MB of them."""
+
+    input: msgspec.Raw
+    output: msgspec.Raw
+
+
+_decode_nodes = msgspec.json.Decoder(list[_StoredNode]).decode
 _FULL_EXECUTION = View(
     FullExecution,
     "e",
+    computed=("input", "output", "nodes"),
     trigger="json_build_object('type', e.trigger_type, 'id', e.trigger_id)",
-    nodes="""
-    (SELECT coalesce(json_agg(json_build_object(
-                'node_id', n.node_id, 'type', n.type, 'status', n.status, 'input', n.input,
-                'output', n.output, 'error', n.error, 'attempt', n.attempt, 'ref_id', n.ref_id,
-                'started_at', n.started_at, 'finished_at', n.finished_at) ORDER BY n.position),
-            '[]')
-     FROM workflow_nodes n WHERE n.tenant_id = e.tenant_id AND n.execution_id = e.id)""",
 )
+_EXECUTION_VALUES = """
+e.input::text AS input, e.output::text AS output,
+(SELECT coalesce(json_agg(json_build_object(
+            'node_id', n.node_id, 'type', n.type, 'status', n.status, 'input', n.input,
+            'output', n.output, 'error', n.error, 'attempt', n.attempt, 'ref_id', n.ref_id,
+            'started_at', n.started_at, 'finished_at', n.finished_at) ORDER BY n.position),
+        '[]')
+ FROM workflow_nodes n WHERE n.tenant_id = e.tenant_id AND n.execution_id = e.id)::text AS nodes
+"""
 _NOT_DELETED = "deleted_at IS NULL"
 # For rules of retention; `t` is the workflow.
 HAS_EXECUTIONS: Final = "EXISTS (SELECT 1 FROM workflow_executions e WHERE e.workflow_id = t.id)"
@@ -126,7 +140,7 @@ SELECT DISTINCT tenant_id FROM workflow_executions
 WHERE status = 'pending' AND tenant_id > $1 ORDER BY tenant_id LIMIT $2
 """
 _FIND_EXECUTION = f"""
-SELECT {_FULL_EXECUTION.columns} FROM workflow_executions e
+SELECT {_FULL_EXECUTION.columns}, {_EXECUTION_VALUES} FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
@@ -277,7 +291,15 @@ async def list_waiting_tenants(tx: Tx, after: str, limit: int) -> list[str]:
 
 
 async def find_execution(tx: Tx, execution_id: str) -> FullExecution | None:
-    return await _FULL_EXECUTION.find(tx, tenant_of(tx), _FIND_EXECUTION, execution_id)
+    row = await fast.row(tx, tenant_of(tx), _FIND_EXECUTION, execution_id)
+    if row is None:
+        return None
+    return _FULL_EXECUTION.build(
+        row,
+        input=msgspec.Raw(row["input"]),
+        output=msgspec.Raw(row["output"] or "null"),
+        nodes=_decode_nodes(row["nodes"]),
+    )
 
 
 async def find_execution_state(tx: Tx, execution_id: str) -> Row | None:
