@@ -2,16 +2,14 @@
 other request waits for them.
 """
 
-import asyncio
 import gc
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
 from app.kit import memory
+from tests.loop.steps import StepTimer
 from tests.matrix import seeds
 from tests.matrix.large_bodies import list_bodies
 from tests.matrix.routes import Route, list_routes
@@ -24,40 +22,13 @@ MAX_HELD_SECONDS = 0.1
 JSON = {"content-type": "application/json"}
 
 
-class LoopProbe:
-    """Measures the longest time between two turns of a task, in processor time of this thread:
-    other processes of a busy machine do not count.
-    """
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._run())
-        await asyncio.sleep(0)
-        try:
-            yield
-            await asyncio.sleep(0.002)
-        finally:
-            task.cancel()
-
-    async def _run(self) -> None:
-        last = time.thread_time()
-        while True:
-            await asyncio.sleep(0.001)
-            now = time.thread_time()
-            self.longest = max(self.longest, now - last)
-            last = now
-
-
 async def _send(
     client: Client, route: Route, values: dict[str, str], body: bytes
 ) -> tuple[httpx.Response, float]:
-    probe = LoopProbe()
-    async with probe.running():
+    timer = StepTimer()
+    async with timer.running():
         answer = await client(route.method, route.fill_path(values), content=body, headers=JSON)
-    return answer, probe.longest
+    return answer, timer.longest[1]
 
 
 async def _find_problems(
