@@ -193,8 +193,8 @@ def _webhook_subscription(_ids: Ids) -> Definition:
 
 
 def _workflow_subscription(ids: Ids) -> Definition:
-    loop = "{% for c in event.data.text %}{% if c == 'b' %}x{% endif %}{% endfor %}"
-    values = {f"k{number}": loop for number in range(162)}
+    text = "{{ event.data.text | upper | title | tojson }}"
+    values = {f"k{number}": text for number in range(162)}
     return Definition(
         {
             "event_type": "system.test",
