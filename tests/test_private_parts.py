@@ -50,8 +50,11 @@ def _private_names(tree: ast.AST) -> Iterator[str]:
     """Yields the private attributes of other objects than `self` and `cls`."""
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id="self" | "cls")) | ast.Attribute(attr="_exit"):
-                # `os._exit` is documented.
+            case (
+                ast.Attribute(value=ast.Name(id="self" | "cls"))
+                | ast.Attribute(attr="_exit" | "_current_frames")
+            ):
+                # `os._exit` and `sys._current_frames` are documented.
                 continue
             case ast.Attribute(attr=name):
                 pass

@@ -273,7 +273,7 @@ class Gate:
     def _refund_refused(self, state: dict[str, Any], status: int) -> None:
         """Gives units back for a visitor's request that was refused before any work was done."""
         charges, second = state.get("charged") or ((), 0)
-        excess = [charge._replace(units=charge.units - 1) for charge in charges if charge.units > 1]
+        excess = [Charge(subject, plan, units - 1) for subject, plan, units in charges if units > 1]
         is_refused = _FIRST_ERROR_STATUS <= status < HTTP_SERVER_ERROR
         if excess and is_refused and status != ClientGone.status:
             background.spawn(self._limiter.refund(excess, second))

@@ -14,7 +14,7 @@ from app.domain.models.errors import ModelNotConfigured
 from app.domain.models.service import Message, ToolCall
 from app.domain.sources import SourceView
 from app.domain.tools.service import CallOutcome, CallStatus, ToolOffer
-from app.kit import logs
+from app.kit import background, logs
 from app.kit.errors import ApiError, ProviderError
 from app.kit.ids import new_id
 from app.kit.texts import is_deeper, without_nul
@@ -125,7 +125,7 @@ async def run_round(
             yield event
     queue: EventQueue = asyncio.Queue()
     tasks = [
-        asyncio.create_task(_run_call(call, arguments[call.id], offers, queue, position))
+        background.start(_run_call(call, arguments[call.id], offers, queue, position))
         for position, call in enumerate(
             call for call in this_round.calls if call.id not in finished
         )

@@ -34,7 +34,7 @@ log = logs.get("forms")
 NO_MODEL: Final = "none"
 _TIMEOUT_SECONDS = 30
 # The local model reads little better than no model: nobody waits long for it.
-_LOCAL_TIMEOUT_SECONDS = 8
+_LOCAL_TIMEOUT_SECONDS = 20
 _LOCAL_QUEUE: Final = QueueLimits(seconds=2)
 _MAX_FIELDS = 30
 _MAX_TOKENS = 1000

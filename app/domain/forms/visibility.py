@@ -24,4 +24,5 @@ def hide_internals(principal: Principal, form: FormView) -> FormView:
         form.stats = None
     if not principal.may("forms:write"):
         form.settings = msgspec.structs.replace(form.settings, notifications=FormNotifications())
+        form.unconfirmed_emails = []
     return form
