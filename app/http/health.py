@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from app.kit import heartbeat, logs
+from app.kit import background, heartbeat, logs
 from app.kit.cached_report import CachedReport
 from app.kit.metrics_page import CONTENT_TYPE, MetricsPage
 from app.services import Services
@@ -102,7 +102,8 @@ def reports_of(request: Request[Any, Any, Any]) -> Reports:
 
 async def check_parts(services: Services) -> Ready:
     postgres, redis, files, beats = await asyncio.gather(
-        _check_postgres(services),
+        # Apart from the others, which do not wait in its transaction.
+        background.start(_check_postgres(services)),
         _check_redis(services),
         _check_files(services),
         heartbeat.read(services.redis),

@@ -23,6 +23,7 @@ def _report(what: str) -> None:
     now = time.monotonic()
     if now - _logged_at.get(what, -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
         _logged_at[what] = now
-        frames = traceback.extract_stack(limit=_FRAMES + 2)[:-2]
-        stack = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        log.warning("a database connection was held during a wait", waited_for=what, stack=stack)
+        # Without this function and the one that called it.
+        stack = traceback.extract_stack(limit=_FRAMES + 2)[:-2]
+        frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in stack]
+        log.warning("a database connection was held during a wait", waited_for=what, frames=frames)

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.models.protocol import Target
 from app.domain.models.service import Models
-from app.kit import background, child_process, databases, smtp, transaction_waits
+from app.kit import background, child_process, databases, logs, smtp, transaction_waits
 from app.kit.child_process import Limits
 from app.kit.expressions import Expressions
 from app.kit.metrics import WAITED_IN_TRANSACTION
@@ -16,6 +16,7 @@ from app.kit.sandbox.program import Program
 from app.kit.smtp import SmtpServer
 from app.security import passwords
 from app.services import Services
+from app.settings import LogFormat
 from db import connection_use
 from db.connection_use import WaitedInTransaction
 from db.session import ALL_TENANTS
@@ -94,7 +95,12 @@ async def test_child_tasks_belong_to_the_transaction_and_background_tasks_do_not
         await background.spawn(wait())
 
 
-async def test_a_wait_is_counted_where_users_are_served(services: Services) -> None:
+@pytest.mark.parametrize("log_format", ["console", "json"])
+async def test_a_wait_is_counted_where_users_are_served(
+    services: Services, log_format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure("warning", log_format)
+    transaction_waits._logged_at.clear()
     counter = WAITED_IN_TRANSACTION.labels("a server")
     before = counter._value.get()
     transaction_waits.count()
@@ -104,4 +110,6 @@ async def test_a_wait_is_counted_where_users_are_served(services: Services) -> N
             connection_use.check_wait("a server")
     finally:
         connection_use.report_to(connection_use.refuse)
+        logs.configure("warning", "json")
     assert counter._value.get() == before + 1
+    assert "a database connection was held during a wait" in "".join(capsys.readouterr())
