@@ -144,8 +144,10 @@ async def searches(site: Site) -> Callable[[int], Awaitable[int]]:
 
 
 async def unfinished_recordings(site: Site) -> Callable[[int], Awaitable[int]]:
-    agent = (await site.user.post("/api/v1/agents", {"name": "Hostile"})).json()
-    path = f"/api/v1/agents/{agent.get('id') or agent['data']['id']}/chat/audio"
+    body = {"name": "Hostile", "primary_model": "local/smollm2", "system_prompt": "Listen."}
+    answer = await site.user.post("/api/v1/agents", body)
+    answer.raise_for_status()
+    path = f"/api/v1/agents/{answer.json()['id']}/chat/audio"
 
     async def trickle() -> AsyncIterator[bytes]:
         yield (
@@ -187,14 +189,13 @@ def _wide_fields(version: int) -> list[dict[str, Any]]:
 
 
 async def events_with_many_templates(site: Site) -> Callable[[int], Awaitable[int]]:
-    text = "{{ event.data.message }}" * 5
     body = {
-        "name": "Hostile",
-        "event_types": ["system.test"],
-        "action_type": "webhook",
+        "event_type": "system.test",
+        "action_type": "notification",
         "action_config": {
-            "url": "https://example.com/hook",
-            "headers": {f"X-Header-{n}": text for n in range(30)},
+            "role": "tenant_admin",
+            "title": "Hostile",
+            "message": "{{ event.data.message | upper }}" * 150,
         },
     }
     answer = await site.user.post("/api/v1/event-subscriptions", body)
@@ -265,15 +266,15 @@ async def _attack(clients: int, send: Callable[[int], Awaitable[int]], until: fl
 
 Scenario = Callable[[Site], Awaitable[Callable[[int], Awaitable[int]]]]
 _SCENARIOS: list[tuple[str, Scenario, int]] = [
-    ("workflows with keys and slow templates", workflows_with_keys, 24),
-    ("messages to a form of 47,000 words", messages_to_many_labels, 2),
-    ("messages to a form of slow patterns", messages_to_slow_patterns, 2),
-    ("submissions of 200 selects", submissions_of_many_selects, 4),
-    ("unfinished recordings of 24 MB", unfinished_recordings, 20),
-    ("exports of 40 wide versions", exports_of_many_versions, 12),
-    ("searches in 200,000 rows", searches, 90),
-    ("events with 150 templates", events_with_many_templates, 2),
-    ("visits of a form by one address", visits_of_one_address, 8),
+    ("beside slow workflow templates", workflows_with_keys, 24),
+    ("beside labels of 47,000 words", messages_to_many_labels, 2),
+    ("beside slow patterns of a form", messages_to_slow_patterns, 2),
+    ("beside 200 selects on a table", submissions_of_many_selects, 4),
+    ("beside unfinished recordings", unfinished_recordings, 20),
+    ("beside exports of many versions", exports_of_many_versions, 12),
+    ("beside searches in 200,000 rows", searches, 90),
+    ("beside events with 150 templates", events_with_many_templates, 2),
+    ("beside visits of one address", visits_of_one_address, 8),
 ]
 
 
@@ -288,5 +289,5 @@ async def bench(world: World, ports: dict[str, int], row: Row) -> None:
         until = time.monotonic() + _SECONDS
         _, notice = await asyncio.gather(_attack(clients, send, until), _measure(get_agents, until))
         holds = notice.p95_ms <= _MAX_MS and not notice.failures
-        row(f"beside {name}"[:34], f"{notice.p95_ms:.0f} ms", f"{notice.failures} of 5xx", "p95",
+        row(name, f"{notice.p95_ms:.0f} ms", f"{notice.failures} of 5xx", "p95",
             f"≤ {_MAX_MS} ms", holds=holds)  # fmt: skip

@@ -34,6 +34,7 @@ from app.kit import clock, json_diff, paging, validation, work
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from app.kit.threads import TenantThreads
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
@@ -123,16 +124,25 @@ def _not_found(workflow_id: str) -> WorkflowNotFound:
 async def create(
     tx: Tx, services: Services, principal: Principal, data: CreateWorkflow
 ) -> WorkflowView:
-    checks.check_definition(principal, Definition(data.nodes, data.edges))
+    definition = Definition(data.nodes, data.edges)
+    # Before the first statement, which opens the transaction.
+    threads = services.get(TenantThreads)
+    await threads.run(principal.home, checks.check_definition, principal, definition)
     await checks.check_expressions(services, principal.home, data.nodes)
-    return await create_checked(tx, principal, data)
+    return await _add(tx, principal, data, definition)
 
 
 async def create_checked(tx: Tx, principal: Principal, data: CreateWorkflow) -> WorkflowView:
     """The expressions were checked, while no transaction was open."""
-    tenant_id = principal.home
     definition = Definition(data.nodes, data.edges)
     checks.check_definition(principal, definition)
+    return await _add(tx, principal, data, definition)
+
+
+async def _add(
+    tx: Tx, principal: Principal, data: CreateWorkflow, definition: Definition
+) -> WorkflowView:
+    tenant_id = principal.home
     if data.trigger is not None:
         _check_trigger(principal, data.trigger)
     await queries.check_quota(tx, tenant_id)
