@@ -129,6 +129,14 @@ def row(name: str, ours: str, bare: str, figure: str, bar: str, *, holds: bool) 
           f"{'yes' if holds else 'NO':<5} |", flush=True)  # fmt: skip
 
 
+def print_head() -> None:
+    print(
+        f"| {'path':<34} | {'ours':>12} | {'bare':>12} | {'figure':>9} | {'bar':>9} | holds |\n"
+        "|---|---|---|---|---|---|",
+        flush=True,
+    )
+
+
 async def bench_get(ports: dict[str, int], tenant_id: str, token: str) -> None:
     ours, bare = await compare(
         lambda: requests_per_second(ports["parley"], f"/api/v1/tenants/{tenant_id}", token),
@@ -353,21 +361,18 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
     user = await world.user("super_admin")
     for port in ports.values():
         await wait_for_port(port)
-    print(
-        f"| {'path':<34} | {'ours':>12} | {'bare':>12} | {'figure':>9} | {'bar':>9} | holds |\n"
-        "|---|---|---|---|---|---|",
-        flush=True,
-    )
+    print_head()
     only = os.environ.get("BENCH", "")
     if only in {"", "start"}:
         bench_start.bench(stores.settings, free_port(), row)
-    rate = partial(ledger_rate, services, user.tenant_id)
     parts: dict[str, Callable[[], Awaitable[None]]] = {
         "reads": lambda: bench_reads.bench(world, ports, web_pid, row),
         "tools": lambda: bench_tools.bench(world, ports["parley"], row),
         "events": lambda: bench_events.bench(world, ports, row),
         "notifications": lambda: bench_notifications.bench(world, ports, row),
-        "workflows": lambda: bench_workflows.bench(world, row, rate),
+        "workflows": lambda: bench_workflows.bench(
+            world, row, partial(ledger_rate, services, user.tenant_id)
+        ),
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
         "fairness": lambda: bench_fairness.bench(world, ports, row),
         "widget": lambda: bench_widget.bench(world, ports, row),

@@ -111,7 +111,6 @@ def test_settings_do_not_change() -> None:
         ("log_format", "json", "json"),
         ("lease_seconds", "0.5", 0.5),
         ("max_body_mb", "1024", 1024),
-        ("body_memory_mb", "16", 16),
         ("max_file_mb", "5000", 5000),
         ("metrics_address", "OFF", "off"),
         ("metrics_address", "[::]:9000", "[::]:9000"),
