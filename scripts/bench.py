@@ -331,11 +331,6 @@ async def main() -> None:
         stores.close()
 
 
-@get("/bench/empty")
-async def empty() -> dict[str, str]:
-    return {"status": "ok"}
-
-
 def parley_app() -> Litestar:
     from app.kit import memory  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
@@ -343,7 +338,7 @@ def parley_app() -> Litestar:
     # The default log level, with the lines discarded.
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     logs.configure("info", "json")
-    app = create_app(configuration.load(), routes=[empty])
+    app = create_app(configuration.load(), routes=[bench_reads.empty])
     memory.tune_gc()
     return app
 

@@ -95,6 +95,11 @@ _READS = (
 )
 
 
+@get("/bench/empty")
+async def empty() -> dict[str, str]:
+    return {"status": "ok"}
+
+
 # The bare counterpart
 
 

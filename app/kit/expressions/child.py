@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 _HEADER = 4
+_NICENESS = 5
 _OPEN_FILES = 16
 # The exit code of a process that has no memory left.
 OUT_OF_MEMORY = 86
@@ -83,6 +84,8 @@ def main() -> None:
     global _statm  # noqa: PLW0603  # one per process, opened before the process loses its rights
     memory_bytes, seconds, parent = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     warnings.simplefilter("ignore")
+    # Requests and jobs of all tenants go first.
+    os.nice(_NICENESS)
     try:
         _load()
         from app.kit import isolation  # noqa: PLC0415

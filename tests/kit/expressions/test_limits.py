@@ -218,7 +218,7 @@ async def test_processes_end_with_their_parent() -> None:
 
 async def test_the_sources_of_one_check_share_a_budget(own_expressions: Expressions) -> None:
     """None of them is slow by itself."""
-    text = "{% if a %}" + "{% elif a %}" * 200 + "{% endif %}"
+    text = "{% if a %}" + "{% elif a %}" * 1500 + "{% endif %}"
     sources = [Source("template", text, f"nodes.{number}") for number in range(500)]
     budget = Budget(seconds=0.3)
     problems = await own_expressions.check(sources, ["a"], group="slow", budget=budget)
