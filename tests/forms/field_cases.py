@@ -270,7 +270,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
             "each option once": [["sales", "sales"]],
             "a list": ["sales", {"0": "sales"}],
             "one of the options": [["sales", "other"], ["sales", ""]],
-            "must be a text": [["sales", None], ["sales", ["rd"]], ["sales", 1]],
+            "must be a string": [["sales", None], ["sales", ["rd"]], ["sales", 1]],
         },
     ),
     (

@@ -34,7 +34,7 @@ _WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({}, "email", "is required"),
     ({"email": ""}, "email", "is required"),
     ({"email": None}, "email", "is required"),
-    ({"email": 7}, "email", "must be a text"),
+    ({"email": 7}, "email", "must be a string"),
     ({"email": "a\U0010ffff"}, "email", "U+10FFFF"),
     ({"email": "a", "nothing": 1}, "nothing", "no column"),
     ({"email": "a", "score": "7"}, "score", "must be a number"),

@@ -133,7 +133,7 @@ async def _store_question(tx: Tx, runtime: AgentRuntime, turn: Turn) -> None:
 async def get(
     services: Services, principal: Principal, agent_id: str, job_id: str, wait_seconds: int
 ) -> JobView:
-    """Waits so many seconds for the job to finish."""
+    """Waits up to `wait_seconds` for the job to finish."""
     row = await _read(services, principal, agent_id, job_id)
     if wait_seconds and row["status"] not in _FINISHED:
         tenant_id, work_id = row["tenant_id"], row["work_id"]

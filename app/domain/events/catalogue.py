@@ -10,7 +10,7 @@ from app.domain.events.errors import EventTypeNotFound
 from app.domain.events.schemas import Categories, Category, EventType, EventTypes, FullEventType
 from app.kit.errors import Invalid
 
-NO_EVENT_TYPE = "is no event type; GET /api/v1/event-types lists them"
+NO_EVENT_TYPE = "is not an event type; GET /api/v1/event-types lists them"
 
 
 def list_types(areas: Areas, category: str | None) -> EventTypes:

@@ -185,7 +185,7 @@ def _split_metadata(metadata: dict[str, Any], origin: Origin) -> tuple[str, dict
     source = metadata.get("source")
     if source is not None and (not isinstance(source, str) or len(source) > _MAX_SOURCE_CHARS):
         raise Invalid.field(
-            "metadata.source", f"must be a text of at most {_MAX_SOURCE_CHARS} characters"
+            "metadata.source", f"must be a string of at most {_MAX_SOURCE_CHARS} characters"
         )
     others = {
         key: value for key, value in metadata.items() if key not in _RESERVED and key != "source"

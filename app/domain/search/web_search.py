@@ -56,7 +56,7 @@ class WebSearch:
         query = arguments.get("query")
         query = " ".join(storable(query).split()) if isinstance(query, str) else ""
         if not query or len(query) > MAX_QUERY_CHARS:
-            message = f"`query` must be a text of 1 to {MAX_QUERY_CHARS} characters"
+            message = f"`query` must be a string of 1 to {MAX_QUERY_CHARS} characters"
             return CallOutcome({"error": message}, "failed")
         if self._info is None:
             return _fail(SearchFailed("not_configured", _NOT_CONFIGURED))

@@ -149,7 +149,7 @@ def _check_storable(text: str) -> str:
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise WrongValue("must be a text")
+        raise WrongValue("must be a string")
     return _check_storable(value)
 
 

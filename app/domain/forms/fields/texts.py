@@ -73,7 +73,7 @@ class PhoneRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 def check_characters(text: Any) -> str:
     """Raises WrongValue for anything but a text that can be stored."""
     if not isinstance(text, str):
-        raise WrongValue("must be a text")
+        raise WrongValue("must be a string")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -20,7 +20,7 @@ const HOST =
   /^(?:(?:(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.)+(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.?|localhost)$/iu;
 
 function checkCharacters(text) {
-  if (typeof text !== "string") throw new WrongValue("must be a text");
+  if (typeof text !== "string") throw new WrongValue("must be a string");
   if (text.isWellFormed?.() === false) throw new WrongValue("must be valid Unicode");
   if (text.includes("\0")) throw new WrongValue("must not contain NUL characters");
   return text;

@@ -79,7 +79,7 @@ function describeOptions(field) {
 }
 
 function checkOption(field, value) {
-  if (typeof value !== "string") throw new WrongValue("must be a text");
+  if (typeof value !== "string") throw new WrongValue("must be a string");
   if (!field.has_data_source && !field.options.some((option) => option.value === value)) {
     throw new WrongValue(`must be one of the options: ${describeOptions(field)}`);
   }
