@@ -12,6 +12,7 @@ from tests.http.routes import ROUTES
 from tests.model_server import ModelServer, serving
 from tests.password_costs import full_cost, lowest_cost
 from tests.running_worker import run_worker
+from tests.security.grants import restore_grants
 from tests.server import Server
 from tests.stores import Stores
 from tests.talk import Talker, talker
@@ -77,6 +78,13 @@ def server(app: Litestar, stores: Stores) -> Iterator[Server]:
 def services(app: Litestar) -> Services:
     services: Services = app.state.services
     return services
+
+
+@pytest.fixture
+async def restored_grants(services: Services) -> AsyncIterator[None]:
+    """For tests that change the permissions of roles."""
+    async with restore_grants(services):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ _PARTS = 4
 _EXAMPLES_WITH_BODY = 20
 _EXAMPLES_WITHOUT_BODY = 8
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("restored_grants")]
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,7 @@ async def _go(tour: Tour) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("_garbage_collection_of_a_web_process")
+@pytest.mark.usefixtures("_garbage_collection_of_a_web_process", "restored_grants")
 async def test_the_largest_definitions_hold_nobody_up(
     product: World, stores: Stores, models: ModelServer, subtests: pytest.Subtests
 ) -> None:

@@ -10,10 +10,10 @@ from app.services import Services
 from tests.accounts.values import ROLES_BELOW_SUPER_ADMIN
 from tests.roles.api_calls import (
     VIEWER_GRANTS,
-    fetch_grants,
     put_permissions,
     set_permissions,
 )
+from tests.security.grants import fetch_grants
 from tests.server import Server
 from tests.world import Client, World
 

@@ -7,8 +7,8 @@ import pytest
 from app.areas import AREAS
 from app.services import Services
 from tests.accounts.values import ROLES, ROLES_BELOW_SUPER_ADMIN
-from tests.roles.api_calls import fetch_grants, put_permissions
-from tests.security.grants import set_grant
+from tests.roles.api_calls import put_permissions
+from tests.security.grants import fetch_grants, set_grant
 from tests.world import Client, World
 
 

@@ -10,6 +10,30 @@ from db.models import RoleGrant
 from db.session import ALL_TENANTS
 
 
+async def fetch_grants(services: Services) -> set[tuple[str, str]]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
+    return {(row["role"], row["permission"]) for row in rows}
+
+
+@asynccontextmanager
+async def restore_grants(services: Services) -> AsyncIterator[None]:
+    """Restores the grants afterwards, since they apply to the whole instance."""
+    before = await fetch_grants(services)
+    try:
+        yield
+    finally:
+        if await fetch_grants(services) != before:
+            async with services.db.tx(ALL_TENANTS) as tx:
+                version = await bump_grants(tx)
+                raw = await tx.raw()
+                await raw.execute("DELETE FROM role_grants")
+                await raw.executemany(
+                    "INSERT INTO role_grants (role, permission) VALUES ($1, $2)", sorted(before)
+                )
+            await services.session_cache.change_grants(version)
+
+
 async def set_grant(services: Services, role: str, permission: str, *, is_granted: bool) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()

@@ -14,8 +14,7 @@ from app.security.permissions import ROLES, is_outranked_by
 from app.services import Services
 from db.models import RoleGrant
 from db.session import ALL_TENANTS
-from tests.roles.api_calls import fetch_grants
-from tests.security.grants import change_grant
+from tests.security.grants import change_grant, fetch_grants
 from tests.world import Client, World
 
 READER = {"agents:read", "workflows:read", "forms:read", "tools:read"}
