@@ -247,7 +247,7 @@ def _key(node: nodes.Node) -> str | int:
             value = _constant(node)
             if isinstance(value, str | int) and not isinstance(value, bool):
                 return value
-    raise TemplateSyntaxError("a key in brackets must be a text or an integer", node.lineno)
+    raise TemplateSyntaxError("a key in brackets must be a string or an integer", node.lineno)
 
 
 def _refusal(node: nodes.Node) -> TemplateSyntaxError:

@@ -95,7 +95,7 @@ class Sender:
         await run_sql(self.services, sql, *args)
 
     async def advance_schedule(self, webhook_id: str, seconds: float) -> None:
-        """Makes the webhook's pending deliveries due so many seconds earlier."""
+        """Makes the webhook's pending deliveries due that many seconds earlier."""
         await self.run_sql(
             "UPDATE work SET run_at = run_at - $2 * interval '1 second' "
             "WHERE lane = $1 AND state = 'pending'",

@@ -77,7 +77,7 @@ def validate_schema(name: str, schema: dict[str, Any]) -> None:
         raise Invalid.field(name, str(error)) from None
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         reason = getattr(error, "message", None) or str(error).partition("\n")[0]
-        raise Invalid.field(name, f"is no valid JSON Schema: {reason[:200]}") from None
+        raise Invalid.field(name, f"is not a valid JSON Schema: {reason[:200]}") from None
 
 
 def _check_pattern_sizes(cost: _SchemaCost, validator: _Validator) -> None:

@@ -83,7 +83,7 @@ async def list_page(
 async def get(
     services: Services, principal: Principal, execution_id: str, wait_seconds: int
 ) -> FullExecution:
-    """Waits so many seconds for its end."""
+    """Waits up to `wait_seconds` for its end."""
     if wait_seconds:
         await _wait_for_end(services, principal, execution_id, wait_seconds)
     async with services.db.tx(principal.scope, autocommit=True) as tx:

@@ -45,7 +45,7 @@ def add(sandbox_dir: Path, requirements: list[str]) -> None:
     # The installer would read a name like --index-url as an option.
     for requirement in requirements:
         if requirement.startswith("-"):
-            raise CannotInstall(f"{requirement} is no package")
+            raise CannotInstall(f"{requirement} is not the name of a package")
     options = ["--only-binary", ":all:", "--target", str(folder)]
     command = [*_installer(), *options, "--", *requirements]
     result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603

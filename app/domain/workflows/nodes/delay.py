@@ -12,7 +12,7 @@ _MAX_SECONDS = 366 * 86400
 
 
 class DelayConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """For so many seconds, or until a time."""
+    """Waits for a number of seconds, or until a time."""
 
     seconds: Annotated[float, Meta(ge=0, le=_MAX_SECONDS)] | None = None
     until: (
