@@ -14,9 +14,10 @@ from app.domain.workflows.nodes.protocol import NodeType
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.rendering import NAMES
 from app.kit import validation
-from app.kit.errors import Invalid, Problem
+from app.kit.errors import ApiError, Forbidden, Invalid, Problem
 from app.kit.expressions import Budget, Expressions, Source, has_templates, list_sources
 from app.kit.texts import is_deeper
+from app.kit.threads import TenantThreads
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
@@ -82,6 +83,34 @@ class CheckedExpressions:
         """Raises Invalid as the check did."""
         error = self._errors[msgspec.json.encode(nodes)]
         if error is not None:
+            raise error
+
+
+class CheckedDefinitions:
+    """Results of `check_definition` for definitions that one transaction saves later: a thread
+    checks them before, because many templates take long to read.
+    """
+
+    def __init__(self) -> None:
+        self._errors: dict[bytes, ApiError | None] = {}
+
+    async def check(self, services: Services, principal: Principal, definition: Definition) -> None:
+        error = None
+        try:
+            threads = services.get(TenantThreads)
+            await threads.run(principal.home, check_definition, principal, definition)
+        except (Invalid, Forbidden) as found:
+            error = found
+        self._errors[msgspec.json.encode(definition)] = error
+
+    def require(self, principal: Principal, definition: Definition) -> None:
+        """Raises what the check raised. A definition that differs from the expected one, because
+        another request changed a part of it meanwhile, is checked now.
+        """
+        key = msgspec.json.encode(definition)
+        if key not in self._errors:
+            check_definition(principal, definition)
+        elif (error := self._errors[key]) is not None:
             raise error
 
 

@@ -10,6 +10,7 @@ from app.domain.agents.schemas import VersionDiff
 from app.domain.events import service as events
 from app.domain.notifications import service as notifications
 from app.domain.workflows import checks, execution_queries, queries, schedule, visibility
+from app.domain.workflows.checks import CheckedDefinitions
 from app.domain.workflows.definitions import Definition
 from app.domain.workflows.errors import InvalidState, WorkflowNotFound, WorkflowVersionNotFound
 from app.domain.workflows.events import (
@@ -34,7 +35,6 @@ from app.kit import clock, json_diff, paging, validation, work
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
-from app.kit.threads import TenantThreads
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
@@ -124,25 +124,20 @@ def _not_found(workflow_id: str) -> WorkflowNotFound:
 async def create(
     tx: Tx, services: Services, principal: Principal, data: CreateWorkflow
 ) -> WorkflowView:
-    definition = Definition(data.nodes, data.edges)
+    definition, checked = Definition(data.nodes, data.edges), CheckedDefinitions()
     # Before the first statement, which opens the transaction.
-    threads = services.get(TenantThreads)
-    await threads.run(principal.home, checks.check_definition, principal, definition)
+    await checked.check(services, principal, definition)
+    checked.require(principal, definition)
     await checks.check_expressions(services, principal.home, data.nodes)
-    return await _add(tx, principal, data, definition)
+    return await create_checked(tx, principal, data, checked)
 
 
-async def create_checked(tx: Tx, principal: Principal, data: CreateWorkflow) -> WorkflowView:
-    """The expressions were checked, while no transaction was open."""
-    definition = Definition(data.nodes, data.edges)
-    checks.check_definition(principal, definition)
-    return await _add(tx, principal, data, definition)
-
-
-async def _add(
-    tx: Tx, principal: Principal, data: CreateWorkflow, definition: Definition
+async def create_checked(
+    tx: Tx, principal: Principal, data: CreateWorkflow, checked: CheckedDefinitions
 ) -> WorkflowView:
-    tenant_id = principal.home
+    """The expressions were checked, while no transaction was open."""
+    tenant_id, definition = principal.home, Definition(data.nodes, data.edges)
+    checked.require(principal, definition)
     if data.trigger is not None:
         _check_trigger(principal, data.trigger)
     await queries.check_quota(tx, tenant_id)
@@ -172,13 +167,36 @@ async def update(
     """A change of nodes or edges makes a version. Triggers keep the published version until the
     next one is published.
     """
+    checked = CheckedDefinitions()
     if data.nodes is not UNSET:
         await checks.check_expressions(services, principal.home, data.nodes)
-    return await update_checked(tx, principal, workflow_id, data)
+    await check_update(services, principal, workflow_id, data, checked)
+    return await update_checked(tx, principal, workflow_id, data, checked)
+
+
+async def check_update(
+    services: Services,
+    principal: Principal,
+    workflow_id: str,
+    data: UpdateWorkflow,
+    checked: CheckedDefinitions,
+) -> None:
+    """Checks the definition that the update makes, unless another request changes it meanwhile."""
+    if data.nodes is UNSET and data.edges is UNSET:
+        return
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        view = await queries.find(tx, workflow_id)
+    if view is not None:
+        definition = _merge(Definition(view.nodes, view.edges), data)
+        await checked.check(services, principal, definition)
 
 
 async def update_checked(
-    tx: Tx, principal: Principal, workflow_id: str, data: UpdateWorkflow
+    tx: Tx,
+    principal: Principal,
+    workflow_id: str,
+    data: UpdateWorkflow,
+    checked: CheckedDefinitions,
 ) -> WorkflowView:
     """The expressions were checked, while no transaction was open. All else is checked against the
     newest version, which no other transaction changes meanwhile.
@@ -187,7 +205,7 @@ async def update_checked(
     before = await _load_definition(tx, workflow.id, workflow.version)
     definition = _merge(before, data)
     if definition != before:
-        checks.check_definition(principal, definition)
+        checked.require(principal, definition)
         await checks.check_references(tx, workflow.tenant_id, definition.nodes)
     values = validation.set_fields(data)
     values.pop("nodes", None)
