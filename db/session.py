@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import asyncpg
 import msgspec
 from sqlalchemy import Connection, PoolProxiedConnection, event
-from sqlalchemy.exc import DisconnectionError, MissingGreenlet
+from sqlalchemy.exc import DisconnectionError, MissingGreenlet, SQLAlchemyError
 from sqlalchemy.ext.asyncio import (
     AsyncConnection,
     AsyncEngine,
@@ -52,6 +52,13 @@ class AllTenants:
 
 
 ALL_TENANTS: Final = AllTenants()
+# What a statement raises for any reason of the database.
+DATABASE_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    SQLAlchemyError,
+    OSError,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,9 @@ line.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +24,7 @@ from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
 from app.http.limiter import Limiter, to_verdict
 from app.http.request_headers import header_text, read_headers
-from app.http.response_sender import COMMON_HEADERS, ResponseSender
+from app.http.response_sender import COMMON_HEADERS, FIRST_ERROR_STATUS, ResponseSender
 from app.http.uploads import MAX_FULL_FILES
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
@@ -36,6 +38,7 @@ from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Princip
 from app.security.tokens import Claims
 from app.services import Services
 from db import connection_use
+from db.session import DATABASE_ERRORS
 
 log = logs.get("http")
 
@@ -51,7 +54,6 @@ class Callbacks(msgspec.Struct, frozen=True):
     on_admitted: Callable[[str], None]
 
 
-_FIRST_ERROR_STATUS = 400
 _VISITOR_PREFIXES = (EMBED_PREFIX, VISITOR_PREFIX)
 
 
@@ -97,8 +99,11 @@ class Gate:
         source = self._addresses.resolve(scope, header_text(request_headers, b"x-forwarded-for"))
         caller = Caller(rate_limit_address(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
-        body = scope["state"]["body_use"] = self._bodies.start(caller.address)
-        response = ResponseSender(send, self._headers, self._anonymous, current, scope["state"])
+        state = scope["state"]
+        body = state["body_use"] = self._bodies.start(caller.address)
+        response = ResponseSender(
+            send, self._headers, self._anonymous, current, state, partial(_end_failed, state)
+        )
         try:
             await self._handle(scope, body.count(receive), response, request_headers, caller)
         except asyncio.CancelledError:
@@ -125,7 +130,7 @@ class Gate:
             await tx.rollback()
         lease = state.get("idempotency_lease")
         if lease is not None:
-            lease.end(succeeded=status < _FIRST_ERROR_STATUS)
+            lease.end(succeeded=status < FIRST_ERROR_STATUS)
         self._refund_refused(state, status)
 
     async def _handle(
@@ -274,9 +279,21 @@ class Gate:
         """Gives units back for a visitor's request that was refused before any work was done."""
         charges, second = state.get("charged") or ((), 0)
         excess = [Charge(subject, plan, units - 1) for subject, plan, units in charges if units > 1]
-        is_refused = _FIRST_ERROR_STATUS <= status < HTTP_SERVER_ERROR
+        is_refused = FIRST_ERROR_STATUS <= status < HTTP_SERVER_ERROR
         if excess and is_refused and status != ClientGone.status:
             background.spawn(self._limiter.refund(excess, second))
+
+
+async def _end_failed(state: dict[str, Any]) -> None:
+    """Ends what a failed request holds before its error is sent: sending may take long, and the
+    client may send the request again at once.
+    """
+    tx, lease = state.get("tx"), state.get("idempotency_lease")
+    with suppress(*DATABASE_ERRORS):
+        if tx is not None:
+            await tx.rollback()
+        if lease is not None:
+            await lease.release()
 
 
 def _rate_limited(verdict: Verdict) -> RateLimited:
@@ -292,7 +309,7 @@ def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) 
     route = scope.get("path_template") or "unknown"
     metrics.REQUESTS.observe(scope["method"], str(route), status, seconds)
     level = log.info
-    if is_uncounted(scope["method"], scope["path"]) and status < _FIRST_ERROR_STATUS:
+    if is_uncounted(scope["method"], scope["path"]) and status < FIRST_ERROR_STATUS:
         level = log.debug
     level(
         "request",

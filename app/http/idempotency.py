@@ -94,6 +94,7 @@ class KeyLease:
         self.holder = new_id("hld")
         self._db = db
         self._renewal: Renewal | None = None
+        self._is_released = False
 
     def start_renewal(self) -> None:
         self._renewal = Renewal(_RENEW_SECONDS, lambda: self._execute(_RENEW_LEASE))
@@ -111,12 +112,23 @@ class KeyLease:
         """Opens a transaction for a response whose effect is committed already."""
         return self._db.tx(ALL_TENANTS, autocommit=True)
 
+    async def release(self) -> None:
+        """Releases the key of a request that failed, for the next attempt. Called before the error
+        is sent: the client may try again at once, with another body.
+        """
+        self._stop_renewal()
+        self._is_released = True
+        await self._execute(_RELEASE_KEY)
+
     def end(self, *, succeeded: bool) -> None:
-        """Stops the renewal. A request that failed releases the key for the next attempt."""
+        """Also ends a request that failed without a response, because its client is gone."""
+        self._stop_renewal()
+        if not succeeded and not self._is_released:
+            background.spawn(self.release())
+
+    def _stop_renewal(self) -> None:
         if self._renewal is not None:
             self._renewal.stop()
-        if not succeeded:
-            background.spawn(self._execute(_RELEASE_KEY))
 
     async def _execute(self, sql: str) -> None:
         async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:

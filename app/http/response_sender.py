@@ -1,6 +1,7 @@
 """Adds the headers that all responses have."""
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar.types import Message, Send
@@ -11,6 +12,7 @@ from app.kit.errors import RateLimited
 from app.kit.limits import Plan, Verdict
 from app.kit.trace import Trace
 
+FIRST_ERROR_STATUS = 400
 _REMAINING_PATTERN = re.compile(rb";r=\d+")
 COMMON_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -27,7 +29,8 @@ _DEFAULT_HEADERS = {
 
 class ResponseSender:
     """Sends a response with the common headers added, and records its status. Without a `verdict`
-    the headers show the limits of the anonymous plan, of which nothing is used.
+    the headers show the limits of the anonymous plan, of which nothing is used. `before_error` is
+    awaited before an error is sent.
     """
 
     def __init__(
@@ -37,12 +40,14 @@ class ResponseSender:
         anonymous: Plan,
         current: Trace,
         state: dict[str, Any],
+        before_error: Callable[[], Awaitable[None]],
     ) -> None:
         self._send = send
         self._state = state
         self._headers = headers
         self._anonymous = anonymous
         self._current = current
+        self._before_error = before_error
         self.verdict: Verdict | None = None
         self.started = False
         self.status = 500
@@ -51,6 +56,8 @@ class ResponseSender:
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
+            if self.status >= FIRST_ERROR_STATUS:
+                await self._before_error()
             headers = [item for item in message["headers"] if not _is_left_out(*item)]
             present = {name.lower() for name, _ in message["headers"]}
             headers += self._headers

@@ -8,7 +8,6 @@ of an e-mail address overwrites UNVERIFIED with LIVE.
 import asyncio
 from collections.abc import Iterable
 
-import asyncpg
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -17,7 +16,7 @@ from app.kit import background, limits, logs
 from app.kit.errors import Unauthorized
 from app.security.principal import Principal
 from db import fast
-from db.session import ALL_TENANTS, Database, Tx
+from db.session import ALL_TENANTS, DATABASE_ERRORS, Database, Tx
 
 log = logs.get("sessions")
 
@@ -104,7 +103,7 @@ async def _mark_seen(tx: Tx, tenant_id: str, session_id: str) -> None:
     """
     try:
         await fast.execute(tx, tenant_id, _MARK_SEEN, session_id, SEEN_SECONDS)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DATABASE_ERRORS as error:
         reason = f"{type(error).__name__}: {error}"[:200]
         log.warning("the use of a session was not stored", reason=reason)
 

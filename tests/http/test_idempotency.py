@@ -6,6 +6,8 @@ from typing import Any, cast
 import httpx
 import msgspec
 import pytest
+from litestar import Litestar
+from litestar.types import Message, Receive, Scope, Send
 from sqlalchemy.pool import QueuePool
 
 from app.domain.accounts import invitations
@@ -15,6 +17,7 @@ from app.security import passwords
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
+from tests.database import fetch_rows
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -113,6 +116,37 @@ async def test_a_failed_request_leaves_no_connection_checked_out(
     assert (await developer.get("/auth/me")).status_code == 200
     pool = cast("QueuePool", services.db.engine.sync_engine.pool)
     assert pool.checkedout() == 0
+
+
+async def test_a_failed_request_holds_nothing_when_its_error_is_sent(
+    app: Litestar, services: Services, developer: Client
+) -> None:
+    """Neither its connection, which a slow client would keep, nor its key, since the client may try
+    again at once with another body.
+    """
+    pool = cast("QueuePool", services.db.engine.sync_engine.pool)
+    before, seen = await _list_open_keys(services), []
+
+    async def observed(scope: Scope, receive: Receive, send: Send) -> None:
+        async def observe(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.append((pool.checkedout(), await _list_open_keys(services) - before))
+            await send(message)
+
+        await app(scope, receive, observe)
+
+    transport = httpx.ASGITransport(cast("Any", observed))
+    headers = {"authorization": f"Bearer {developer.token}", "idempotency-key": "observed"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://parley") as client:
+        wrong = await client.post("/auth/register", json={"email": "no"}, headers=headers)
+        failed = await client.post("/test/counted", json={"fail": True}, headers=headers)
+    assert (wrong.status_code, failed.status_code) == (422, 500)
+    assert seen == [(0, set()), (0, set())]
+
+
+async def _list_open_keys(services: Services) -> set[str]:
+    rows = await fetch_rows(services, "SELECT id FROM idempotency_keys WHERE status IS NULL")
+    return {row["id"] for row in rows}
 
 
 async def test_requests_that_wait_for_the_same_key_hold_no_connection(

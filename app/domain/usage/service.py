@@ -3,9 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-import asyncpg
 import msgspec
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.agents import service as agents
 from app.domain.usage import count_queries, queries
@@ -18,7 +16,7 @@ from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
 from db.fast import tenant_of
-from db.session import ALL_TENANTS, Database, Tx
+from db.session import ALL_TENANTS, DATABASE_ERRORS, Database, Tx
 
 __all__ = [
     "ModelCall",
@@ -69,7 +67,7 @@ async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall)
     try:
         async with db.tx(tenant_id, autocommit=True) as tx:
             await queries.add(tx, tenant_id, agent_id, as_json([row]), correlation_id)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError, OSError):
+    except DATABASE_ERRORS:
         log.exception("the usage of a call is not stored", tenant_id=tenant_id, **row)
 
 
