@@ -18,6 +18,9 @@ _DISK_FACTOR: Final = 8
 # What a body takes in memory while its files go to disk, or to the file store.
 _SPOOLED_BYTES: Final = _MEGABYTE
 _STREAMED_BYTES: Final = 12 * _MEGABYTE
+# The beginning of a body is not counted, so that short requests are answered while large ones fill
+# the budget. The number of connections bounds it.
+_UNCOUNTED_BYTES: Final = 16 * 1024
 _RETRY_SECONDS: Final = 5
 
 
@@ -77,7 +80,15 @@ class BodyUse:
     it is read.
     """
 
-    __slots__ = ("_address", "_budget", "_has_file", "_max_memory", "_memory", "_on_disk")
+    __slots__ = (
+        "_address",
+        "_budget",
+        "_has_file",
+        "_max_memory",
+        "_memory",
+        "_on_disk",
+        "_uncounted",
+    )
 
     def __init__(self, budget: BodyBudget, address: str) -> None:
         self._budget = budget
@@ -86,6 +97,7 @@ class BodyUse:
         self._has_file = False
         self._memory = 0
         self._on_disk = 0
+        self._uncounted = _UNCOUNTED_BYTES
 
     def spool(self) -> None:
         """Files go to disk until the request ends."""
@@ -107,9 +119,10 @@ class BodyUse:
 
     def add(self, count: int) -> None:
         """Raises RateLimited or Unavailable."""
-        in_memory = count
+        in_memory = max(0, count - self._uncounted)
+        self._uncounted -= count - in_memory
         if self._max_memory is not None:
-            in_memory = min(count, self._max_memory - self._memory)
+            in_memory = min(in_memory, self._max_memory - self._memory)
         if in_memory:
             self._memory += in_memory
             self._budget.memory.add(self._address, in_memory)

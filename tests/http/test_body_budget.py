@@ -51,6 +51,17 @@ def test_bodies_are_bounded_for_an_address_and_in_all(subtests: pytest.Subtests)
             assert [_send(budget, *body) for body in sent] == statuses
 
 
+def test_short_bodies_are_taken_while_large_ones_fill_the_budget() -> None:
+    budget = BodyBudget(16, 5)
+    while _send(budget, "a", 1) == 200 or _send(budget, "b", 1, "stream") == 200:
+        pass
+    short = budget.start("a")
+    for _ in range(16):
+        short.add(1024)
+    with pytest.raises(ApiError):
+        short.add(_MEGABYTE)
+
+
 def test_the_largest_upload_always_fits() -> None:
     assert _send(BodyBudget(16, 300), "a", 300, "spool") == 200
 
