@@ -11,7 +11,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 TEST_EVENTS_DAYS: Final = 7
 # The plan whose tenants may have limits of their own.
 _ENTERPRISE = "enterprise"
-# One address of visitors may use this part of the tenant's limits, and at least so many units: a
+# One address of visitors may use this part of the tenant's limits, and at least this many units: a
 # visitor who chats needs 5 to open the chat and 10 for each message.
 _ADDRESS_SHARE: Final = 4
 _MIN_ADDRESS_SHARE: Final = 30

@@ -46,6 +46,6 @@ async def _read_page(page: bytes) -> list[Hit]:
     try:
         response = await child_process.request(_SCRIPT, page, limits=_LIMITS)
     except (ScriptRefused, ProcessFailed) as error:
-        message = "the search engine's answer is no page of results"
+        message = "the search engine's answer is not a page of results"
         raise SearchFailed("bad_response", message) from error
     return [Hit(*result) for result in _decoder.decode(response.body)]

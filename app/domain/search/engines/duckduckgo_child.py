@@ -1,7 +1,7 @@
 """Script that reads a page of results of DuckDuckGo; `duckduckgo.py` runs it with limits.
 
 It imports nothing of Parley. It reads the page from standard input. It writes one line, `ok`, or
-`!` when it is no page of results, and then the results as JSON: a list of [title, URL, snippet].
+`!` when it is not a page of results, and then the results as JSON: a list of [title, URL, snippet].
 """
 
 import html
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 def parse_page(page: bytes) -> list[Result]:
-    """Returns the results without ads. Raises Refused when it is no page of results."""
+    """Returns the results without ads. Raises Refused when it is not a page of results."""
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         root = etree.fromstring(page, parser)

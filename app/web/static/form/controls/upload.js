@@ -5,7 +5,7 @@ import { formatSize, joinWords } from "../text.js";
 
 const DEFAULT_MAX_MB = 10;
 const MEGABYTE = 1024 * 1024;
-// The server takes so many files of an address at a time; the others of a page wait.
+// The server takes this many files from one address at a time; the others of a page wait.
 const MAX_REQUESTS = 3;
 
 const waiting = [];
