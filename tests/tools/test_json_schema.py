@@ -26,12 +26,16 @@ def _get_rejection_reason(schema: dict[str, Any]) -> str:
 
 
 def _find_problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
-    """Returns the problems of a value. Fails when the validation takes long."""
+    """Returns the problems of a value. Fails when the validation takes long, also when it is
+    repeated: a busy machine may slow down a single one.
+    """
     json_schema.validate_schema("input_schema", schema)
-    started = time.thread_time()
-    problems = dict(json_schema.find_problems(schema, value, "input"))
-    assert time.thread_time() - started < MAX_SECONDS
-    return problems
+    for _ in range(3):
+        started = time.thread_time()
+        problems = dict(json_schema.find_problems(schema, value, "input"))
+        if time.thread_time() - started < MAX_SECONDS:
+            return problems
+    pytest.fail(f"the validation took more than {MAX_SECONDS} s, three times")
 
 
 # Rejected schemas

@@ -37,7 +37,7 @@ def compile_pattern(pattern: str) -> Any:
         if "too large" in text:
             raise ValueError("is too large: let max_length limit the text, not {n,m}") from None
         raise ValueError(
-            f"is not a regular expression of RE2, which has no lookaheads or references: {text}"
+            f"is not a regular expression of RE2, which has no lookaheads and no references: {text}"
         ) from None
 
 
