@@ -50,12 +50,11 @@ async def test_counting_open_work_reads_no_finished_work(services: Services) -> 
     await execute(services, "UPDATE work SET state = 'done' WHERE id NOT LIKE '%00'")
     await execute(services, "ANALYZE work")
     plan = await explain(services, Statement(backlog._COUNT_OPEN, ()))
-    open_count = 2 * 4 * _COUNT // 100
-    assert plan.rows_read("work") == open_count
     rows = await fetch_rows(services, backlog._COUNT_OPEN)
-    assert {(row["kind"], row["state"], row["rows"]) for row in rows} == {
-        (kind, "pending", open_count // 2) for kind in _KINDS
-    }
+    # Work of other kinds may still arrive from what earlier tests have left running.
+    assert plan.rows_read("work") == sum(row["rows"] for row in rows)
+    counts = {(row["kind"], row["state"]): row["rows"] for row in rows if row["kind"] in _KINDS}
+    assert counts == {(kind, "pending"): 4 * _COUNT // 100 for kind in _KINDS}
 
 
 async def test_every_due_row_is_dispatched_once(services: Services) -> None:
