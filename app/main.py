@@ -8,11 +8,10 @@ from typing import Any
 
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
-from litestar.handlers import HTTPRouteHandler
-from litestar.routes import HTTPRoute
 
 from app import container
 from app import settings as configuration
+from app.areas import AREAS
 from app.demo import service as demo
 from app.domain.accounts.controllers import AuthController, UserController
 from app.domain.agents.controllers import (
@@ -82,6 +81,7 @@ from app.http import (
     idempotency,
     openapi,
     request_cancellation,
+    route_options,
 )
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
@@ -91,6 +91,12 @@ from app.http.dependencies import services_of
 from app.http.gate import Callbacks, Gate
 from app.http.limiter import SCRIPT
 from app.http.paging import provide_page
+from app.http.route_options import (
+    list_handlers,
+    options_of,
+    replace_options,
+    request_options,
+)
 from app.http.server_protocol import BoundedHttpProtocol
 from app.http.stalls import watch_requests
 from app.http.transaction import provide_context, provide_tx
@@ -205,9 +211,10 @@ async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | N
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
     response = await idempotency.claim_or_replay(request)
-    if response is None and request.route_handler.opt.get("stores"):
+    options = request_options(request)
+    if response is None and options.stores:
         await storage.require_space(services_of(request), principal_of(request).home)
-    if response is None and request.route_handler.opt.get("upload"):
+    if response is None and options.upload:
         # Before Litestar parses it, which then finds the parsed form.
         await request.form()
     return response
@@ -232,6 +239,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         logging_config=None,
         debug=False,
     )
+    route_options.apply(app, AREAS.permission_keys)
     _limit_uploads(app, settings)
     app.state.services = services
     app.state.reports = health.Reports(services)
@@ -268,22 +276,18 @@ def _limit_uploads(app: Litestar, settings: Settings) -> None:
     `max_upload_mb` where the route has it: room for the number of such files that `full_files`
     names, and for the rest of the body. A file that is streamed is limited by PARLEY_MAX_FILE_MB.
     """
-    for route in app.routes:
-        if isinstance(route, HTTPRoute):
-            for handler in route.route_handlers:
-                if "full_files" in handler.opt:
-                    _limit_upload(handler, settings.max_body_mb)
-                elif "streamed_file" in handler.opt:
-                    max_mb = settings.max_file_mb
-                    handler.opt = {**handler.opt, "max_upload_mb": max_mb}
-                    handler.request_max_body_size = max_mb * MEGABYTE + MAX_BYTES
-
-
-def _limit_upload(handler: HTTPRouteHandler, max_mb: int) -> None:
-    if "max_upload_mb" in handler.opt:
-        max_mb = min(max_mb, handler.opt["max_upload_mb"])
-        handler.opt = {**handler.opt, "max_upload_mb": max_mb}
-    handler.request_max_body_size = handler.opt["full_files"] * max_mb * MEGABYTE + MAX_BYTES
+    for _, _, handler in list_handlers(app):
+        options, max_mb = options_of(handler), settings.max_body_mb
+        if options.streamed_file is not None:
+            max_mb = settings.max_file_mb
+            replace_options(handler, max_upload_mb=max_mb)
+        elif options.full_files is None:
+            continue
+        elif options.max_upload_mb is not None:
+            max_mb = min(max_mb, options.max_upload_mb)
+            replace_options(handler, max_upload_mb=max_mb)
+        files = options.full_files or 1
+        handler.request_max_body_size = files * max_mb * MEGABYTE + MAX_BYTES
 
 
 def _dependencies() -> dict[str, Provide]:
@@ -315,12 +319,11 @@ def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
 def _cost_table(app: Litestar) -> CostTable:
     """The costs of the routes that declare one with `cost=`."""
     route_costs = []
-    for route in app.routes:
-        if isinstance(route, HTTPRoute):
-            for method, (handler, _) in route.route_handler_map.items():
-                if "cost" in handler.opt:
-                    keyed = bool(handler.opt.get("keyed") or handler.opt.get("tenant_pays"))
-                    route_costs.append((str(method), route.path_format, handler.opt["cost"], keyed))
+    for method, path, handler in list_handlers(app):
+        options = options_of(handler)
+        if options.cost is not None:
+            keyed = options.keyed is not None or options.tenant_pays
+            route_costs.append((method, path, options.cost, keyed))
     return CostTable(route_costs)
 
 

@@ -95,7 +95,7 @@ _READS = (
 )
 
 
-@get("/bench/empty")
+@get("/bench/empty", signed_in=True)
 async def empty() -> dict[str, str]:
     return {"status": "ok"}
 

@@ -1,11 +1,11 @@
 """Authorization: the check that runs before every route handler."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
+from app.http.route_options import options_of
 from app.kit.errors import Unauthorized
 from app.security.errors import EmailNotVerified
 from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
@@ -60,40 +60,26 @@ def uses_embed_key(connection: Connection, handler: BaseRouteHandler) -> bool:
     """True when the request is authorized by its embed key. On a route that takes either, a
     sign-in takes precedence.
     """
-    key_mode = handler.opt.get("keyed")
-    if not key_mode or (key_mode == "either" and caller_of(connection).principal is not None):
+    key_mode = options_of(handler).keyed
+    if key_mode is None or (key_mode == "either" and caller_of(connection).principal is not None):
         return False
     return embed_key_of(connection) is not None
 
 
-def is_open_to_unverified(options: Mapping[str, Any]) -> bool:
-    """True for routes about the caller's own account. `verified=True` is for those that cost."""
-    return bool(options.get("own")) and not options.get("verified")
-
-
 def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Raises Unauthorized or Forbidden unless the caller may use the route.
-
-    A route requires a sign-in unless it has the option `public=True`, a verified e-mail address
-    unless it has `own=True` without `verified=True`, and a permission with `needs="..."`. With
-    `keyed="only"` it requires an embed key; with `keyed="either"` an embed key may replace the
-    sign-in. The key itself is verified afterwards. With `handler_checks=True` the handler checks
-    the permission.
+    """Raises Unauthorized or Forbidden unless the caller may use the route, as its options say. An
+    embed key itself is verified afterwards.
     """
-    options = handler.opt
-    key_mode = options.get("keyed")
-    if uses_embed_key(connection, handler):
+    options = options_of(handler)
+    if options.public or uses_embed_key(connection, handler):
         return
-    if key_mode == "only":
+    if options.keyed == "only":
         raise Unauthorized(_SEND_KEY, headers={"WWW-Authenticate": "Bearer"})
-    if options.get("public") and not key_mode:
-        return
     principal = principal_of(connection)
-    if not principal.is_verified and not is_open_to_unverified(options):
+    if not principal.is_verified and not options.is_open_to_unverified:
         raise EmailNotVerified(
             _VERIFY_EMAIL,
             details={"required": "email_verified", "your_role": principal.role},
         )
-    permission = options.get("needs")
-    if permission is not None and not options.get("handler_checks"):
-        principal.require(permission)
+    if options.needs is not None and not options.handler_checks:
+        principal.require(options.needs)

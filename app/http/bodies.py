@@ -8,6 +8,7 @@ from litestar.types import Empty
 
 from app.http import multipart
 from app.http.body_budget import BodyUse
+from app.http.route_options import request_options
 from app.kit.validation import decode
 
 # The limit of request bodies; upload handlers set their own.
@@ -17,10 +18,10 @@ MAX_BYTES = 1024 * 1024
 def announce_use(request: Request[Any, Any, Any]) -> None:
     """Says where the body goes, before it is read."""
     use: BodyUse = request.scope["state"]["body_use"]
-    options = request.route_handler.opt
-    if "streamed_file" in options:
+    options = request_options(request)
+    if options.streamed_file is not None:
         use.stream()
-    elif options.get("upload") and multipart.find_boundary(request) is not None:
+    elif options.upload and multipart.find_boundary(request) is not None:
         use.spool()
 
 

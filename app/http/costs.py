@@ -1,6 +1,7 @@
 """The cost of a request in rate limit units, by its method or its route."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 COSTS: Final = {"read": 1, "write": 2, "delete": 2, "execute": 5, "chat": 10}
@@ -28,7 +29,7 @@ class CostTable:
     client's address is charged for a read only.
     """
 
-    def __init__(self, route_costs: list[tuple[str, str, str, bool]]) -> None:
+    def __init__(self, route_costs: Sequence[tuple[str, str, str, bool]]) -> None:
         """`route_costs` has (method, path template, cost type, keyed) of routes with a `cost`."""
         self._costs = [
             (COSTS[kind], COSTS["read"] if keyed else COSTS[kind])

@@ -15,6 +15,7 @@ from litestar.exceptions import (
     ValidationException,
 )
 
+from app.http.route_options import RouteOptions, request_options
 from app.kit import error_mapping
 from app.kit.error_mapping import HTTP_SERVER_ERROR, ErrorBody, report
 from app.kit.errors import (
@@ -99,11 +100,11 @@ def _use_public_names(request: Request[Any, Any, Any], error: ValidationExceptio
             item["key"] = alias or item["key"]
 
 
-def _refuse_upload(error: PayloadTooLarge, options: dict[str, Any]) -> ApiError:
+def _refuse_upload(error: PayloadTooLarge, options: RouteOptions) -> ApiError:
     """The error of a route for files; on other routes the same."""
-    if not options.get("upload") and "streamed_file" not in options:
+    if not options.takes_files:
         return error
-    limit = options.get("max_upload_mb")
+    limit = options.max_upload_mb
     return FileTooLarge(error.message, details={"max_size_mb": limit} if limit else None)
 
 
@@ -114,7 +115,7 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
         _use_public_names(request, error)
     api_error = to_api_error(error)
     if isinstance(api_error, PayloadTooLarge):
-        api_error = _refuse_upload(api_error, request.route_handler.opt)
+        api_error = _refuse_upload(api_error, request_options(request))
     if api_error.status >= HTTP_SERVER_ERROR:
         report(api_error, error, request.scope["path"])
     return Response(

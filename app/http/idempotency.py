@@ -33,6 +33,7 @@ from app.http.authorization import caller_of
 from app.http.dependencies import services_of
 from app.http.errors import Replayed
 from app.http.multipart import BodyDigest
+from app.http.route_options import request_options
 from app.http.transaction import request_tx
 from app.kit import background
 from app.kit.crypto import Keyring, SealContext
@@ -160,7 +161,7 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
     # A pipelined request starts in the context of the one before it.
     _current_claim.set(None)
     key = request.headers.get(HEADER)
-    mode = request.route_handler.opt.get("idempotent", True)
+    mode = request_options(request).idempotent
     if key is None or request.method != "POST" or not mode:
         return None
     if not 1 <= len(key) <= _MAX_LENGTH:
@@ -305,7 +306,7 @@ def _seal_context(key_id: str) -> SealContext:
 
 
 async def _read_fingerprint(request: Request[Any, Any, Any]) -> str:
-    if request.route_handler.opt.get("upload") and multipart.find_boundary(request) is not None:
+    if request_options(request).upload and multipart.find_boundary(request) is not None:
         # Its files go to disk as they arrive, where the handler finds them.
         digest = request.scope["state"]["body_digest"] = BodyDigest()
         await request.form()

@@ -10,8 +10,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from app.http.authorization import is_open_to_unverified
 from app.http.costs import is_uncounted
+from app.http.route_options import RouteOptions, options_of
 from app.kit.errors import ApiError, ClientGone
 
 _JSON = "application/json"
@@ -122,40 +122,37 @@ def _find_handler(app: Litestar, path: str, method: str) -> HTTPRouteHandler:
 def _complete_operation(
     operation: dict[str, Any], path: str, method: str, handler: HTTPRouteHandler
 ) -> None:
-    is_public = bool(handler.opt.get("public"))
-    permission = handler.opt.get("needs")
-    key_mode = handler.opt.get("keyed")
-    if security := _list_security(handler):
+    options = options_of(handler)
+    if security := _list_security(options):
         operation["security"] = security
-    if permission:
-        operation["x-permission"] = permission
+    if options.needs:
+        operation["x-permission"] = options.needs
     statuses = {"422", "500", "503"}
     if not is_uncounted(method.upper(), path):
         statuses.add("429")
-    if not is_public or key_mode:
+    if not options.public:
         statuses.add("401")
-    if permission or key_mode or not (is_public or is_open_to_unverified(handler.opt)):
+    if not (options.public or options.is_open_to_unverified):
         statuses.add("403")
-    if "{" in path or not is_public:
+    if "{" in path or not options.finds_tenant:
         statuses.add("404")
     if method not in {"get", "head"}:
         statuses |= {"409", "413"}
     responses = operation["responses"]
     responses.pop("400", None)
-    _describe_files(operation, handler.opt)
-    _describe_filters(operation, handler.opt.get("filters"))
-    for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
+    _describe_files(operation, options)
+    _describe_filters(operation, options.filters)
+    for status in sorted(statuses | {str(code) for code in options.errors}):
         responses.setdefault(status, _error_response(status))
 
 
-def _list_security(handler: HTTPRouteHandler) -> list[dict[str, list[str]]]:
-    options = handler.opt
+def _list_security(options: RouteOptions) -> list[dict[str, list[str]]]:
     schemes = []
-    if not options.get("public") or options.get("keyed") == "either":
+    if not options.finds_tenant or options.keyed == "either":
         schemes.append("access_token")
-    if options.get("visitor_token"):
+    if options.visitor_token:
         schemes.append("visitor_token")
-    if options.get("keyed") and options.get("takes_key", True):
+    if options.keyed and options.takes_key:
         schemes += _EMBED_KEY
     return [{scheme: []} for scheme in schemes]
 
@@ -185,10 +182,10 @@ def _describe_upload(field: str, texts: Sequence[str]) -> dict[str, Any]:
     return {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
 
 
-def _describe_files(operation: dict[str, Any], options: dict[str, Any]) -> None:
-    if "streamed_file" in options:
-        texts = options.get("streamed_texts", ())
-        operation["requestBody"] = _describe_upload(options["streamed_file"], texts)
+def _describe_files(operation: dict[str, Any], options: RouteOptions) -> None:
+    if options.streamed_file is not None:
+        body = _describe_upload(options.streamed_file, options.streamed_texts)
+        operation["requestBody"] = body
     for response in operation["responses"].values():
         for media_type, content in response.get("content", {}).items():
             if media_type.startswith(("audio/", "image/")):

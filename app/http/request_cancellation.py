@@ -10,13 +10,15 @@ from typing import Any
 
 from litestar import Request
 
+from app.http.route_options import request_options
+
 _READS = {"GET", "HEAD"}
 _TASK, _IS_GONE = "cancellable_task", "is_client_gone"
 
 
 def allow_cancellation(request: Request[Any, Any, Any]) -> None:
     """Called by the task of the request, before its handler."""
-    if request.method in _READS or request.route_handler.opt.get("stops_when_gone"):
+    if request.method in _READS or request_options(request).stops_when_gone:
         request.scope["state"][_TASK] = asyncio.current_task()
 
 

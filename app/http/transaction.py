@@ -12,6 +12,7 @@ from litestar import Request
 from app.http.authorization import caller_of, principal_of
 from app.http.context import RequestContext
 from app.http.dependencies import services_of
+from app.http.route_options import request_options
 from db.session import Scope, Tx
 
 _READS = {"GET", "HEAD", "OPTIONS"}
@@ -28,12 +29,10 @@ def request_tx(request: Request[Any, Any, Any]) -> Tx:
 
 
 def _scope(request: Request[Any, Any, Any]) -> Scope | None:
-    principal, options = caller_of(request).principal, request.route_handler.opt
-    # A public endpoint looks up its tenant itself.
-    if principal is None or options.get("public"):
+    principal, options = caller_of(request).principal, request_options(request)
+    if principal is None or options.finds_tenant:
         return None
-    # `own=True`: the caller's own account, even when X-Tenant-ID names another tenant.
-    return principal.tenant_id if options.get("own") else principal.scope
+    return principal.tenant_id if options.own else principal.scope
 
 
 async def provide_tx(request: Request[Any, Any, Any]) -> AsyncGenerator[Tx, None]:

@@ -3,8 +3,8 @@ routes, and after its key has changed.
 """
 
 import pytest
-from litestar.routes import HTTPRoute
 
+from app.http.route_options import list_handlers, options_of
 from tests.embed.factories import KEYS_PATH, create_embed_key, revoke_key
 from tests.embed.sites import (
     NO_CORS,
@@ -93,11 +93,9 @@ async def test_keys_of_one_agent_do_not_share_sessions(talk: Talker) -> None:
 
 async def test_a_token_is_taken_by_no_other_route(world: World) -> None:
     taken = {
-        f"{method} {route.path_format.partition('{agent_id}/')[2]}"
-        for route in world.app.routes
-        if isinstance(route, HTTPRoute)
-        for method, (handler, _) in route.route_handler_map.items()
-        if handler.opt.get("visitor_token") and handler.opt.get("keyed")
+        f"{method} {path.partition('{agent_id}/')[2]}"
+        for method, path, handler in list_handlers(world.app)
+        if options_of(handler).visitor_token
     }
     assert taken == set(TOKEN_ROUTES)
 

@@ -58,7 +58,7 @@ async def form(data: JSONBody[Form]) -> Form:
     return data
 
 
-@post("/test/counted", include_in_schema=False)
+@post("/test/counted", signed_in=True, include_in_schema=False)
 async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
     """Writes one row each time it runs."""
     event_id = new_id("evt")
@@ -74,13 +74,13 @@ async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
     return {"id": event_id}
 
 
-@post("/test/upload", upload=True, include_in_schema=False)
+@post("/test/upload", upload=True, signed_in=True, include_in_schema=False)
 async def upload(tx: Tx, data: MultipartBody[Upload]) -> dict[str, str]:
     """Answers with another id each time it runs."""
     return {"name": data.name, "id": new_id("upl")}
 
 
-@post("/test/file", upload=True, idempotent="long_running", include_in_schema=False)
+@post("/test/file", upload=True, idempotent="long_running", signed_in=True, include_in_schema=False)
 async def read_file(request: HttpRequest, data: MultipartBody[FileForm]) -> dict[str, Any]:
     """Tells whether the whole body is still in memory."""
     body_is_kept = ScopeState.from_scope(request.scope).body is not Empty
@@ -92,12 +92,12 @@ async def crash() -> None:
     raise RuntimeError("a secret detail: hunter2")
 
 
-@post("/test/chat", cost="chat", include_in_schema=False)
+@post("/test/chat", cost="chat", signed_in=True, include_in_schema=False)
 async def chat() -> dict[str, str]:
     return {}
 
 
-@get("/test/forgetful", include_in_schema=False)
+@get("/test/forgetful", signed_in=True, include_in_schema=False)
 async def unscoped(tx: Tx) -> list[str]:
     """Selects all invitations, without a tenant condition of its own."""
     return list(await (await tx.session()).scalars(select(Invitation.id)))
@@ -109,7 +109,7 @@ stream_end = asyncio.Event()
 stream_end.set()
 
 
-@post("/test/stream", include_in_schema=False)
+@post("/test/stream", signed_in=True, include_in_schema=False)
 async def stream(services: Services, principal: Principal) -> Response[bytes]:
     """Emits an event, then sends a stream that lasts until `stream_end` is set."""
     async with services.db.tx(principal.tenant_id) as tx:

@@ -200,13 +200,13 @@ def test_the_other_tenant_has_a_row_in_every_table(tenants: TwoTenants) -> None:
     assert tables <= set(tenants.other_rows)
 
 
-@get("/unscoped/{user_id:str}", summary="Reads a user of any tenant")
+@get("/unscoped/{user_id:str}", summary="Reads a user of any tenant", signed_in=True)
 async def get_unscoped_user(tx: Tx, user_id: Id) -> dict[str, str]:
     raw = await tx.raw()
     return {"email": await raw.fetchval("SELECT email FROM users WHERE id = $1", user_id) or ""}
 
 
-@get("/unscoped", summary="Lists users of all tenants")
+@get("/unscoped", summary="Lists users of all tenants", signed_in=True)
 async def list_unscoped_users(tx: Tx) -> list[str]:
     return [row["email"] for row in await (await tx.raw()).fetch("SELECT email FROM users")]
 

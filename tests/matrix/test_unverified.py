@@ -2,8 +2,8 @@
 
 import httpx
 import pytest
-from litestar.routes import HTTPRoute
 
+from app.http.route_options import list_handlers, options_of
 from tests.matrix.routes import list_routes
 from tests.world import World
 
@@ -66,10 +66,8 @@ def test_routes_outside_the_api_document_are_public(product: World) -> None:
     """The other tests of this folder see the routes of the document only."""
     hidden = [
         handler
-        for route in product.app.routes
-        if isinstance(route, HTTPRoute)
-        for handler in route.route_handlers
+        for _, _, handler in list_handlers(product.app)
         if not handler.include_in_schema and handler.http_methods != {"OPTIONS"}
     ]
     assert hidden
-    assert [str(handler) for handler in hidden if not handler.opt.get("public")] == []
+    assert [str(handler) for handler in hidden if not options_of(handler).public] == []

@@ -1,12 +1,9 @@
 """The permission catalogue, the grants of roles, and the permissions of routes."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from litestar import Litestar
-from litestar.routes import HTTPRoute
 
 from app import bootstrap
 from app.areas import AREAS
@@ -156,18 +153,6 @@ async def test_every_route_that_needs_a_login_refuses_without_one(anonymous: Cli
     }
     assert answers
     assert set(answers.values()) == {401}
-
-
-def _list_handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
-    for route in app.routes:
-        if isinstance(route, HTTPRoute):
-            for handler, _ in route.route_handler_map.values():
-                yield route.path_format, handler.opt
-
-
-def test_no_handler_names_a_permission_that_does_not_exist(app: Litestar) -> None:
-    permissions = {options["needs"] for _, options in _list_handlers(app) if "needs" in options}
-    assert permissions <= AREAS.permission_keys
 
 
 # The check

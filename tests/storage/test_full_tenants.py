@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from litestar import Litestar
-from litestar.routes import HTTPRoute
 
 from app.domain.workflows import schedule
+from app.http.route_options import list_handlers, options_of
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
@@ -40,11 +40,7 @@ async def owner(world: World) -> Client:
 
 def _list_storing_routes(app: Litestar) -> list[tuple[str, str]]:
     return sorted(
-        (str(method), route.path_format)
-        for route in app.routes
-        if isinstance(route, HTTPRoute)
-        for method, (handler, _) in route.route_handler_map.items()
-        if handler.opt.get("stores")
+        (method, path) for method, path, handler in list_handlers(app) if options_of(handler).stores
     )
 
 

@@ -15,7 +15,7 @@ class ApprovalController(Controller):
     path = "/api/v1/approvals"
     tags = ["Approvals"]
 
-    @get(summary="List approvals")
+    @get(summary="List approvals", signed_in=True)
     async def list_approvals(
         self,
         context: Context,
@@ -43,7 +43,7 @@ class ApprovalController(Controller):
         filters = Filter(status=status, workflow_execution_id=workflow_execution_id)
         return await service.list_page(context, assigned_to, filters, page_in, sort)
 
-    @get("/{approval_id:str}", summary="Get an approval")
+    @get("/{approval_id:str}", summary="Get an approval", signed_in=True)
     async def get_approval(self, context: Context, approval_id: Id) -> ApprovalData:
         """Those that ask the caller; any other one needs approvals:read."""
         return ApprovalData(await service.get(context, approval_id))

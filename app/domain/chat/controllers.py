@@ -88,7 +88,7 @@ class ChatController(Controller):
         """
         return await service.accept(context, agent_id, data)
 
-    @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat")
+    @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat", signed_in=True)
     async def get_job(
         self,
         services: Services,
@@ -101,7 +101,12 @@ class ChatController(Controller):
     ) -> JobView:
         return await jobs.get(services, principal, agent_id, job_id, wait)
 
-    @delete("/chat/jobs/{job_id:str}", summary="Cancel an asynchronous chat", status_code=200)
+    @delete(
+        "/chat/jobs/{job_id:str}",
+        summary="Cancel an asynchronous chat",
+        signed_in=True,
+        status_code=200,
+    )
     async def cancel_job(self, context: Context, agent_id: Id, job_id: Id) -> JobView:
         return await jobs.cancel(context, agent_id, job_id)
 
@@ -141,7 +146,7 @@ class ChatController(Controller):
         filters = LogFilter(kind, conversation_id, moment("from", since), moment("to", until))
         return await conversations.list_log(tx, agent_id, page_in, filters)
 
-    @get("/conversations", summary="List an agent's conversations")
+    @get("/conversations", summary="List an agent's conversations", signed_in=True)
     async def list_conversations(
         self,
         tx: Tx,
@@ -178,6 +183,7 @@ def _question(
 class ConversationController(Controller):
     path = "/api/v1/conversations/{conversation_id:str}"
     tags = ["Conversations"]
+    opt = {"signed_in": True}
 
     @get(summary="Get a conversation")
     async def get_conversation(

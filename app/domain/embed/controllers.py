@@ -112,7 +112,7 @@ class PublicAgentController(Controller):
     path = "/api/v1/public/agents/{agent_id:str}"
     tags = ["Embedding"]
     # `service.admit` authenticates the key before the handler; the handler calls `agent_of`.
-    opt = {"public": True, "keyed": "only"}
+    opt = {"keyed": "only"}
 
     @get("/embed", summary="Get the embed snippet", needs="agents:read", keyed="either")
     async def get_snippet(
@@ -235,6 +235,7 @@ class PublicAgentController(Controller):
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,
+        public=True,
         keyed=None,
     )
     async def answer_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:
@@ -246,6 +247,7 @@ class PublicAgentController(Controller):
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,
+        public=True,
         keyed=None,
     )
     async def answer_session_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:

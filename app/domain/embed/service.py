@@ -34,6 +34,7 @@ from app.http import cors
 from app.http.authorization import caller_of, embed_key_of, visitor_token_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
+from app.http.route_options import request_options
 from app.kit import trace
 from app.services import Services
 
@@ -46,9 +47,9 @@ async def admit(request: HttpRequest) -> None:
     keys that demand such a token, and requests of this instance's own pages. With `voice=True` it
     is for keys that allow voice.
     """
-    state, options = request.scope["state"], request.route_handler.opt
+    state, options = request.scope["state"], request_options(request)
     token, origin = visitor_token_of(request), cors.page_origin(request)
-    if origin is not None and (token or options.get("opens_session")):
+    if origin is not None and (token or options.opens_session):
         # So that the page can tell its visitor why it was refused.
         state["allowed_origin"] = origin
     if token is not None:
@@ -59,7 +60,7 @@ async def admit(request: HttpRequest) -> None:
     if origin is not None:
         cors.allow_origin(state, request.scope["path"], origin)
     await charge(request, agent)
-    if options.get("voice") and not agent.rules.allow_voice:
+    if options.voice and not agent.rules.allow_voice:
         raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
     state["embedded_agent"] = agent
     state["embed_key_id"] = agent.embed_key_id
@@ -73,7 +74,7 @@ async def charge(request: HttpRequest, agent: EmbeddedAgent) -> None:
         kind="embed",
         tenant_id=agent.runtime.tenant_id,
         plan=agent.plan,
-        units=COSTS[request.route_handler.opt.get("cost", "read")],
+        units=COSTS[request_options(request).cost or "read"],
         refusal="This agent receives too many requests",
         address=caller_of(request).address,
     )
@@ -82,7 +83,7 @@ async def charge(request: HttpRequest, agent: EmbeddedAgent) -> None:
 
 async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> EmbeddedAgent:
     services = services_of(request)
-    if not request.route_handler.opt.get("visitor_token"):
+    if not request_options(request).visitor_token:
         raise visitor_tokens.refusal("A visitor token cannot be used here; send the embed key")
     claims = visitor_tokens.verify(services.keyring, token)
     if not _is_bound_to(request, claims, origin):
@@ -91,7 +92,7 @@ async def _admit_token(request: HttpRequest, token: str, origin: str | None) -> 
         agent = await agents.find_by_embed_key_id(tx, services.keyring, claims.key_id)
     agent = _require(agent)
     _check_origin(request, agent, claims.origin or None, own_is_allowed=True)
-    if not request.route_handler.opt.get("opens_session"):
+    if not request_options(request).opens_session:
         sessions.require_customer(agent, claims)
     if claims.identity != user_tokens.fingerprint_for(services.keyring, agent, claims.visitor):
         raise visitor_tokens.refusal("The identity secret was replaced; send a new user token")
@@ -109,9 +110,9 @@ def _is_bound_to(request: HttpRequest, claims: VisitorClaims, origin: str | None
 
 
 async def _admit_key(request: HttpRequest, key: str, origin: str | None) -> EmbeddedAgent:
-    opens_session = request.route_handler.opt.get("opens_session")
+    opens_session = request_options(request).opens_session
     agent = await find_by_key(services_of(request), key)
-    _check_origin(request, agent, origin, own_is_allowed=bool(opens_session))
+    _check_origin(request, agent, origin, own_is_allowed=opens_session)
     rules = agent.rules
     if (rules.require_session_token or rules.require_user_token) and not opens_session:
         raise SessionTokenRequired(

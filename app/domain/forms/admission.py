@@ -13,6 +13,7 @@ from app.http import cors
 from app.http.authorization import caller_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
+from app.http.route_options import request_options
 from app.kit import limits, trace
 from app.kit.limits import Charge
 
@@ -48,7 +49,7 @@ async def admit(
 
 
 def _describe_visit(request: HttpRequest, form: LiveForm, action: Action | None) -> Visit:
-    cost = request.route_handler.opt.get("cost", "read")
+    cost = request_options(request).cost or "read"
     if action == "message" and extraction.is_charged(form):
         cost = "chat"
     return Visit(

@@ -159,7 +159,7 @@ class NotificationController(Controller):
     path = "/api/v1/notifications"
     tags = ["Notifications"]
 
-    @get(summary="List your notifications")
+    @get(summary="List your notifications", signed_in=True)
     async def list_notifications(
         self,
         tx: Tx,
@@ -184,11 +184,11 @@ class NotificationController(Controller):
         """To users, or to all users with a role. A worker forwards it as their preferences say."""
         return await center.send(context, data)
 
-    @get("/unread/count", summary="Count your unread notifications")
+    @get("/unread/count", summary="Count your unread notifications", signed_in=True)
     async def count_unread(self, tx: Tx, principal: Principal) -> UnreadCount:
         return await center.count_unread(tx, principal.user_id)
 
-    @get("/stream", summary="Stream your notifications")
+    @get("/stream", summary="Stream your notifications", signed_in=True)
     async def stream_notifications(
         self,
         services: Services,
@@ -216,13 +216,14 @@ class NotificationController(Controller):
         ids = (principal.tenant_id, principal.user_id)
         return await center.update_preferences(tx, *ids, data)
 
-    @post("/read-all", summary="Mark all as read", status_code=200)
+    @post("/read-all", summary="Mark all as read", signed_in=True, status_code=200)
     async def mark_all_read(self, tx: Tx, principal: Principal) -> MarkedRead:
         return await center.mark_all_read(tx, principal.user_id)
 
     @post(
         "/test",
         summary="Send yourself a test",
+        signed_in=True,
         status_code=200,
         idempotent="long_running",
         cost="execute",
@@ -236,7 +237,7 @@ class NotificationController(Controller):
         """
         return await channel_tests.run_for_caller(services, principal, data)
 
-    @post("/{notification_id:str}/read", summary="Mark as read", status_code=200)
+    @post("/{notification_id:str}/read", summary="Mark as read", signed_in=True, status_code=200)
     async def mark_read(
         self, tx: Tx, principal: Principal, notification_id: Id
     ) -> NotificationView:

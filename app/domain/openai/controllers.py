@@ -22,7 +22,7 @@ class OpenAiController(Controller):
     path = "/v1"
     tags = ["OpenAI-compatible"]
     # The token or key is authenticated before the handler; the handler authorizes the agent.
-    opt = {"public": True, "keyed": "either"}
+    opt = {"keyed": "either"}
 
     @post(
         "/chat/completions",
@@ -70,6 +70,7 @@ class OpenAiController(Controller):
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,
+        public=True,
         keyed=None,
     )
     async def answer_preflight(self, request: HttpRequest) -> Response[None]:

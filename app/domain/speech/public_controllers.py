@@ -24,7 +24,7 @@ class PublicSpeechController(Controller):
     path = "/api/v1/public/agents/{agent_id:str}/chat"
     tags = ["Embedding"]
     # As for the other routes of web sites, the key or token is checked before the handler.
-    opt = {"public": True, "keyed": "only", "visitor_token": True, "voice": True, "cost": "chat"}
+    opt = {"keyed": "only", "visitor_token": True, "voice": True, "cost": "chat"}
 
     @post(
         "/audio",
@@ -88,7 +88,10 @@ class PublicSpeechController(Controller):
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,
+        public=True,
         keyed=None,
+        visitor_token=False,
+        voice=False,
         cost="read",
     )
     async def answer_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:
