@@ -1,4 +1,4 @@
-"""The declaration of an area: its events, permissions, work, retention, spans and callbacks.
+"""The declaration of an area: events, permissions, work, tables, retention, spans and callbacks.
 
 Each area has an `area.py` with one `Area`, and `app/areas.py` lists them. Event log, permissions,
 workers and clean-up read that list, so that a new area changes no file of another.
@@ -16,6 +16,7 @@ from app.security.permissions import ROLES, Permission
 from app.services import Services
 from db.retention import RetentionRule
 from db.session import Tx
+from db.storage_quota import TableQuota
 
 _CHAT_JOB = "chat.turn"
 
@@ -127,6 +128,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     spans: SpanSource | None = None
     # Objects that each process shares; `Services.get` returns them by class.
     shared: Callable[[Services], Iterable[object]] = lambda _services: ()
+    # All its tables, and whether their rows count toward the storage quota.
+    tables: tuple[TableQuota, ...] = ()
     # Tables with a tenant_id but no foreign key; their rows are deleted with the tenant.
     tenant_tables: tuple[str, ...] = ()
     # For work to lock before the agents. Called before they are locked, and again afterwards, when

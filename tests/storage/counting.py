@@ -5,7 +5,7 @@ from app.domain.storage.service import AmpleSpace
 from app.services import Services
 from tests.asking import wait_until
 from tests.database import fetch_rows
-from tests.migrations import load_migration
+from tests.storage.triggers import list_counted
 
 _SET_USAGE = """
 INSERT INTO storage_usage AS u (tenant_id, used_bytes) VALUES ($1, $2)
@@ -13,8 +13,10 @@ ON CONFLICT (tenant_id) DO UPDATE SET used_bytes = excluded.used_bytes
 """
 
 
-MIGRATION = load_migration("0025_storage_quota")
-SIZES: dict[str, tuple[str, str]] = MIGRATION._SIZES
+# Kind and SQL of the bytes of a row `t`, by table.
+SIZES: dict[str, tuple[str, str]] = {
+    counted.table: (counted.kind, counted.size) for counted in list_counted()
+}
 
 
 async def add_up(services: Services, tenant_id: str) -> None:
@@ -35,11 +37,13 @@ async def read_counted(services: Services, tenant_id: str) -> dict[str, int]:
     return {row["kind"]: row["bytes"] for row in await fetch_rows(services, sql, tenant_id)}
 
 
-async def count_anew(services: Services, tenant_id: str) -> dict[str, int]:
+async def count_anew(
+    services: Services, tenant_id: str, sizes: dict[str, tuple[str, str]] = SIZES
+) -> dict[str, int]:
     """Returns the bytes of the rows by kind."""
     sums: dict[str, int] = {}
-    for table, (kind, size) in SIZES.items():
-        sql = f"SELECT coalesce(sum({size.format(r='t')}), 0) AS bytes FROM {table} t"
+    for table, (kind, size) in sizes.items():
+        sql = f"SELECT coalesce(sum({size}), 0) AS bytes FROM {table} t"
         (row,) = await fetch_rows(services, f"{sql} WHERE tenant_id = $1", tenant_id)
         sums[kind] = sums.get(kind, 0) + int(row["bytes"])
     return {kind: count for kind, count in sums.items() if count}

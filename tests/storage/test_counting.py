@@ -8,7 +8,9 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.matrix.seeds import delete_rows, insert_rows
-from tests.storage.counting import MIGRATION, SIZES, count_anew, read_counted
+from tests.migrations import load_migration
+from tests.storage.counting import SIZES, count_anew, read_counted
+from tests.storage.triggers import list_counted
 from tests.world import Client, World
 
 _AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be brief."}
@@ -29,7 +31,7 @@ _GROW = {
 
 
 async def _set_ends(services: Services, tenant_id: str, moment: str) -> None:
-    for table in MIGRATION._COUNTED_LATER:
+    for table in (counted.table for counted in list_counted() if counted.from_end):
         sql = f"UPDATE {table} SET finished_at = {moment} WHERE tenant_id = $1"
         await run_sql(services, sql, tenant_id)
 
@@ -58,6 +60,7 @@ async def test_rows_that_are_added_changed_and_deleted_are_counted(
     counted = await read_counted(services, tenant_id)
     assert counted == await count_anew(services, tenant_id)
     assert set(counted) == {kind for kind, _ in SIZES.values()}
+    assert set(_GROW) == {table.table for table in list_counted() if table.update_condition}
     for table, change in _GROW.items():
         with subtests.test(changed=table):
             await run_sql(services, f"UPDATE {table} SET {change} WHERE tenant_id = $1", tenant_id)
@@ -110,13 +113,14 @@ async def test_what_a_deleted_tenant_stored_is_discarded(
 async def test_the_migration_counts_the_rows_that_are_stored(
     tenant_id: str, services: Services
 ) -> None:
-    expected = await count_anew(services, tenant_id)
-    sql = MIGRATION.build_first_count
+    migration = load_migration("0025_storage_quota")
+    sizes = {table: (kind, size.format(r="t")) for table, (kind, size) in migration._SIZES.items()}
+    expected = await count_anew(services, tenant_id, sizes)
     tx = services.db.begin(ALL_TENANTS)
     raw = await tx.raw()
     await raw.execute("DELETE FROM storage_changes")
-    for table in SIZES:
-        await raw.execute(sql(table))
+    for table in sizes:
+        await raw.execute(migration.build_first_count(table))
     rows = await raw.fetch(
         "SELECT kind, sum(bytes) AS bytes FROM storage_changes WHERE tenant_id = $1 GROUP BY kind",
         tenant_id,

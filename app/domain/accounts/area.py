@@ -21,6 +21,7 @@ from app.domain.accounts.events import (
 from app.domain.area import Area
 from app.security.permissions import Permission
 from db.retention import RetentionRule
+from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="accounts",
@@ -53,5 +54,11 @@ AREA: Final = Area(
         RetentionRule(
             "one_time_tokens", "t.expires_at < now() - interval '1 day'", order_by="t.expires_at"
         ),
+    ),
+    tables=(
+        UncountedTable("users", "one for each person"),
+        UncountedTable("sessions", "small, deleted 30 days after it expires"),
+        UncountedTable("one_time_tokens", "small, deleted a day after it expires"),
+        UncountedTable("invitations", "small, deleted 90 days after it expires"),
     ),
 )

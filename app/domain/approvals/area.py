@@ -10,6 +10,7 @@ from app.domain.approvals.events import (
 from app.domain.area import Area
 from app.security.permissions import DEVELOPERS, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="approvals",
@@ -27,5 +28,11 @@ AREA: Final = Area(
             order_by="t.decided_at",
             batch=CASCADE_BATCH,
         ),
+    ),
+    tables=(
+        UncountedTable(
+            "approvals", "at most 10,000 characters, deleted 90 days after the decision"
+        ),
+        UncountedTable("approval_assignees", "small, deleted with the approval"),
     ),
 )

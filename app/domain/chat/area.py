@@ -7,6 +7,7 @@ from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
 from app.domain.events import service as events
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import CountedTable, UncountedTable
 
 # What people said is kept for as long as the agent's log settings say, and no longer than the plan.
 _AGENTS = retention_queries.AGENTS
@@ -88,4 +89,21 @@ AREA: Final = Area(
     before_agents_deleted=_cancel_jobs,
     tenant_tables=("conversation_entries",),
     after_agents_deleted=_delete_log,
+    tables=(
+        CountedTable(
+            "conversation_entries",
+            "conversations",
+            "coalesce(octet_length(t.content), 0) + octet_length(t.data::text)",
+            changes="OLD.content IS DISTINCT FROM NEW.content"
+            " OR OLD.data IS DISTINCT FROM NEW.data",
+        ),
+        CountedTable(
+            "chat_jobs",
+            "conversations",
+            "octet_length(t.progress::text) + coalesce(octet_length(t.reply::text), 0)"
+            " + coalesce(octet_length(t.context::text), 0)",
+            from_end=True,
+        ),
+        UncountedTable("conversations", "small; the entries count"),
+    ),
 )

@@ -11,6 +11,7 @@ from app.domain.events.service import MAX_SPANS
 from app.kit import clock
 from db.retention import CASCADE_BATCH
 from db.session import Tx
+from db.storage_quota import CountedTable, UncountedTable
 
 
 async def read_spans(
@@ -48,4 +49,16 @@ AREA: Final = Area(
     ),
     spans=read_spans,
     shared=lambda services: (DeliveryEgress(services.egress.guard),),
+    tables=(
+        # With the row of the delivery.
+        CountedTable(
+            "delivery_attempts",
+            "payloads",
+            "coalesce(octet_length(t.response_body), 0) + coalesce(octet_length(t.error), 0)"
+            " + octet_length(t.url)",
+            rows=2,
+        ),
+        UncountedTable("deliveries", "counted with the attempts"),
+        UncountedTable("webhooks", "at most 500 of a tenant"),
+    ),
 )

@@ -9,6 +9,7 @@ from app.domain.events.service import IS_SETTLED
 from app.kit.limits import TEST_EVENTS_DAYS
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import CountedTable, UncountedTable
 
 AREA: Final = Area(
     name="events",
@@ -36,4 +37,8 @@ AREA: Final = Area(
         ),
     ),
     tenant_tables=("event_log", "request_spans"),
+    tables=(
+        CountedTable("event_log", "events", "octet_length(t.data::text)"),
+        UncountedTable("request_spans", "small, deleted after 90 days"),
+    ),
 )

@@ -6,6 +6,7 @@ from app.domain.files.events import FileCreated, FileDeleted
 from app.domain.files.upload_limit import UploadLimit
 from app.domain.files.work_kinds import SWEEP
 from app.security.permissions import DEVELOPERS, Permission
+from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="files",
@@ -17,4 +18,5 @@ AREA: Final = Area(
     work_kinds=(SWEEP,),
     periodic_tasks=(PeriodicTask(300.0, maintenance.accept_sweep),),
     shared=lambda _services: (UploadLimit(),),
+    tables=(UncountedTable("files", "files are counted by `files.record`, with their size"),),
 )

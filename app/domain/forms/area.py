@@ -17,6 +17,7 @@ from app.domain.forms.wake_pace import WakePace
 from app.domain.forms.work_kinds import ERASE, PROCESS, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import CountedTable, UncountedTable
 
 _EXPIRED_CONVERSATIONS = """
 (SELECT id FROM form_conversations WHERE expires_at < now() ORDER BY expires_at LIMIT 100) c
@@ -85,5 +86,37 @@ AREA: Final = Area(
             order_by="t.expires_at",
             clears="expires_at = NULL, data = '{}', skipped = '{}'",
         ),
+    ),
+    tables=(
+        CountedTable(
+            "form_submissions",
+            "forms",
+            "octet_length(t.data::text) + octet_length(t.custom_metadata::text)",
+        ),
+        CountedTable(
+            "form_drafts",
+            "forms",
+            "octet_length(t.data::text)",
+            changes="OLD.data::text <> NEW.data::text",
+        ),
+        CountedTable(
+            "form_conversations",
+            "forms",
+            "octet_length(t.data::text)",
+            changes="OLD.data::text <> NEW.data::text",
+        ),
+        CountedTable("form_messages", "forms", "octet_length(t.content)"),
+        CountedTable(
+            "form_versions",
+            "definitions",
+            "octet_length(t.fields::text)",
+            changes="OLD.fields::text <> NEW.fields::text",
+        ),
+        UncountedTable("forms", "at most 1,000 of a tenant; the fields are in the versions"),
+        UncountedTable("form_counts", "two numbers"),
+        UncountedTable("form_views", "a number for each day"),
+        UncountedTable("form_uploads", "the file is counted"),
+        UncountedTable("form_recipients", "an address"),
+        UncountedTable("form_mail_counts", "three numbers for each form"),
     ),
 )

@@ -10,6 +10,7 @@ from app.domain.incoming.events import (
     IncomingWebhookUpdated,
 )
 from db.retention import CASCADE_BATCH
+from db.storage_quota import CountedTable, UncountedTable
 
 AREA: Final = Area(
     name="incoming",
@@ -31,5 +32,11 @@ AREA: Final = Area(
             f"t.type = '{IncomingWebhookReceived.type}' AND {events.IS_SETTLED}",
             batch=CASCADE_BATCH,
         ),
+    ),
+    tables=(
+        CountedTable(
+            "incoming_payloads", "payloads", "octet_length(t.body) + octet_length(t.headers::text)"
+        ),
+        UncountedTable("incoming_webhooks", "at most 500 of a tenant"),
     ),
 )

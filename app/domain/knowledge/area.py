@@ -9,6 +9,7 @@ from app.domain.knowledge.work_kinds import REMOVE_AGENT
 from app.domain.models.service import Models
 from app.kit import work
 from app.services import Services
+from db.storage_quota import CountedTable, UncountedTable
 
 
 def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:
@@ -30,6 +31,9 @@ async def _remove_documents(deletion: AgentDeletion) -> None:
         )
 
 
+# The text and the vector of a chunk.
+_CHUNK_BYTES = 2560
+
 AREA: Final = Area(
     name="knowledge",
     events=(DocumentProcessed, DocumentDeleted),
@@ -41,4 +45,13 @@ AREA: Final = Area(
     ),
     shared=_create_shared,
     before_agents_deleted=_remove_documents,
+    tables=(
+        CountedTable(
+            "documents",
+            "knowledge",
+            f"{_CHUNK_BYTES} * t.chunk_count::bigint",
+            changes="OLD.chunk_count <> NEW.chunk_count",
+        ),
+        UncountedTable("knowledge_bases", "one for each agent"),
+    ),
 )

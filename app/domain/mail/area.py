@@ -4,6 +4,7 @@ from app.domain.area import Area
 from app.domain.mail.service import SEND_MAIL
 from db import ledger
 from db.retention import RetentionRule
+from db.storage_quota import UncountedTable
 
 _IS_WAITING = ledger.unfinished_sql("w.kind = 'mail.send' AND w.dedupe_key = t.id")
 
@@ -16,6 +17,11 @@ AREA: Final = Area(
             "mail_messages",
             f"t.created_at < now() - interval '30 days' AND NOT {_IS_WAITING}",
             order_by="t.created_at",
+        ),
+    ),
+    tables=(
+        UncountedTable(
+            "mail_messages", "the text is deleted once it is sent, the row after 30 days"
         ),
     ),
 )

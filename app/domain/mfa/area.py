@@ -10,6 +10,7 @@ from app.domain.mfa.events import (
     RecoveryCodesReplaced,
     RecoveryCodeUsed,
 )
+from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="mfa",
@@ -21,5 +22,9 @@ AREA: Final = Area(
         MfaReset,
         RecoveryCodeUsed,
         RecoveryCodesReplaced,
+    ),
+    tables=(
+        UncountedTable("mfa_devices", "at most 10 of a user"),
+        UncountedTable("recovery_codes", "ten of a user"),
     ),
 )

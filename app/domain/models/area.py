@@ -5,6 +5,7 @@ from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
 from app.domain.models.gateway import Models
 from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
+from db.storage_quota import UncountedTable
 
 
 def _create_models(services: Services) -> tuple[Models]:
@@ -20,4 +21,5 @@ AREA: Final = Area(
         Permission("models:write", "Manage the keys of model providers"),
     ),
     shared=_create_models,
+    tables=(UncountedTable("provider_keys", "at most 50 of a tenant"),),
 )

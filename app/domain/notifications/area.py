@@ -18,6 +18,7 @@ from app.kit import clock
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.session import Tx
+from db.storage_quota import UncountedTable
 
 
 async def read_spans(
@@ -76,5 +77,19 @@ AREA: Final = Area(
     shared=lambda services: (
         Feed(services.settings.redis_address),
         ChannelEgress(services.egress.guard),
+    ),
+    tables=(
+        UncountedTable("notification_channels", "at most 200 of a tenant"),
+        UncountedTable(
+            "notification_messages",
+            "at most 10,000 characters and 16 KB of data, deleted after 90 days",
+        ),
+        UncountedTable("notifications", "small, deleted with the message"),
+        UncountedTable("notification_deliveries", "small, deleted with the message"),
+        UncountedTable("notification_log", "small, deleted with the message"),
+        UncountedTable("notification_preferences", "one for each user"),
+        UncountedTable("notification_channel_days", "three numbers for each day"),
+        UncountedTable("notification_digests", "small, deleted after 90 days"),
+        UncountedTable("notification_digest_items", "small, deleted with the digest"),
     ),
 )

@@ -8,6 +8,7 @@ from app.domain.search.engines.registry import SearchEngines
 from db.fast import Row
 from db.retention import RetentionRule
 from db.session import Tx
+from db.storage_quota import UncountedTable
 
 
 async def _read_spans(
@@ -44,4 +45,8 @@ AREA: Final = Area(
     spans=_read_spans,
     shared=lambda services: (SearchEngines(services.egress, services.settings.searxng_url),),
     tenant_tables=("web_searches",),
+    tables=(
+        UncountedTable("web_search_configs", "one for each agent"),
+        UncountedTable("web_searches", "small, deleted after 90 days"),
+    ),
 )

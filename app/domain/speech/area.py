@@ -7,6 +7,7 @@ from app.domain.speech.moonshine import Recogniser
 from app.kit import clock
 from app.services import Services
 from db.retention import RetentionRule
+from db.storage_quota import UncountedTable
 
 _EVERY_SECONDS = 600.0
 _KEEP = timedelta(days=1)
@@ -32,4 +33,7 @@ AREA: Final = Area(
     periodic_tasks=(PeriodicTask(_EVERY_SECONDS, _delete_old_files),),
     shared=lambda _services: (Recogniser(),),
     before_agents_deleted=_cancel_jobs,
+    tables=(
+        UncountedTable("speech_jobs", "deleted by the request that waits for it, or after a day"),
+    ),
 )

@@ -13,6 +13,7 @@ from app.domain.tables.events import (
 )
 from app.security.permissions import DEVELOPERS, VIEWERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import CountedTable, UncountedTable
 
 # Rows are removed before their table.
 _DELETED_TABLES = """
@@ -59,5 +60,17 @@ AREA: Final = Area(
             order_by="t.created_at",
             batch=CASCADE_BATCH,
         ),
+    ),
+    tables=(
+        CountedTable(
+            "data_rows",
+            "tables",
+            "octet_length(t.values::text)",
+            changes="OLD.values IS DISTINCT FROM NEW.values",
+        ),
+        UncountedTable("data_tables", "at most 500 of a tenant"),
+        UncountedTable("data_table_counts", "a few numbers for each table"),
+        UncountedTable("data_imports", "small, deleted after 90 days"),
+        UncountedTable("data_import_errors", "at most 10,000 of an import, deleted with it"),
     ),
 )

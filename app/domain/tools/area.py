@@ -14,6 +14,7 @@ from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
 from db import ledger
 from db.retention import RetentionRule
 from db.session import Tx
+from db.storage_quota import CountedTable, UncountedTable
 
 _RUN = "w.id = t.work_id"
 # The turn that called the tool, which reads the output again when it is resumed. It was accepted
@@ -77,4 +78,22 @@ AREA: Final = Area(
     shared=lambda services: (ClientTokens(services.egress),),
     credential_hosts=list_hosts,
     after_agents_deleted=_clear_executions,
+    tables=(
+        CountedTable(
+            "tools",
+            "definitions",
+            "octet_length(t.config::text) + octet_length(t.description)"
+            " + coalesce(octet_length(t.input_schema::text), 0)"
+            " + coalesce(octet_length(t.output_schema::text), 0)",
+            changes="OLD.updated_at <> NEW.updated_at",
+        ),
+        CountedTable(
+            "tool_executions",
+            "executions",
+            "octet_length(t.input::text) + coalesce(octet_length(t.output::text), 0)"
+            " + coalesce(octet_length(t.error_message), 0)",
+            from_end=True,
+        ),
+        UncountedTable("agent_tools", "at most 100 of an agent"),
+    ),
 )

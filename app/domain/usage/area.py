@@ -10,6 +10,7 @@ from app.security.permissions import DEVELOPERS, Permission
 from db.fast import Row
 from db.retention import RetentionRule
 from db.session import Tx
+from db.storage_quota import UncountedTable
 
 
 async def _read_spans(
@@ -48,4 +49,12 @@ AREA: Final = Area(
     spans=_read_spans,
     shared=lambda services: (RequestCounter(services.db),),
     tenant_tables=("usage", "usage_counts"),
+    tables=(
+        UncountedTable("usage", "small, kept for bills"),
+        UncountedTable("usage_hours", "sums, kept for bills"),
+        UncountedTable("usage_days", "sums, kept for bills"),
+        UncountedTable("usage_counts", "small, deleted once it is added up"),
+        UncountedTable("usage_count_hours", "a number, deleted after three days"),
+        UncountedTable("usage_count_days", "a number for each day"),
+    ),
 )

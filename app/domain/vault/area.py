@@ -11,6 +11,7 @@ from app.domain.vault.events import (
 from app.domain.vault.oauth import TokenRefresher
 from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
+from db.storage_quota import UncountedTable
 
 
 def _create_token_refresher(services: Services) -> tuple[TokenRefresher]:
@@ -31,4 +32,10 @@ AREA: Final = Area(
     ),
     shared=_create_token_refresher,
     after_agents_deleted=_delete_access_rules,
+    tables=(
+        UncountedTable("credentials", "entered by hand, at most 50 secrets of 16 KB each"),
+        UncountedTable("credential_access", "at most 500 of a credential"),
+        UncountedTable("credential_audit", "small, and nobody may delete it"),
+        UncountedTable("credential_audit_chains", "one for each tenant"),
+    ),
 )

@@ -25,6 +25,7 @@ from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
 from db.fast import Row
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.session import Tx
+from db.storage_quota import CountedTable, UncountedTable
 
 # With each status that an execution ends with: these are the first columns of an index.
 _DELETED_WORKFLOWS = """
@@ -117,4 +118,19 @@ AREA: Final = Area(
     shared=lambda _services: (Graphs(), Expressions()),
     on_call_finished=("wfn", running.on_call_finished),
     execution_load=_count_load,
+    tables=(
+        CountedTable("workflow_versions", "definitions", "octet_length(t.definition::text)"),
+        # With what its nodes store.
+        CountedTable(
+            "workflow_executions",
+            "executions",
+            "t.stored_bytes + octet_length(t.input::text)"
+            " + coalesce(octet_length(t.output::text), 0)",
+            from_end=True,
+        ),
+        UncountedTable("workflow_nodes", "counted with the execution"),
+        UncountedTable(
+            "workflows", "at most 1,000 of a tenant; the definitions are in the versions"
+        ),
+    ),
 )
