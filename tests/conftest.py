@@ -8,7 +8,9 @@ from app.kit import logs
 from app.main import create_app
 from app.services import Services
 from db import connection_use
+from tests.event_loop import use_uvloop
 from tests.http.routes import ROUTES
+from tests.lengths import IS_LONG
 from tests.model_server import ModelServer, serving
 from tests.password_costs import full_cost, lowest_cost
 from tests.running_worker import run_worker
@@ -18,6 +20,16 @@ from tests.stores import Stores
 from tests.talk import Talker, talker
 from tests.world import Client, World
 from workers.main import WorkerProcess
+
+pytest_plugins = ["tests.slow_files"]
+use_uvloop()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not IS_LONG:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,51 @@
+"""The limits on how long all tests together may take."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests import run
+
+
+def test_a_run_is_judged_by_the_speed_of_its_machine(
+    capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
+) -> None:
+    cases = [
+        (7.9, 1.0, 0, "counts as 7.9 minutes"),
+        (8.1, 1.0, 0, "WARNING"),
+        (13.9, 1.0, 0, "WARNING"),
+        (14.1, 1.0, 1, "FAILED: more than 14 minutes"),
+        (15.0, 2.0, 0, "counts as 7.5 minutes"),
+        (29.0, 2.0, 1, "FAILED"),
+        (7.5, 0.5, 1, "counts as 15.0 minutes"),
+    ]
+    for minutes, slowness, code, said in cases:
+        with subtests.test(minutes=minutes, slowness=slowness):
+            assert run.judge(minutes, slowness) == code
+            output = capsys.readouterr().out
+            assert said in output
+            assert (counted := minutes / slowness) > 8 or "WARNING" not in output, counted
+
+
+def test_the_time_of_processes_without_a_parent_is_counted() -> None:
+    """In a process of its own, which adopts the orphan."""
+    program = """
+import subprocess, sys
+from tests import run
+orphan = "import time\\nwhile time.process_time() < 0.4: pass"
+parent = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {orphan!r}])"
+run.adopt_orphans()
+with run.processor_time() as used:
+    subprocess.run([sys.executable, "-c", parent], check=True)
+    run.wait_for_orphans()
+print(sum(used))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) > 0.4
+
+
+def test_the_fixed_piece_of_work_takes_time() -> None:
+    assert 0.05 < run.time_work() < 60
