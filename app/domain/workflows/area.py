@@ -17,6 +17,7 @@ from app.domain.workflows.events import (
     WorkflowPublished,
     WorkflowUpdated,
 )
+from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import CANCEL_ALL, FAIL_START, RUN_NODE, START, STOP
 from app.kit import clock
@@ -115,7 +116,7 @@ AREA: Final = Area(
         PeriodicTask(2.0, starting.start_all_ready),
     ),
     spans=_read_spans,
-    shared=lambda _services: (Graphs(), Expressions()),
+    shared=lambda _services: (Graphs(), Expressions(), NODE_TYPES),
     on_call_finished=("wfn", running.on_call_finished),
     execution_load=_count_load,
     tables=(

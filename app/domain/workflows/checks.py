@@ -200,15 +200,14 @@ def _build_struct(name: str, field_type: Any) -> type[msgspec.Struct]:
 
 def _find_graph_problems(graph: Graph, definition: Definition) -> Iterator[Problem]:
     for index, node in enumerate(definition.nodes):
-        for field, message in references.find_problems(graph, node):
+        for field, message in references.find_problems(graph, node, NODE_TYPES[node.type]):
             yield f"nodes.{index}.{field}", message
     for index, edge in enumerate(definition.edges):
         source = graph.nodes[edge.source]
         if edge.when is not None and not NODE_TYPES[source.type].has_branches:
-            yield (
-                f"edges.{index}.when",
-                "is only for edges from nodes with branches: condition and approval",
-            )
+            names = (name for name, node_type in NODE_TYPES.items() if node_type.has_branches)
+            message = f"is only for edges from nodes with branches: {' and '.join(names)}"
+            yield f"edges.{index}.when", message
 
 
 def _list_sources(nodes: Sequence[Node]) -> list[Source]:

@@ -104,7 +104,7 @@ class _DryExecution:
             return
         outputs = {
             name: {"status": self._progress[name].status, "output": self._outputs.get(name)}
-            for name in list_reads(self._graph, node)
+            for name in list_reads(self._graph, node, node_type)
         }
         values = {**self._values, "nodes": outputs}
         expressions = self._services.get(Expressions)

@@ -24,7 +24,7 @@ from app.domain.workflows.execution_queries import (
     StepChanges,
 )
 from app.domain.workflows.graph import ENDED, UNFINISHED, Graph, NodeState
-from app.domain.workflows.nodes.protocol import Failed, Wait
+from app.domain.workflows.nodes.protocol import Failed, NodeTypes, Wait
 from app.domain.workflows.references import list_reads
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import STOP
@@ -96,9 +96,8 @@ class Step:
         execution = self.execution
         if not execution.progress:
             execution.progress = self.graph.start()
-            await queries.insert_nodes(
-                self.tx, execution.tenant_id, execution.id, _encode_nodes(self.graph)
-            )
+            nodes = _encode_nodes(self.graph, self.services.get(NodeTypes))
+            await queries.insert_nodes(self.tx, execution.tenant_id, execution.id, nodes)
         event_id = new_id("evt")
         started = execution_events.build_start(execution)
         await events.emit(self.tx, started, tenant_id=execution.tenant_id, event_id=event_id)
@@ -370,7 +369,7 @@ def _build_failure(execution: Execution, error: dict[str, Any] | None) -> tuple[
     return f"workflow_{execution.status}", f"{execution.id}: {reason}"
 
 
-def _encode_nodes(graph: Graph) -> str:
+def _encode_nodes(graph: Graph, node_types: NodeTypes) -> str:
     return as_json(
         [
             {
@@ -378,7 +377,7 @@ def _encode_nodes(graph: Graph) -> str:
                 "node_id": node.id,
                 "type": node.type,
                 "position": position,
-                "reads": list_reads(graph, node),
+                "reads": list_reads(graph, node, node_types.get(node.type)),
             }
             for position, node in enumerate(graph.nodes.values())
         ]

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from app.domain.workflows.definitions import Node
 from app.domain.workflows.graph import Graph
+from app.domain.workflows.nodes.protocol import NodeType
 from app.kit.errors import Problem
 from app.kit.expressions import list_expressions, list_sources
 
@@ -18,21 +20,23 @@ _READ = re.compile(_NAME, re.VERBOSE)
 _READ_OR_LITERAL = re.compile(f"{_NAME} | (?P<literal>{_LITERAL})", re.VERBOSE | re.DOTALL)
 
 
-def list_reads(graph: Graph, node: Node) -> list[str]:
+def list_reads(graph: Graph, node: Node, node_type: NodeType[Any] | None) -> list[str]:
     """Returns the nodes before it whose outputs it may read; all of them where the name of one is
-    computed.
+    computed. A version may be older than the node types of this instance: then there is no type.
     """
     before = graph.list_before(node.id)
-    names = {_find_name(match) for text in _list_texts(node) for match in _READ.finditer(text)}
+    conditions = node_type.conditions if node_type is not None else frozenset[str]()
+    texts = _list_texts(node, conditions)
+    names = {_find_name(match) for text in texts for match in _READ.finditer(text)}
     return sorted(before if None in names else before & names)
 
 
-def find_problems(graph: Graph, node: Node) -> Iterator[Problem]:
+def find_problems(graph: Graph, node: Node, node_type: NodeType[Any]) -> Iterator[Problem]:
     """Yields names of nodes that are not before this one, so that their outputs are not there."""
     before = graph.list_before(node.id)
     names = {
         _find_name(match)
-        for text in _list_texts(node)
+        for text in _list_texts(node, node_type.conditions)
         for match in _READ_OR_LITERAL.finditer(text)
         if match["literal"] is None
     }
@@ -46,14 +50,14 @@ def _find_name(match: re.Match[str]) -> str | None:
     return match["name"] or match["key"]
 
 
-def _list_texts(node: Node) -> Iterator[str]:
+def _list_texts(node: Node, conditions: frozenset[str]) -> Iterator[str]:
     """Yields conditions, and the expressions within templates."""
-    if node.type == "condition":
-        expression = node.config.get("expression")
-        if isinstance(expression, str):
-            yield expression
-    else:
-        for source in list_sources(node.config, ""):
+    for key, value in node.config.items():
+        if key in conditions:
+            if isinstance(value, str):
+                yield value
+            continue
+        for source in list_sources(value, key):
             # Most templates read no node, and large ones take long to take apart.
             if "nodes" in source.text:
                 yield from list_expressions(source.text)

@@ -12,7 +12,6 @@ from app.domain.tables import service as tables
 from app.domain.tools import service as tools
 from app.domain.workflows import queries
 from app.domain.workflows.definitions import Node
-from app.domain.workflows.nodes.data_table import DataTableNode
 from app.domain.workflows.nodes.protocol import Kind, Reference
 from app.domain.workflows.nodes.registry import NODE_TYPES
 from app.kit.errors import Problem
@@ -53,16 +52,13 @@ def _find_column_problems(
     """
     for index, node in enumerate(nodes):
         node_type = NODE_TYPES.get(node.type)
-        if not isinstance(node_type, DataTableNode):
-            continue
-        known = columns.get(node.config["table_id"])
-        if known is None:
-            continue
-        for path, name in node_type.list_column_names(node.config):
-            if name not in known:
+        # A version may be older than the node types of this instance.
+        for column in node_type.list_columns(node.config) if node_type is not None else ():
+            known = columns.get(column.table_id)
+            if known is not None and column.name not in known:
                 names = ", ".join(known)
-                message = f"the table has no column {name[:64]!r}; its columns are {names}"
-                yield f"nodes.{index}.config.{path}", message
+                message = f"the table has no column {column.name[:64]!r}; its columns are {names}"
+                yield f"nodes.{index}.config.{column.field}", message
 
 
 def _list_references(nodes: Sequence[Node]) -> Iterator[tuple[int, Reference]]:

@@ -7,6 +7,7 @@ from msgspec import Meta
 from app.domain.tables import service as tables
 from app.domain.tables.errors import RowsTooLarge
 from app.domain.workflows.nodes.protocol import (
+    ColumnReference,
     Done,
     Failed,
     Id,
@@ -65,20 +66,19 @@ class DataTableNode(NodeType[DataTableConfig]):
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield Reference("table", config["table_id"], "table_id")
 
-    def list_column_names(self, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yields the path and the name of each column that the config names, except for templates
-        and for fields that every row has.
-        """
+    def list_columns(self, config: dict[str, Any]) -> Iterator[ColumnReference]:
+        """Leaves out the fields that every row has."""
+        table_id = config["table_id"]
         values, filters, sort = config.get("values"), config.get("filter"), config.get("sort")
-        if isinstance(values, dict):
-            yield from ((f"values.{name}", name) for name in values)
-        if isinstance(filters, dict):
-            names = (name for name in filters if name not in tables.ROW_FIELDS)
-            yield from ((f"filter.{name}", name) for name in names)
+        for name in values if isinstance(values, dict) else ():
+            yield ColumnReference(table_id, name, f"values.{name}")
+        for name in filters if isinstance(filters, dict) else ():
+            if name not in tables.ROW_FIELDS:
+                yield ColumnReference(table_id, name, f"filter.{name}")
         if isinstance(sort, str) and not has_templates(sort):
             name = sort.removeprefix("-")
             if name and name not in tables.ROW_FIELDS:
-                yield "sort", name
+                yield ColumnReference(table_id, name, "sort")
 
     async def run(self, call: NodeCall, config: DataTableConfig) -> Outcome:
         where = (call.tx, call.tenant_id, config.table_id)

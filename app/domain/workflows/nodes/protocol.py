@@ -33,6 +33,14 @@ class Reference(msgspec.Struct, frozen=True):
     field: str
 
 
+class ColumnReference(msgspec.Struct, frozen=True):
+    """A column of a data table that a config names; `field` is where."""
+
+    table_id: str
+    name: str
+    field: str
+
+
 class NodeCall(msgspec.Struct, frozen=True):
     """One attempt of a node. `caller_id` identifies it where it waits for another area."""
 
@@ -109,6 +117,13 @@ class NodeType(ABC, Generic[C]):
         del config
         return iter(())
 
+    def list_columns(self, config: dict[str, Any]) -> Iterator[ColumnReference]:
+        """Yields the columns of data tables that the config names, as far as they are no
+        templates. The tables themselves are among the references.
+        """
+        del config
+        return iter(())
+
     async def lock(self, tx: Tx, tenant_id: str, config: C) -> None:
         """Locks what `run` refers to, before the execution is locked: a deletion locks it first,
         and may then wait for something that waits for the execution.
@@ -129,3 +144,9 @@ class NodeType(ABC, Generic[C]):
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         """Stops what a node waits for whose execution has ended."""
         del call, ref_id
+
+
+class NodeTypes(dict[str, NodeType[Any]]):
+    """Node types by their names. The engine gets them from the services: a node may start a
+    workflow, so that the engine cannot import the registry.
+    """
