@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Final
 
 from app.domain.agents.schemas import CreateAgent
-from app.domain.forms.fields.definition import Conditional, Field, Option
+from app.domain.forms.fields.definition import Conditional, Field
+from app.domain.forms.fields.options import Option
 from app.domain.forms.schemas import Branding, CreateForm, FormSettings
 
 NAME: Final = "Fernhill Pottery"

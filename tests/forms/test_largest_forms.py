@@ -12,7 +12,7 @@ import pytest
 from app.domain.forms import answers, interpreting, mentions
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.fields import patterns
-from app.domain.forms.fields.definition import Option
+from app.domain.forms.fields.options import Option
 from app.domain.forms.interpreting import Question
 from tests.asking import refused
 from tests.events.query_plans import record_statements

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.domain.forms.fields.uploads import CONTENT, FileField, FileRules
+from app.domain.forms.fields.files import CONTENT, FileRules
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
@@ -164,8 +164,8 @@ def test_every_known_ending_accepts_a_file_with_its_content(subtests: pytest.Sub
         rules = FileRules(allowed_types=[ending])
         for kind in kinds:
             with subtests.test(ending=ending, kind=kind):
-                assert FileField().allows(rules, f"a.{ending}", kind)
-                assert not FileField().allows(rules, f"a.{ending}", "application/x-elf")
+                assert rules.allows(f"a.{ending}", kind)
+                assert not rules.allows(f"a.{ending}", "application/x-elf")
 
 
 async def test_the_field_must_be_one_that_takes_files(

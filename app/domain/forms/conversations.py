@@ -118,11 +118,11 @@ def _new_secret_id() -> str:
 
 
 def _find_unaskable(definition: FormDefinition, state: Progress) -> list[tuple[str, str]]:
-    """Nobody can be asked for a hidden field."""
+    """Returns the fields that must have been answered before: nobody is asked for them."""
     return [
         (field.id, "is required")
         for field in definition.inputs
-        if field.type.name == "hidden"
+        if not field.type.is_asked
         and field.definition.required
         and field.definition.conditional is None
         and field.id not in state.values
@@ -207,8 +207,8 @@ async def open_turn(
         raise InvalidFormState(f"A conversation has at most {_MAX_TURNS} messages")
     definition = await _load_definition(services, form, conversation.version)
     field = definition.by_id.get(conversation.current_field or "")
-    is_signature = field is not None and field.type.name == "signature"
-    if len(content) > _MAX_CHARS and not is_signature:
+    is_long = field is not None and field.type.is_long
+    if len(content) > _MAX_CHARS and not is_long:
         raise Invalid.field("content", f"must have at most {_MAX_CHARS:,} characters")
     return Turn(
         services=services,

@@ -9,7 +9,7 @@ import msgspec
 
 from app.domain.forms import conditions
 from app.domain.forms.fields.definition import Conditional, Field
-from app.domain.forms.fields.option_index import OptionIndex
+from app.domain.forms.fields.options import OptionIndex
 from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit import validation
@@ -133,7 +133,7 @@ def _find_field_problems(field: Field, path: str) -> Iterator[Problem]:
     except Invalid as error:
         yield from (error.details or {}).items()
     else:
-        for name, message in kind.find_problems(rules, field):
+        for name, message in kind.find_problems(rules, field.options):
             yield f"{path}.validation.{name}", message
     if field.required and not kind.has_value:
         yield f"{path}.required", f"a {field.type} is not answered"

@@ -8,7 +8,6 @@ from app.domain.forms.fields.protocol import InputField
 from app.domain.forms.live import LiveForm
 
 _MAX_SHOWN_CHARS = 200
-_PLAIN_TYPES = frozenset({"text", "textarea"})
 
 
 def greet(form: LiveForm, first: InputField[Any]) -> str:
@@ -22,7 +21,7 @@ def ask(field: InputField[Any]) -> str:
     definition = field.definition
     label = definition.label.strip()
     is_complete = label.endswith(("?", ".", "!", ":"))
-    is_plain = field.type.name in _PLAIN_TYPES and not definition.validation
+    is_plain = field.type.is_free_text and not definition.validation
     question = label if is_complete else f"{label}?" if is_plain else f"{label}:"
     parts = [question, _explain_answer(field, question), definition.help_text.strip()]
     return join([*parts, _offer_skip(field)])
@@ -30,7 +29,7 @@ def ask(field: InputField[Any]) -> str:
 
 def _explain_answer(field: InputField[Any], question: str) -> str:
     """A plain text needs no explanation."""
-    if field.type.name in _PLAIN_TYPES and not field.definition.validation:
+    if field.type.is_free_text and not field.definition.validation:
         return ""
     verb = "choose" if field.type.has_options else "enter"
     please = "please" if question.endswith(":") else "Please"

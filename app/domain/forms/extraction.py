@@ -40,7 +40,6 @@ _MAX_FIELDS = 30
 _MAX_TOKENS = 1000
 _MAX_LOCAL_TOKENS = 100
 _MAX_SCHEMA_CHARS = 500
-_NOT_EXTRACTED: Final = frozenset({"file", "signature", "hidden"})
 
 
 async def find_model(services: Services, form: LiveForm) -> Target | None:
@@ -96,7 +95,7 @@ def _select_fields(question: Question, *, is_local: bool) -> list[InputField[Any
     others = [
         field
         for field in question.fields
-        if field.id != question.current.id and field.type.name not in _NOT_EXTRACTED
+        if field.id != question.current.id and field.type.is_verbal
     ]
     return [question.current, *others][:_MAX_FIELDS]
 

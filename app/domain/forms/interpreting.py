@@ -46,7 +46,6 @@ _QUESTION = re.compile(
 )
 _ABOUT_QUESTIONS = re.compile(r"\b(?:question|ask)", re.IGNORECASE)
 _EDGES = " \t\r\n,;.!\"'“”"
-_TEXT_TYPES: Final = frozenset({"text", "textarea"})
 _MAX_ANSWER_WORDS = 4
 # How many addresses and numbers are looked for that name no field: each search reads all the text.
 _MAX_UNNAMED = 10
@@ -101,11 +100,11 @@ def read(question: Question, text: str, extract: Extract | None = None) -> Readi
         return reading
     split = mentions.split(question.fields, text)
     rest = _find_unnamed(reading, question, split.rest)
-    if current.type.name == "textarea" and _strip_lead_in(rest):
+    if current.type.has_lines and _strip_lead_in(rest):
         _read_long_text(reading, question, text, split.mentions)
         return reading
     for field, answer in split.mentions:
-        _parse(reading, field, answer.strip(_EDGES) if field.type.name == "text" else answer)
+        _parse(reading, field, answer.strip(_EDGES) if field.type.is_one_line else answer)
     if extract is not None:
         _add_extract(reading, question, text, extract)
     if current.id not in reading.values and current.id not in reading.problems:
@@ -115,7 +114,7 @@ def read(question: Question, text: str, extract: Extract | None = None) -> Readi
 
 def _is_skip(field: InputField[Any], text: str) -> bool:
     words = text.strip(_EDGES).casefold().replace("\u2019", "'")
-    if words in _NOTHING and field.definition.required and field.type.name in _TEXT_TYPES:
+    if words in _NOTHING and field.definition.required and field.type.is_free_text:
         return False
     if words not in _SKIP and words not in _NOTHING:
         return False
@@ -128,7 +127,7 @@ def _is_skip(field: InputField[Any], text: str) -> bool:
 
 def _is_question(field: InputField[Any], text: str) -> bool:
     """True for a question of the visitor, unless it is a text that answers."""
-    if field.type.name != "text" or _ABOUT_QUESTIONS.search(field.definition.label):
+    if not field.type.is_one_line or _ABOUT_QUESTIONS.search(field.definition.label):
         return False
     return _QUESTION.fullmatch(_strip_lead_in(text)) is not None
 
@@ -142,7 +141,7 @@ def _read_long_text(
     _parse(reading, question.current, text)
     _find_unnamed(reading, question, text)
     for field, answer in found:
-        if field.id not in question.answers and field.type.name not in _TEXT_TYPES:
+        if field.id not in question.answers and not field.type.is_free_text:
             _parse(reading, field, answer)
             if field.id != question.current.id:
                 reading.problems.pop(field.id, None)
@@ -150,12 +149,12 @@ def _read_long_text(
 
 def _read_rest(reading: Reading, question: Question, rest: str, extract: Extract | None) -> None:
     """Reads the answer to the question in what names no field."""
-    current, is_text = question.current, question.current.type.name == "text"
+    current, is_line = question.current, question.current.type.is_one_line
     answer = _strip_lead_in(rest)
     if not answer and not reading.values and not _ONLY_GREETING.fullmatch(rest.strip(_EDGES)):
         answer = rest.strip(_EDGES)
     is_denied = extract is not None and extract.denies(current.id)
-    if answer and not (is_text and is_denied):
+    if answer and not (is_line and is_denied):
         _parse(reading, current, answer)
         reading.is_whole = len(answer.split()) > _MAX_ANSWER_WORDS
 
@@ -166,7 +165,7 @@ def needs_model(question: Question, text: str, reading: Reading, *, is_trusted: 
         return False
     if is_trusted:
         return bool(reading.problems) or len(text.split()) > _MAX_ANSWER_WORDS
-    return reading.is_whole and question.current.type.name == "text"
+    return reading.is_whole and question.current.type.is_one_line
 
 
 def _parse(reading: Reading, field: InputField[Any], text: str) -> None:
@@ -252,7 +251,7 @@ def _may_be_used(field: InputField[Any], value: Any, text: str, extract: Extract
     """A model that is not trusted is used for texts alone, all else is found without it."""
     if extract.is_trusted:
         return True
-    if field.type.name not in _TEXT_TYPES or not isinstance(value, str):
+    if not field.type.is_free_text or not isinstance(value, str):
         return False
     words = rf"(?<!\w){re.escape(_fold(value))}(?!\w)"
     return len(value) <= len(text) and re.search(words, _fold(text)) is not None

@@ -23,11 +23,6 @@ _COMMON: Final = frozenset(
         *("would", "you", "your"),
     }
 )
-_SYNONYMS: Final = {
-    "email": ("email", "e-mail", "mail"),
-    "phone": ("phone", "telephone", "mobile", "number"),
-    "url": ("url", "website", "site", "link"),
-}
 # Nobody repeats more of a label than this. The limits bound the memory of a form's names.
 _MAX_LABEL_WORDS: Final = 30
 _MAX_WORD_CHARS: Final = 60
@@ -83,23 +78,25 @@ class _Link(NamedTuple):
 
 
 def _names_of(fields: Sequence[InputField[Any]]) -> _Names:
-    return _index(tuple((field.id, field.type.name, field.definition.label) for field in fields))
+    return _index(
+        tuple((field.id, field.type.synonyms, field.definition.label) for field in fields)
+    )
 
 
 @lru_cache(maxsize=64)
-def _index(fields: tuple[tuple[str, str, str], ...]) -> _Names:
+def _index(fields: tuple[tuple[str, tuple[str, ...], str], ...]) -> _Names:
     """Indexes the words that name one field alone. A whole label names its field also where
     another label has the same words and more.
     """
     words: dict[str, set[str]] = {}
     labels: dict[str, set[str]] = {}
     count = 0
-    for field_id, kind, label in fields:
+    for field_id, synonyms, label in fields:
         texts = [_list_words(label), _list_words(field_id.replace("_", " "))]
         count += sum(map(len, texts))
         if count > _MAX_FORM_WORDS:
             break
-        for word in _select_words(texts, kind):
+        for word in _select_words(texts, synonyms):
             words.setdefault(word, set()).add(field_id)
         for name in _select_labels(texts):
             labels.setdefault(name, set()).add(field_id)
@@ -114,14 +111,14 @@ def _list_words(text: str) -> list[str]:
     return [match[0] for match in islice(matches, _MAX_LABEL_WORDS + 1)]
 
 
-def _select_words(texts: Iterable[list[str]], kind: str) -> set[str]:
+def _select_words(texts: Iterable[list[str]], synonyms: Iterable[str]) -> set[str]:
     words = {
         word
         for text in texts
         for word in text[:_MAX_LABEL_WORDS]
         if 1 < len(word) <= _MAX_WORD_CHARS
     }
-    return (words - _COMMON) | set(_SYNONYMS.get(kind, ()))
+    return (words - _COMMON).union(synonyms)
 
 
 def _select_labels(texts: Iterable[list[str]]) -> set[str]:
@@ -179,7 +176,7 @@ def _find_mentions(fields: Sequence[InputField[Any]], text: str) -> list[_Link]:
         # "my guests to the party" changes nothing.
         if link.is_change and not has_change:
             continue
-        is_in_prose = bool(found) and found[-1].field.type.name == "textarea"
+        is_in_prose = bool(found) and found[-1].field.type.has_lines
         if is_in_prose and not _begins_part(link, text):
             continue
         found.append(link)

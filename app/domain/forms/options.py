@@ -8,7 +8,8 @@ import msgspec
 
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import FormFieldNotFound
-from app.domain.forms.fields.definition import DataSource, Option
+from app.domain.forms.fields.definition import DataSource
+from app.domain.forms.fields.options import Option
 from app.domain.forms.schemas import FormOption
 from app.domain.tables import service as tables
 from app.domain.tables.errors import DataTableNotFound

@@ -35,11 +35,7 @@ class Progress(msgspec.Struct, frozen=True):
 def compute(form: FormDefinition, data: Mapping[str, Any], skipped: Iterable[str] = ()) -> Progress:
     """Evaluates conditionals anew. Wrong answers are left out; `problems` says what is wrong."""
     checked = answers.check_answers(form, data, is_complete=False)
-    asked = [
-        field
-        for field in form.inputs
-        if field.id in checked.visible and field.type.name != "hidden"
-    ]
+    asked = [field for field in form.inputs if field.id in checked.visible and field.type.is_asked]
     known = {field.id for field in asked}
     kept = [name for name in skipped if name in known and name not in checked.values]
     return Progress(asked, checked.values, kept, dict(checked.problems))

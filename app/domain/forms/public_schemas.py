@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from app.domain.forms.fields.definition import Conditional, Field, FieldTypeName, Option
+from app.domain.forms.fields.definition import Conditional, Field, FieldTypeName
+from app.domain.forms.fields.options import Option
 from app.domain.forms.live import LiveForm
 from app.domain.forms.schemas import Branding, CreateForm
 

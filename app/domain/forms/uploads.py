@@ -13,8 +13,7 @@ from app.domain.forms import live
 from app.domain.forms import upload_queries as queries
 from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.errors import InvalidAnswers
-from app.domain.forms.fields.protocol import InputField
-from app.domain.forms.fields.uploads import FileField, FileRules
+from app.domain.forms.fields.files import FileRules
 from app.domain.forms.live import LiveForm
 from app.domain.forms.upload_limits import SenderLimit
 from app.domain.forms.upload_schemas import UploadedFile, UploadedFileData
@@ -66,7 +65,7 @@ async def upload(
     """
     form.require_open()
     definition = await live.load_definition(services, form)
-    if not _list_fields(definition):
+    if not _list_rules(definition):
         raise _no_file_field()
     arrival = _describe(form, sender, _find_max_bytes(services, definition))
     arriving: list[FormUpload] = []
@@ -75,13 +74,15 @@ async def upload(
         arriving.append(await open_upload())
         name = arriving[0].texts.get(FIELD_NAME)
         if name is not None:
-            _find_field(definition, name)
+            _find_rules(definition, name)
         return arriving[0]
 
     async def save(tx: Tx, stored: StoredUpload) -> UploadedFileData:
-        field = _find_field(definition, arriving[0].texts.get(FIELD_NAME))
-        _check(field, stored)
-        answer = UploadedFileData(await _record(tx, services, form, field, stored, sender))
+        field_id = arriving[0].texts.get(FIELD_NAME)
+        if field_id is None:
+            raise Invalid.field(FIELD_NAME, "is required")
+        _check(_find_rules(definition, field_id), stored)
+        answer = UploadedFileData(await _record(tx, services, form, field_id, stored, sender))
         await store_answer(tx, answer)
         return answer
 
@@ -96,34 +97,34 @@ def _describe(form: LiveForm, sender: Sender, max_bytes: int) -> Arrival:
     return Arrival(tenant_id, "form", sender.body_bytes, max_bytes, f"form:{tenant_id}", form.id)
 
 
-def _list_fields(definition: FormDefinition) -> list[InputField[FileRules]]:
-    return [field for field in definition.inputs if isinstance(field.type, FileField)]
+def _list_rules(definition: FormDefinition) -> dict[str, FileRules]:
+    """Returns which files fields take, by their ids."""
+    rules = ((field.id, field.file_rules) for field in definition.inputs)
+    return {field_id: item for field_id, item in rules if item is not None}
 
 
 def _find_max_bytes(services: Services, definition: FormDefinition) -> int:
     """The limit of the field is checked once the field is known, which may follow the file."""
-    limits = [field.rules.max_bytes for field in _list_fields(definition)]
+    limits = [rules.max_bytes for rules in _list_rules(definition).values()]
     return min(max(limits, default=0), services.settings.max_file_mb * _MEGABYTE)
 
 
-def _find_field(definition: FormDefinition, field_id: str | None) -> InputField[FileRules]:
-    if field_id is None:
-        raise Invalid.field(FIELD_NAME, "is required")
+def _find_rules(definition: FormDefinition, field_id: str) -> FileRules:
     field = definition.by_id.get(field_id)
-    if field is None or not isinstance(field.type, FileField):
+    rules = field.file_rules if field is not None else None
+    if rules is None:
         raise _no_file_field()
-    return field
+    return rules
 
 
 def _no_file_field() -> Invalid:
     return Invalid.field(FIELD_NAME, "is not a field of this form that takes a file")
 
 
-def _check(field: InputField[FileRules], stored: StoredUpload) -> None:
-    rules = field.rules
+def _check(rules: FileRules, stored: StoredUpload) -> None:
     if stored.size_bytes > rules.max_bytes:
         raise files.build_too_large(rules.max_bytes)
-    if not FileField().allows(rules, stored.filename, stored.mime_type):
+    if not rules.allows(stored.filename, stored.mime_type):
         allowed = ", ".join(rules.endings)
         raise UnsupportedFileType(
             f"This field does not take files of the type {stored.mime_type}"
@@ -145,7 +146,7 @@ async def _record(
     tx: Tx,
     services: Services,
     form: LiveForm,
-    field: InputField[FileRules],
+    field_id: str,
     stored: StoredUpload,
     sender: Sender,
 ) -> UploadedFile:
@@ -157,7 +158,7 @@ async def _record(
         form.id,
         sender.network,
         view.id,
-        field.id,
+        field_id,
         view.filename,
         view.size_bytes,
         view.mime_type,
@@ -172,8 +173,7 @@ async def _record(
 
 def select_files(definition: FormDefinition, values: dict[str, Any]) -> dict[str, str]:
     """Returns the ids of files among the answers, by the ids of their fields."""
-    names = [field.id for field in _list_fields(definition)]
-    return {name: values[name] for name in names if name in values}
+    return {name: values[name] for name in _list_rules(definition) if name in values}
 
 
 async def bind(tx: Tx, form: LiveForm, submission_id: str, file_ids: dict[str, str]) -> None:

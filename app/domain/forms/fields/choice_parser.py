@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.domain.forms.fields.definition import Option
-from app.domain.forms.fields.option_index import OptionIndex, fold
+from app.domain.forms.fields.options import Option, OptionIndex, fold
 
 _SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
 

@@ -1,6 +1,6 @@
 """Types of fields that are answered by a choice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
@@ -12,7 +12,7 @@ from app.domain.forms.fields.choice_parser import (
     parse_options,
     split_parts,
 )
-from app.domain.forms.fields.definition import Field, Option
+from app.domain.forms.fields.options import Option
 from app.domain.forms.fields.protocol import (
     FieldType,
     InputField,
@@ -161,11 +161,11 @@ class MultiSelectField(_SeveralField[SelectionRules]):
     description: ClassVar[str] = "Any of several options, in a list that opens"
     rules: ClassVar[type[msgspec.Struct]] = SelectionRules
 
-    def find_problems(self, rules: SelectionRules, definition: Field) -> Iterator[Problem]:
+    def find_problems(self, rules: SelectionRules, options: Sequence[Option]) -> Iterator[Problem]:
         fewest, most = rules.min_selections or 0, rules.max_selections or _MAX_SELECTIONS
         if fewest > most:
             yield "min_selections", "must not be greater than max_selections"
-        elif definition.options and fewest > len(definition.options):
+        elif options and fewest > len(options):
             yield "min_selections", "must not be greater than the number of options"
 
     def check(self, field: InputField[SelectionRules], value: Any) -> list[str]:

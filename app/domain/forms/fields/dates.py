@@ -2,7 +2,7 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, ClassVar
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.forms.fields.date_parser import parse_date, parse_time
-from app.domain.forms.fields.definition import Field
+from app.domain.forms.fields.options import Option
 from app.domain.forms.fields.protocol import FieldType, InputField, WrongValue
 from app.kit.errors import Problem
 
@@ -84,8 +84,8 @@ class _MomentField(FieldType[DateRules]):
         """Returns the stored form, whose order as a text is that of time."""
         return str(moment.isoformat())
 
-    def find_problems(self, rules: DateRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: DateRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         limits = {}
         for name, text in (("min_date", rules.min_date), ("max_date", rules.max_date)):
             if text is not None:

@@ -1,50 +1,27 @@
 """The definition of a field, as authors write it and as versions of forms store it."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from app.domain.forms.fields.options import Option
+from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit import validation
-from app.kit.validation import NOT_BLANK, ONE_LINE
+from app.kit.validation import NOT_BLANK
 
 ID = r"^(?![\s\S]*\n)[A-Za-z][A-Za-z0-9_-]{0,63}$"
 validation.describe_pattern(
     ID, "must start with a letter and have up to 64 letters, digits, underscores and dashes"
 )
 
-FieldTypeName = Literal[
-    "text",
-    "textarea",
-    "email",
-    "phone",
-    "number",
-    "select",
-    "multi_select",
-    "checkbox",
-    "checkbox_group",
-    "radio",
-    "date",
-    "datetime",
-    "file",
-    "url",
-    "hidden",
-    "section",
-    "paragraph",
-    "signature",
-    "rating",
-    "slider",
-]
+# The names in the registry; a type checker cannot read them from there.
+if TYPE_CHECKING:
+    FieldTypeName = str
+else:
+    FieldTypeName = Literal[tuple(FIELD_TYPES)]
 Operator = Literal["equals", "not_equals", "contains", "gt", "lt", "is_empty", "is_not_empty", "in"]
 FieldId = Annotated[str, Meta(pattern=ID, description="The key of the answer in submitted data")]
-OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
-
-
-class Option(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    example: ClassVar[dict[str, Any]] = {"value": "sales", "label": "Sales"}
-
-    value: OptionText
-    label: OptionText
 
 
 class DataSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

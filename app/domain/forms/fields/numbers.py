@@ -1,14 +1,14 @@
 """Types of fields whose answers are numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.number_parser import parse_number, parse_score
+from app.domain.forms.fields.options import Option
 from app.domain.forms.fields.protocol import FieldType, InputField, R, WrongValue
 from app.kit.errors import Problem
 
@@ -119,8 +119,8 @@ class NumberField(_NumericField[NumberRules]):
     description: ClassVar[str] = "A number"
     rules: ClassVar[type[msgspec.Struct]] = NumberRules
 
-    def find_problems(self, rules: NumberRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: NumberRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         yield from _find_range_problems(rules)
 
     def check(self, field: InputField[NumberRules], value: Any) -> int | float:
@@ -141,8 +141,8 @@ class SliderField(_NumericField[SliderRules]):
     description: ClassVar[str] = "A number on a scale"
     rules: ClassVar[type[msgspec.Struct]] = SliderRules
 
-    def find_problems(self, rules: SliderRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: SliderRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         yield from _find_range_problems(rules)
 
     def check(self, field: InputField[SliderRules], value: Any) -> int | float:

@@ -3,13 +3,17 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from app.domain.forms.fields.definition import Field
-from app.domain.forms.fields.option_index import OptionIndex
+from app.domain.forms.fields.files import FileRules
+from app.domain.forms.fields.options import Option, OptionIndex
 from app.kit.errors import Problem
+
+if TYPE_CHECKING:
+    # It has the names of the types, which are known once these are.
+    from app.domain.forms.fields.definition import Field
 
 _EMPTY = "must not be empty"
 _MAX_MESSAGE_CHARS = 2000
@@ -33,7 +37,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 class InputField(msgspec.Struct, Generic[R], frozen=True):
     """A field of a form with its type, its decoded validation options and its indexed options."""
 
-    definition: Field
+    definition: "Field"
     type: "FieldType[R]"
     rules: R
     options: OptionIndex
@@ -42,27 +46,57 @@ class InputField(msgspec.Struct, Generic[R], frozen=True):
     def id(self) -> str:
         return self.definition.id
 
+    @property
+    def file_rules(self) -> FileRules | None:
+        """Which files may be uploaded for it; None for a field that takes none."""
+        return self.type.get_file_rules(self.rules)
+
 
 class FieldType(ABC, Generic[R]):
+    """A subclass for each type; `registry.py` lists them."""
+
     name: ClassVar[str]
     description: ClassVar[str]
     # The keys of `validation`.
     rules: ClassVar[type[msgspec.Struct]] = NoRules
     # False for types that show something and are not answered.
     has_value: ClassVar[bool] = True
+    # False for types whose values the page sends: nobody is asked for them.
+    is_asked: ClassVar[bool] = True
+    # False for types whose answers cannot be put into words, so that no model reads them.
+    is_verbal: ClassVar[bool] = True
+    # True for types whose answers may be longer than any message that a person writes.
+    is_long: ClassVar[bool] = False
+    # True for types that take any words as their answer.
+    is_free_text: ClassVar[bool] = False
+    # True for free texts of several lines, which may mention other fields.
+    has_lines: ClassVar[bool] = False
     has_options: ClassVar[bool] = False
+    # Words that name a field of this type in a message, whatever its label is.
+    synonyms: ClassVar[tuple[str, ...]] = ()
     # By which an answer is recognized in a longer text that does not name the field.
     pattern_in_text: ClassVar[re.Pattern[str] | None] = None
     # True for types whose values are lists of options.
     has_several: ClassVar[bool] = False
-
     # True for types whose values have an order.
     is_ordered: ClassVar[bool] = False
 
-    def find_problems(self, rules: R, definition: Field) -> Iterator[Problem]:
-        """Yields what is wrong with the validation options, by their names."""
-        del rules, definition
+    @property
+    def is_one_line(self) -> bool:
+        """True for free texts of one line."""
+        return self.is_free_text and not self.has_lines
+
+    def find_problems(self, rules: R, options: Sequence[Option]) -> Iterator[Problem]:
+        """Yields what is wrong with the validation options, by their names. `options` are those
+        that the definition lists.
+        """
+        del rules, options
         yield from ()
+
+    def get_file_rules(self, rules: R) -> FileRules | None:
+        """Returns which files may be uploaded; None for types that take none."""
+        del rules
+        return None
 
     def estimate_steps(self, rules: R) -> int:
         """Returns how many steps a check of the longest value takes, where that depends on the

@@ -1,7 +1,7 @@
 """Types of fields whose answers are texts."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from app import email_addresses
-from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.numbers import check_number, is_storable
+from app.domain.forms.fields.options import Option
 from app.domain.forms.fields.patterns import compile_pattern, matches
 from app.domain.forms.fields.protocol import (
     FieldType,
@@ -142,10 +142,11 @@ def _length_schema(rules: LengthRules, default: int) -> dict[str, Any]:
 class TextField(FieldType[TextRules]):
     name: ClassVar[str] = "text"
     description: ClassVar[str] = "One line of text"
+    is_free_text: ClassVar[bool] = True
     rules: ClassVar[type[msgspec.Struct]] = TextRules
 
-    def find_problems(self, rules: TextRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: TextRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         yield from _find_length_problems(rules, _DEFAULT_TEXT_CHARS, MAX_TEXT_CHARS)
         yield from _find_pattern_problems(rules.pattern)
 
@@ -168,10 +169,12 @@ class TextField(FieldType[TextRules]):
 class TextareaField(FieldType[LengthRules]):
     name: ClassVar[str] = "textarea"
     description: ClassVar[str] = "Text of several lines"
+    is_free_text: ClassVar[bool] = True
+    has_lines: ClassVar[bool] = True
     rules: ClassVar[type[msgspec.Struct]] = LengthRules
 
-    def find_problems(self, rules: LengthRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: LengthRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         yield from _find_length_problems(rules, _DEFAULT_TEXTAREA_CHARS, MAX_TEXTAREA_CHARS)
 
     def check(self, field: InputField[LengthRules], value: Any) -> str:
@@ -189,6 +192,7 @@ class TextareaField(FieldType[LengthRules]):
 class EmailField(FieldType[NoRules]):
     name: ClassVar[str] = "email"
     description: ClassVar[str] = "An e-mail address"
+    synonyms: ClassVar[tuple[str, ...]] = ("email", "e-mail", "mail")
     pattern_in_text: ClassVar[re.Pattern[str] | None] = _EMAIL
 
     def check(self, field: InputField[NoRules], value: Any) -> str:
@@ -217,11 +221,12 @@ class EmailField(FieldType[NoRules]):
 class PhoneField(FieldType[PhoneRules]):
     name: ClassVar[str] = "phone"
     description: ClassVar[str] = "A phone number"
+    synonyms: ClassVar[tuple[str, ...]] = ("phone", "telephone", "mobile", "number")
     pattern_in_text: ClassVar[re.Pattern[str] | None] = _PHONE
     rules: ClassVar[type[msgspec.Struct]] = PhoneRules
 
-    def find_problems(self, rules: PhoneRules, definition: Field) -> Iterator[Problem]:
-        del definition
+    def find_problems(self, rules: PhoneRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
         yield from _find_pattern_problems(rules.pattern)
 
     def estimate_steps(self, rules: PhoneRules) -> int:
@@ -260,6 +265,7 @@ class PhoneField(FieldType[PhoneRules]):
 class UrlField(FieldType[NoRules]):
     name: ClassVar[str] = "url"
     description: ClassVar[str] = "The address of a web page"
+    synonyms: ClassVar[tuple[str, ...]] = ("url", "website", "site", "link")
     pattern_in_text: ClassVar[re.Pattern[str] | None] = _URL
 
     def check(self, field: InputField[NoRules], value: Any) -> str:
@@ -320,6 +326,7 @@ def _is_web_address(text: str) -> bool:
 class HiddenField(FieldType[NoRules]):
     name: ClassVar[str] = "hidden"
     description: ClassVar[str] = "A value that the page sends and the person does not see"
+    is_asked: ClassVar[bool] = False
     is_ordered: ClassVar[bool] = True
 
     def check(self, field: InputField[NoRules], value: Any) -> Any:

@@ -1,11 +1,23 @@
-"""The options of a field, indexed for answers and messages."""
+"""The options of a field, and how answers and messages name them."""
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
-from app.domain.forms.fields.definition import Option
+import msgspec
+from msgspec import Meta
 
+from app.kit.validation import ONE_LINE
+
+OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
 _PUNCTUATION = " \t\r\n.,;:!\"'()"
+
+
+class Option(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    example: ClassVar[dict[str, Any]] = {"value": "sales", "label": "Sales"}
+
+    value: OptionText
+    label: OptionText
 
 
 class OptionIndex:
