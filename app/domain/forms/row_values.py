@@ -8,8 +8,6 @@ from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.fields.protocol import InputField
 from app.domain.tables.service import Column, Table
 
-_TEXT_TYPES = frozenset({"text", "select"})
-
 
 def build(
     table: Table, form: FormDefinition, mapping: Mapping[str, str], answers: Mapping[str, Any]
@@ -30,9 +28,9 @@ def _convert(column: Column, field: InputField[Any], value: Any) -> Any:
     """A text takes any answer; a number or a date takes a text that is one. The table refuses what
     does not fit.
     """
-    if column.type in _TEXT_TYPES and not isinstance(value, str):
+    if column.holds_text and not isinstance(value, str):
         return field.type.format(field, value)
-    if column.type in {"number", "integer"} and isinstance(value, str):
+    if column.holds_number and isinstance(value, str):
         return _read_number(value)
     return value
 

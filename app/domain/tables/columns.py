@@ -21,7 +21,9 @@ SLOT_CHARS: Final = 200
 # In a slot, stands for a missing value. It sorts after every value, and no value contains it.
 NO_TEXT: Final = "\U0010ffff"
 _TEXT_TYPES = frozenset({"text", "select"})
-_NUMBER_TYPES = frozenset({"number", "integer", "boolean", "date", "datetime"})
+_NUMBER_TYPES = frozenset({"number", "integer"})
+# Their values are numbers in a slot.
+_NUMERIC_TYPES = _NUMBER_TYPES | {"boolean", "date", "datetime"}
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +44,15 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_text(self) -> bool:
         """True when values are compared as texts."""
-        return self.type not in _NUMBER_TYPES
+        return self.type not in _NUMERIC_TYPES
+
+    @property
+    def holds_text(self) -> bool:
+        return self.type in _TEXT_TYPES
+
+    @property
+    def holds_number(self) -> bool:
+        return self.type in _NUMBER_TYPES
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +76,7 @@ def slots_for(type_: str) -> tuple[str, ...]:
     """Returns the slots that can index a column of this type."""
     if type_ in _TEXT_TYPES:
         return TEXT_SLOTS
-    return NUMBER_SLOTS if type_ in _NUMBER_TYPES else ()
+    return NUMBER_SLOTS if type_ in _NUMERIC_TYPES else ()
 
 
 def find_free_slot(type_: str, used: Iterable[str | None]) -> str | None:

@@ -222,7 +222,7 @@ def convert_value(old: Column, new: Column, value: Any) -> Any:
     """Returns a stored value in the form of another type. Raises WrongValue."""
     if new.type == "json":
         return values.check_value(new, value)
-    if old.type == "boolean" and new.type in {"number", "integer"}:
+    if old.type == "boolean" and new.holds_number:
         return int(value)
     if old.type == "datetime" and new.type == "date":
         return value[:10]

@@ -144,7 +144,7 @@ def _in_sql(where: Where, column: Column, operands: list[str | float]) -> str:
 
 def search_sql(where: Where, table: Table, text: str) -> str:
     """Returns the condition that a text or select column contains a text, in any case."""
-    columns = [column for column in table.columns if column.type in {"text", "select"}]
+    columns = [column for column in table.columns if column.holds_text]
     if not columns:
         return "false"
     placeholder = f"lower({where.bind(text)}::text)"

@@ -275,7 +275,7 @@ def parse_text(column: Column, text: str) -> Any:
     """Returns the value that a text stands for, in its stored form; None for an empty text.
     Raises WrongValue.
     """
-    if column.type in {"text", "select"}:
+    if column.holds_text:
         return check_value(column, text) if text else None
     text = text.strip()
     return check_value(column, _PARSERS.get(column.type, str)(text)) if text else None
