@@ -66,7 +66,8 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     )
     await tenants.charge_visitors(request, visit)
     content = decode_body(body, request_headers.get("content-type", ""))
-    if webhook["scheme"] == "slack" and isinstance(content, dict) and _is_handshake(content):
+    has_handshake = verification.has_handshake(webhook["scheme"])
+    if has_handshake and isinstance(content, dict) and _is_handshake(content):
         return "", content
     with storage.hide_figures():
         await storage.require_space(services, tenant_id)

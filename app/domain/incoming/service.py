@@ -154,8 +154,10 @@ def _set_verification(
     if new_verification is None:
         webhook.scheme = webhook.header = webhook.secret = None
         return previous != (None, None, None)
-    if new_verification.header is not None and new_verification.scheme != "hmac_sha256":
-        raise Invalid.field("verification.header", "is only for the scheme hmac_sha256")
+    if new_verification.header is not None:
+        problem = verification.find_header_problem(new_verification.scheme)
+        if problem is not None:
+            raise Invalid.field("verification.header", problem)
     if new_verification.secret == MASK:
         if webhook.secret is None or webhook.scheme != new_verification.scheme:
             raise Invalid.field(

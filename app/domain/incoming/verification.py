@@ -34,7 +34,16 @@ class RawRequest(msgspec.Struct, frozen=True):
         return self.headers.get(name.lower(), "")
 
 
-Verifier = Callable[[RawRequest, str, str | None], bool]
+class Scheme(msgspec.Struct, frozen=True):
+    """`is_genuine` gets a request, the secret, and the header that the author chose if the scheme
+    takes one. `find_key_problem` says why the scheme cannot use a secret. With a handshake, the
+    sender verifies the address by a challenge before it sends payloads.
+    """
+
+    is_genuine: Callable[[RawRequest, str, str | None], bool]
+    find_key_problem: Callable[[str], str | None] = lambda _secret: None
+    takes_header: bool = False
+    has_handshake: bool = False
 
 
 def _compute_hmac(secret: str, content: bytes) -> str:
@@ -97,28 +106,43 @@ def _slack(request: RawRequest, secret: str, _header: str | None) -> bool:
     return _is_equal(request.get_header("X-Slack-Signature"), f"v0={expected}")
 
 
-SCHEMES: Final[dict[str, Verifier]] = {
-    "hmac_sha256": _hmac_sha256,
-    "standard_webhooks": _standard_webhooks,
-    "github": _github,
-    "stripe": _stripe,
-    "slack": _slack,
+def _find_base64_problem(secret: str) -> str | None:
+    try:
+        key = base64.b64decode(secret.removeprefix(_KEY_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        return "must be whsec_ and base64"
+    if len(key) < _MIN_SECRET_LENGTH:
+        return f"must encode at least {_MIN_SECRET_LENGTH} bytes in base64"
+    return None
+
+
+SCHEMES: Final[dict[str, Scheme]] = {
+    "hmac_sha256": Scheme(_hmac_sha256, takes_header=True),
+    "standard_webhooks": Scheme(_standard_webhooks, _find_base64_problem),
+    "github": Scheme(_github),
+    "stripe": Scheme(_stripe),
+    "slack": Scheme(_slack, has_handshake=True),
 }
 
 
 def is_genuine(scheme: str, secret: str, header: str | None, request: RawRequest) -> bool:
-    return SCHEMES[scheme](request, secret, header)
+    return SCHEMES[scheme].is_genuine(request, secret, header)
 
 
 def find_secret_problem(scheme: str, secret: str) -> str | None:
     """Returns why the scheme cannot use the secret; None when it can."""
     if len(secret) < _MIN_SECRET_LENGTH:
         return f"must be at least {_MIN_SECRET_LENGTH} characters"
-    if scheme == "standard_webhooks":
-        try:
-            key = base64.b64decode(secret.removeprefix(_KEY_PREFIX), validate=True)
-        except (binascii.Error, ValueError):
-            return "must be whsec_ and base64"
-        if len(key) < _MIN_SECRET_LENGTH:
-            return f"must encode at least {_MIN_SECRET_LENGTH} bytes in base64"
-    return None
+    return SCHEMES[scheme].find_key_problem(secret)
+
+
+def find_header_problem(scheme: str) -> str | None:
+    """Returns why a header cannot be chosen for the scheme; None when it can."""
+    if SCHEMES[scheme].takes_header:
+        return None
+    names = (name for name, other in SCHEMES.items() if other.takes_header)
+    return f"is only for the scheme {' or '.join(names)}"
+
+
+def has_handshake(scheme: str | None) -> bool:
+    return scheme is not None and SCHEMES[scheme].has_handshake

@@ -93,8 +93,7 @@ def _find_problems(changes: dict[str, PreferenceChange]) -> Iterator[Problem]:
                 f"preferences.{name}",
                 f"is not a notification type; there are {', '.join(TYPES)}",
             )
-        elif name == "security" and values.in_app is False:
-            # Whoever took over a session must not hide what they do.
+        elif TYPES[name].always_in_app and values.in_app is False:
             yield f"preferences.{name}.in_app", "cannot be switched off"
         elif isinstance(window := values.quiet_hours, QuietHours) and window.start == window.end:
             yield f"preferences.{name}.quiet_hours", "must not start and end at the same time"

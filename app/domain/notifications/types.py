@@ -18,7 +18,10 @@ TypeName = Literal[
 
 
 class NotificationType(msgspec.Struct, frozen=True, kw_only=True):
-    """An urgent type is never held back. One that is `internal` cannot be sent by hand."""
+    """An urgent type is never held back. One that is `internal` cannot be sent by hand. Users
+    cannot switch off one that is `always_in_app`: whoever took over a session must not hide what
+    they do.
+    """
 
     name: TypeName
     description: str
@@ -26,6 +29,7 @@ class NotificationType(msgspec.Struct, frozen=True, kw_only=True):
     team_chat: bool = False
     is_urgent: bool = False
     internal: bool = False
+    always_in_app: bool = False
 
 
 TYPES: Final[dict[str, NotificationType]] = {
@@ -66,6 +70,7 @@ TYPES: Final[dict[str, NotificationType]] = {
             description="Your account changed",
             is_urgent=True,
             internal=True,
+            always_in_app=True,
         ),
     )
 }

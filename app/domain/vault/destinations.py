@@ -15,6 +15,7 @@ from yarl import URL
 
 from app.domain.vault import queries
 from app.domain.vault.decrypted import IntegrationRef
+from app.domain.vault.types import TYPES
 from app.http.context import RequestContext
 from app.kit.errors import Invalid, Problem
 from db.models import Credential
@@ -68,7 +69,7 @@ def find_refusal(metadata: dict[str, Any], type_: str, host: str) -> str | None:
     own host, so it may be used where `host` is empty.
     """
     allowed = metadata.get("allowed_hosts")
-    if allowed is None or (not host and type_ == "database"):
+    if allowed is None or (not host and TYPES[type_].usable_without_host):
         return None
     if normalize_host(host) in {_normalize_entry(str(entry)) for entry in allowed}:
         return None

@@ -94,11 +94,14 @@ Secrets = (
 
 
 class CredentialType(msgspec.Struct, frozen=True):
+    """One that is `usable_without_host` is for tools whose host the secrets name."""
+
     type: Type
     name: str
     description: str
     secrets: Any
     tested_by: str
+    usable_without_host: bool = False
 
 
 TYPES: Final[dict[str, CredentialType]] = {
@@ -133,7 +136,12 @@ TYPES: Final[dict[str, CredentialType]] = {
             "GET metadata.test_url",
         ),
         CredentialType(
-            "database", "Database", "A login of a database server", DatabaseSecrets, "a login"
+            "database",
+            "Database",
+            "A login of a database server",
+            DatabaseSecrets,
+            "a login",
+            usable_without_host=True,
         ),
         CredentialType(
             "ssh", "SSH key", "A private key for an SSH server", SshSecrets, "a handshake and login"
