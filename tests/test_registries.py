@@ -1,0 +1,153 @@
+"""A type is one file and one row of its registry: no other code compares names of types."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from app.domain.forms.fields.registry import FIELD_TYPES
+from app.domain.incoming.verification import SCHEMES, SchemeName
+from app.domain.notifications.providers.protocol import ChannelType
+from app.domain.notifications.providers.registry import PROVIDERS
+from app.domain.notifications.types import TYPES as NOTIFICATION_TYPES
+from app.domain.notifications.types import TypeName
+from app.domain.subscriptions.actions import ACTIONS, ActionType
+from app.domain.tools.auth_configs import AUTH_TYPES, AuthType
+from app.domain.tools.configs import TOOL_TYPES, ToolType
+from app.domain.tools.executors.registry import EXECUTORS
+from app.domain.vault.types import TYPES as CREDENTIAL_TYPES
+from app.domain.vault.types import Type as CredentialTypeName
+from app.domain.workflows.nodes.registry import NODE_TYPES
+
+ROOT = Path(__file__).parent.parent
+
+
+class Registry(msgspec.Struct, frozen=True):
+    """`area` is the package of the area, `package` that of the types."""
+
+    area: str
+    package: str
+    types: Mapping[str, Any]
+
+    @property
+    def modules(self) -> set[str]:
+        """The modules with the classes of types."""
+        return {type(kind).__module__ for kind in self.types.values()}
+
+
+REGISTRIES = {
+    "fields": Registry("app.domain.forms", "app.domain.forms.fields", FIELD_TYPES),
+    "nodes": Registry("app.domain.workflows", "app.domain.workflows.nodes", NODE_TYPES),
+}
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _list_modules() -> Iterator[tuple[str, ast.Module]]:
+    for folder in ("app", "workers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield ".".join(path.relative_to(ROOT).with_suffix("").parts), _parse(path)
+
+
+def _list_imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _list_users(registry: Registry) -> Iterator[tuple[str, ast.Module]]:
+    """Yields the modules that can have a type of the registry in hand, without its package: those
+    of its area, and all that import from that.
+    """
+    for module, tree in _list_modules():
+        is_user = _is_within(module, registry.area) or any(
+            _is_within(name, registry.area) for name in _list_imports(tree)
+        )
+        if is_user and not _is_within(module, registry.package):
+            yield module, tree
+
+
+def _find_names(node: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
+    for item in ast.walk(node):
+        if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value in names:
+            yield item.value
+
+
+def _find_comparisons(tree: ast.Module, names: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the names of types that are compared: by an operator, by `match`, or by a list or a
+    constant mapping of nothing but such names.
+    """
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare() | ast.MatchValue():
+                yield from _find_names(node, names)
+            case ast.Set(elts=items) | ast.Tuple(elts=items) | ast.List(elts=items):
+                yield from _find_if_all(items, names)
+    for node in tree.body:
+        match node:
+            case ast.Assign(value=ast.Dict(keys=keys)) | ast.AnnAssign(value=ast.Dict(keys=keys)):
+                yield from _find_if_all(keys, names)
+
+
+def _find_if_all(items: Sequence[ast.expr | None], names: Mapping[str, Any]) -> set[str]:
+    found = [
+        item.value
+        for item in items
+        if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value in names
+    ]
+    return set(found) if len(found) == len(items) else set()
+
+
+@pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
+def test_only_a_registry_knows_the_names_of_its_types(registry: Registry) -> None:
+    """What depends on the type is a property of it, so that a new type has it as well."""
+    found = {
+        (module, name)
+        for module, tree in _list_users(registry)
+        for name in _find_comparisons(tree, registry.types)
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
+def test_only_a_registry_imports_the_classes_of_its_types(registry: Registry) -> None:
+    wrong = [
+        (module, name)
+        for module, tree in _list_users(registry)
+        for name in _list_imports(tree)
+        if name in registry.modules
+    ]
+    assert wrong == []
+
+
+def test_the_names_that_the_api_takes_are_those_of_the_registries(
+    subtests: pytest.Subtests,
+) -> None:
+    """Where a `Literal` stands beside a registry, so that a type checker knows the names."""
+    channel_types = {provider.channel_type for provider in PROVIDERS.values()}
+    for names, registered in (
+        (ActionType, set(ACTIONS)),
+        (AuthType, {"none", *AUTH_TYPES}),
+        (ChannelType, channel_types),
+        (CredentialTypeName, set(CREDENTIAL_TYPES)),
+        (SchemeName, set(SCHEMES)),
+        (ToolType, set(TOOL_TYPES)),
+        (TypeName, set(NOTIFICATION_TYPES)),
+    ):
+        with subtests.test(names=names):
+            assert set(get_args(names)) == registered
+    assert EXECUTORS.keys() == TOOL_TYPES.keys()
