@@ -19,8 +19,11 @@ from app.domain.subscriptions.actions import ACTIONS, ActionType
 from app.domain.tools.auth_configs import AUTH_TYPES, AuthType
 from app.domain.tools.configs import TOOL_TYPES, ToolType
 from app.domain.tools.executors.registry import EXECUTORS
+from app.domain.vault import connection_tests
 from app.domain.vault.types import TYPES as CREDENTIAL_TYPES
 from app.domain.vault.types import Type as CredentialTypeName
+from app.domain.workflows import resources
+from app.domain.workflows.nodes.protocol import Kind as ReferenceKind
 from app.domain.workflows.nodes.registry import NODE_TYPES
 
 ROOT = Path(__file__).parent.parent
@@ -144,6 +147,8 @@ def test_the_names_that_the_api_takes_are_those_of_the_registries(
         (AuthType, {"none", *AUTH_TYPES}),
         (ChannelType, channel_types),
         (CredentialTypeName, set(CREDENTIAL_TYPES)),
+        # Tables are looked up with their columns.
+        (ReferenceKind, {"table", *resources._FINDERS}),
         (SchemeName, set(SCHEMES)),
         (ToolType, set(TOOL_TYPES)),
         (TypeName, set(NOTIFICATION_TYPES)),
@@ -151,3 +156,4 @@ def test_the_names_that_the_api_takes_are_those_of_the_registries(
         with subtests.test(names=names):
             assert set(get_args(names)) == registered
     assert EXECUTORS.keys() == TOOL_TYPES.keys()
+    assert connection_tests._TESTS.keys() == CREDENTIAL_TYPES.keys()
