@@ -8,6 +8,7 @@ import msgspec
 from app.domain.forms.definitions import FormDefinition, check_fields
 from app.domain.forms.fields.definition import Field
 from app.domain.forms.fields.protocol import InputField
+from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit.validation import decode
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
@@ -39,8 +40,7 @@ def build_field(
     kind: str, validation: dict[str, Any] | None = None, **rest: Any
 ) -> InputField[Any]:
     """A choice has OPTIONS unless others are given."""
-    several = {"select", "multi_select", "radio", "checkbox_group"}
-    if kind in several and "data_source" not in rest:
+    if FIELD_TYPES[kind].has_options and "data_source" not in rest:
         rest = {"options": OPTIONS, **rest}
     field = {"id": "answer", "type": kind, "validation": validation or {}, **rest}
     # A form needs a field that is answered.

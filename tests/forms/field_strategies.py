@@ -67,7 +67,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 _OPERATORS = st.sampled_from(
     ["equals", "not_equals", "contains", "gt", "lt", "is_empty", "is_not_empty", "in"]
 )
-_ORDERED = {"number", "slider", "rating", "date", "datetime", "hidden"}
+_ORDERED = {name for name, kind in FIELD_TYPES.items() if kind.is_ordered}
 # What the type can be compared with.
 _OPERANDS: dict[str, st.SearchStrategy[Any]] = {
     "number": _NUMBERS,

@@ -10,6 +10,7 @@ from litestar import Litestar
 
 from app.domain.forms import uploads
 from app.domain.forms.area import AREA
+from app.domain.subscriptions.actions import ACTIONS
 from app.kit.ids import new_id
 from app.services import Services
 from db import retention
@@ -84,6 +85,7 @@ async def _subscribe(client: Client, url: str) -> None:
         "notification": _notify(client, text),
         "workflow": {"workflow_id": await create_published(client, nodes)},
     }
+    assert actions.keys() == ACTIONS.keys()
     for action_type, config in actions.items():
         body = {"event_type": _EVENT, "action_type": action_type, "action_config": config}
         answer = await client.post("/api/v1/event-subscriptions", body)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.forms.fields.registry import FIELD_TYPES
 from app.services import Services
 from tests.asking import refused
 from tests.forms.api import (
@@ -31,16 +32,11 @@ from tests.tables.api import create_table, list_rows
 from tests.world import Client, World
 
 _HTML = '<img src=x onerror="alert(1)"><script>alert(2)</script>&amp;'
-_TYPES = (
-    *("text", "textarea", "email", "phone", "number", "select", "multi_select", "checkbox"),
-    *("checkbox_group", "radio", "date", "datetime", "file", "url", "hidden", "signature"),
-    *("rating", "slider"),
-)
-_WITH_OPTIONS = {"select", "multi_select", "checkbox_group", "radio"}
+_TYPES = tuple(name for name, kind in FIELD_TYPES.items() if kind.has_value)
 
 
 def _build_field(kind: str) -> dict[str, Any]:
-    options = {"options": TOPIC["options"]} if kind in _WITH_OPTIONS else {}
+    options = {"options": TOPIC["options"]} if FIELD_TYPES[kind].has_options else {}
     return {"id": f"f_{kind}", "type": kind, "label": kind, **options}
 
 

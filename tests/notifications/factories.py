@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.domain.notifications import sealed_configs
+from app.domain.notifications.providers.registry import PROVIDERS
 from app.kit.crypto import Keyring
 from app.services import Services
 from tests.database import run_sql
@@ -32,18 +33,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "vonage": {"api_key": "abcd1234", "api_secret": "planted-8", "from": "Parley"},
     "in_app": {},
 }
-TYPES = {
-    "smtp": "email",
-    "sendgrid": "email",
-    "mailgun": "email",
-    "resend": "email",
-    "slack_webhook": "team_chat",
-    "slack_bot": "team_chat",
-    "webhook": "webhook",
-    "twilio": "sms",
-    "vonage": "sms",
-    "in_app": "in_app",
-}
+TYPES = {provider.id: provider.channel_type for provider in PROVIDERS.values()}
 VIEW_KEYS = {
     "id",
     "name",

@@ -206,10 +206,9 @@ async def test_an_unknown_type_is_refused(developer: Client) -> None:
     assert "email" in refused(answer, 404, "channel_type_not_found")["message"]
 
 
-async def test_all_ten_providers_are_listed_with_their_keys(developer: Client) -> None:
+async def test_all_providers_are_listed_with_their_keys(developer: Client) -> None:
     providers = read_json(await developer.get(f"{PATH}/providers"))["providers"]
     assert {item["id"]: item["type"] for item in providers} == TYPES
-    assert len(providers) == 10
     for item in providers:
         assert set(item) == {"id", "type", "name", "config_schema"}
         assert CONFIGS[item["id"]].keys() <= item["config_schema"].keys()

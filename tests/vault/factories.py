@@ -10,16 +10,6 @@ from tests.vault.servers import TokenServer
 from tests.vault.sql import EXPIRE_TOKEN
 from tests.world import Client
 
-TYPES = [
-    "api_key",
-    "oauth2",
-    "basic_auth",
-    "bearer_token",
-    "database",
-    "ssh",
-    "smtp",
-    "custom",
-]
 # One valid set of secrets for each type, with every key.
 VALID_SECRETS: dict[str, dict[str, Any]] = {
     "api_key": {"api_key": "planted-api-key"},

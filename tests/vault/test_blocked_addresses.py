@@ -8,13 +8,14 @@ import pytest
 
 from app.domain.vault import connection_tests, schemas
 from app.domain.vault.oauth import TokenRefresher
+from app.domain.vault.types import TYPES
 from app.kit.egress import Egress, Guard
 from app.security.principal import Principal
 from app.services import Services
 from tests.database import run_sql
 from tests.kit.blocked_addresses import SAMPLE_HOSTS
 from tests.vault.api import list_audit, list_events, run_connection_test
-from tests.vault.factories import TYPES, VALID_SECRETS, create_credential
+from tests.vault.factories import VALID_SECRETS, create_credential
 from tests.vault.sql import store_secrets
 from tests.world import Client
 

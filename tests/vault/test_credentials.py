@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.vault.types import TYPES
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
@@ -19,7 +20,7 @@ from tests.vault.api import (
     read_invalid_fields,
     reveal_secrets,
 )
-from tests.vault.factories import TYPES, VALID_SECRETS, build_body, create_credential
+from tests.vault.factories import VALID_SECRETS, build_body, create_credential
 from tests.world import Client, World
 
 FIELDS = LIST_FIELDS | {"metadata", "secret_keys"}

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from app.domain.vault.decrypted import seal_context
+from app.domain.vault.types import TYPES
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -16,7 +17,7 @@ from tests.database import fetch_rows, run_sql
 from tests.server import Server
 from tests.stores import Stores
 from tests.vault.api import PATH, unseal_credential
-from tests.vault.factories import TYPES, VALID_SECRETS, create_credential, grant_access
+from tests.vault.factories import VALID_SECRETS, create_credential, grant_access
 from tests.vault.servers import TokenServer, error_response
 from tests.world import Client, World
 

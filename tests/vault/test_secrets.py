@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from app.domain.vault.types import TYPES
 from app.services import Services
 from tests.asking import refused
 from tests.database import run_sql
 from tests.vault.api import PATH, list_events, reveal_secrets
-from tests.vault.factories import TYPES, VALID_SECRETS, create_credential, grant_access
+from tests.vault.factories import VALID_SECRETS, create_credential, grant_access
 from tests.world import Client, World
 
 # Secrets

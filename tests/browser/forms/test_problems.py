@@ -7,6 +7,7 @@ from typing import Any
 
 from playwright.async_api import Route, expect
 
+from app.domain.forms.fields.registry import FIELD_TYPES
 from app.kit import clock
 from app.services import Services
 from tests.browser.axe import find_violations
@@ -18,8 +19,8 @@ from tests.forms.api import EMAIL, FILE, TEXT, create_form, update_form
 from tests.forms.contents import ELF, PDF
 from tests.world import Client
 
-_UNASKED = {"section", "paragraph", "hidden"}
-_REQUIRED = [dict(field, required=True) for field in FIELDS if field["type"] not in _UNASKED]
+_ASKED = {name for name, kind in FIELD_TYPES.items() if kind.has_value and kind.is_asked}
+_REQUIRED = [dict(field, required=True) for field in FIELDS if field["type"] in _ASKED]
 
 
 # The first values of a progress bar that differ.

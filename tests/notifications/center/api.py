@@ -8,17 +8,6 @@ from tests.world import Client
 PATH = "/api/v1/notifications"
 CHANNELS = "/api/v1/notification-channels"
 KEYS = {"id", "type", "title", "message", "read", "data", "created_at"}
-TYPES = {
-    "workflow_completed",
-    "workflow_failed",
-    "form_submission",
-    "approval_requested",
-    "message",
-    "webhook_disabled",
-    "credential_invalid",
-    "storage_quota",
-    "security",
-}
 
 
 async def read_page(client: Client, **params: Any) -> dict[str, Any]:
