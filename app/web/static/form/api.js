@@ -35,7 +35,7 @@ export class FormApi {
   }
 
   // Returns the response itself, for its events.
-  async stream(path, body) {
+  stream(path, body) {
     const signal = AbortSignal.timeout(STREAM_TIMEOUT_MS);
     return this.#fetch(path, { method: "POST", body: JSON.stringify(body), headers: {}, signal });
   }

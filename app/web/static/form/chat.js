@@ -170,7 +170,7 @@ export class ChatView {
     let [text, progress] = ["", null];
     try {
       for await (const { event, data } of this.conversation.send(content)) {
-        if (event === "content_delta") message.show((text += data.delta));
+        if (event === "content_delta") message.show(text += data.delta);
         else if (event === "form_progress") progress = data;
       }
       if (!progress) throw new ApiProblem(0, { message: "The connection was lost." });
@@ -237,8 +237,9 @@ export class ChatView {
     if (document.activeElement !== document.body) return;
     const next = this.replies.querySelector("button, input, summary");
     if (next) next.focus({ preventScroll: true });
-    else if (!window.matchMedia("(pointer: coarse)").matches)
+    else if (!window.matchMedia("(pointer: coarse)").matches) {
       this.input.focus({ preventScroll: true });
+    }
   }
 
   // With a submission, it has just been made.

@@ -12,7 +12,7 @@ const OPERATORS = {
   is_not_empty: (answer) => !isEmpty(answer),
   in: (answer, values) =>
     (Array.isArray(answer) ? answer : [answer]).some((item) =>
-      values.some((value) => isEqual(item, value)),
+      values.some((value) => isEqual(item, value))
     ),
 };
 

@@ -15,10 +15,9 @@ export class Draft {
     this.sending = new Sending(view.api, "/drafts");
     this.element = el("div", { class: "draft", role: "status" });
     const isLong = view.form.fields.filter(hasValue).length >= MIN_FIELDS;
-    this.button =
-      isLong || this.token
-        ? button("Save and continue later", () => this.#save(), { class: "link" })
-        : null;
+    this.button = isLong || this.token
+      ? button("Save and continue later", () => this.#save(), { class: "link" })
+      : null;
   }
 
   // Returns the answers of the draft that the address names.

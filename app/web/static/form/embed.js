@@ -30,12 +30,14 @@
     const frame = document.createElement("iframe");
     Object.assign(frame, { src: address.href, title: title || "Form", loading: "lazy" });
     frame.height = height;
-    for (const [name, value] of Object.entries({
-      display: "block",
-      width: "100%",
-      border: "0",
-      "color-scheme": scheme,
-    })) {
+    for (
+      const [name, value] of Object.entries({
+        display: "block",
+        width: "100%",
+        border: "0",
+        "color-scheme": scheme,
+      })
+    ) {
       frame.style.setProperty(name, value);
     }
     return frame;
@@ -44,8 +46,9 @@
   // Moves to a place in the frame, unless it is in sight.
   function show(frame, top) {
     const position = frame.getBoundingClientRect().top + top;
-    if (position < 0 || position > innerHeight * 0.8)
+    if (position < 0 || position > innerHeight * 0.8) {
       scrollBy({ top: position - innerHeight * 0.15 });
+    }
   }
 
   function redirect(text) {

@@ -111,8 +111,9 @@ export class FieldView {
 
   #listLabel() {
     const mark = el("span", { class: "mark", "aria-hidden": "true" }, "*");
-    const spoken =
-      this.control.role === "group" ? el("span", { class: "unseen" }, "(required)") : null;
+    const spoken = this.control.role === "group"
+      ? el("span", { class: "unseen" }, "(required)")
+      : null;
     return [prose("span", this.field.label), ...(this.field.required ? [mark, spoken] : [])];
   }
 

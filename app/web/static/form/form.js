@@ -106,8 +106,9 @@ export class FormView {
   // Says what is wrong with an answer when the visitor leaves its field.
   #leave({ target, relatedTarget }) {
     const view = this.views.find(({ element }) => element?.contains(target));
-    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox")
+    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox") {
       return;
+    }
     const problem = isEmpty(view.read()) ? "" : this.#evaluate().problems.get(view.field.id);
     if (problem) view.showProblem(problem);
   }
@@ -121,8 +122,9 @@ export class FormView {
 
   // `problems` maps the ids of fields to messages.
   showProblems(problems) {
-    for (const view of this.views)
+    for (const view of this.views) {
       view.control && view.showProblem(problems.get(view.field.id) ?? "");
+    }
     const items = [...problems].map(([id, message]) => this.#describe(id, message));
     this.top.replaceChildren(...(items.length ? [buildSummary(this.#sort(items))] : []));
     if (items.length) moveTo(this.top.firstChild);

@@ -20,8 +20,9 @@ const WITH_CONTROL = new Set([
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
 export function buildReplies(field, context, say) {
   const replies = [buildAnswers(field, context, say)];
-  if (!field.required)
+  if (!field.required) {
     replies.push(button("Skip", () => say("skip", "Skip"), { class: "chip quiet" }));
+  }
   return replies.filter(Boolean);
 }
 
@@ -39,7 +40,7 @@ function listWords(field) {
 
 function buildChips(words, say) {
   const chips = words.map((word) =>
-    button(prose("span", word), () => say(word, word), { class: "chip" }),
+    button(prose("span", word), () => say(word, word), { class: "chip" })
   );
   return chips.length ? el("div", { class: "chips" }, ...chips) : null;
 }

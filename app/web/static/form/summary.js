@@ -6,8 +6,9 @@ const MAX_LABEL_CHARACTERS = 80;
 // `problems` are { name, message, view }; those with a view link to it. Returns the element, which
 // the focus moves to.
 export function buildSummary(problems) {
-  const title =
-    problems.length === 1 ? "There is 1 problem" : `There are ${problems.length} problems`;
+  const title = problems.length === 1
+    ? "There is 1 problem"
+    : `There are ${problems.length} problems`;
   return el(
     "div",
     { class: "summary", role: "group", "aria-labelledby": "summary-title", tabindex: "-1" },

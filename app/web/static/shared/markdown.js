@@ -64,8 +64,9 @@ function findBlock(lines, start) {
   if (FENCE.test(line)) return ["code", findFenceEnd(lines, start)];
   if (HEADING.test(line)) return ["heading", start + 1];
   if (RULE.test(line)) return ["rule", start + 1];
-  if (/^ {0,3}>/.test(line))
+  if (/^ {0,3}>/.test(line)) {
     return ["quote", findEnd(lines, start, (next) => /^ {0,3}>/.test(next))];
+  }
   if (ITEM.test(line)) return ["list", findListEnd(lines, start)];
   if (isTable(lines, start)) return ["table", findEnd(lines, start, (next) => next.includes("|"))];
   return ["paragraph", findParagraphEnd(lines, start)];
@@ -197,7 +198,7 @@ function buildTable(lines) {
       "tr",
       {},
       head.map((_, index) =>
-        el(tag, { class: alignments[index], dir: "auto" }, buildInline(cells[index] ?? "")),
+        el(tag, { class: alignments[index], dir: "auto" }, buildInline(cells[index] ?? ""))
       ),
     );
   const table = el(

@@ -128,7 +128,7 @@ export class Chat {
       .filter(Boolean);
     this.suggestions.replaceChildren(
       ...questions.map((text) =>
-        button(text, () => this.ask(text), { class: "suggestion", dir: "auto" }),
+        button(text, () => this.ask(text), { class: "suggestion", dir: "auto" })
       ),
     );
     this.suggestions.hidden = !isNew || !questions.length;

@@ -37,8 +37,9 @@ export async function mount(context) {
     "parley:reply": () => context.isOpen() || context.addUnread(),
   };
   const receive = (event) => {
-    if (event.source === frame.contentWindow && event.origin === origin)
+    if (event.source === frame.contentWindow && event.origin === origin) {
       receivers[event.data?.type]?.();
+    }
   };
   addEventListener("message", receive);
   shadow.append(frame);

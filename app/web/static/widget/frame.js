@@ -15,8 +15,9 @@ function notify(type) {
 async function start(options) {
   if (panel) return;
   host.dir = options.dir === "rtl" ? "rtl" : "ltr";
-  if (options.theme === "light" || options.theme === "dark")
+  if (options.theme === "light" || options.theme === "dark") {
     host.style.setProperty("--scheme", options.theme);
+  }
   panel = await mount({
     base: new URL("../", location.href).href,
     host,

@@ -5,6 +5,7 @@
   if (!script || window.Parley) return;
   const options = { ...script.dataset };
   if (!options.agentId || !options.apiKey) {
+    // deno-lint-ignore no-console
     console.error("Parley: the script tag needs data-agent-id and data-api-key");
     return;
   }
@@ -69,14 +70,14 @@
   let isOpen = false;
 
   function build() {
-    const isRtl =
-      options.dir === "rtl" ||
+    const isRtl = options.dir === "rtl" ||
       (options.dir !== "ltr" && getComputedStyle(document.documentElement).direction === "rtl");
     host.dir = isRtl ? "rtl" : "ltr";
     const isStart = options.position === "start";
     host.dataset.side = isStart === isRtl ? "right" : "left";
-    if (options.theme === "light" || options.theme === "dark")
+    if (options.theme === "light" || options.theme === "dark") {
       host.style.setProperty("--scheme", options.theme);
+    }
     if (/^#[0-9a-f]{6}$/i.test(options.color ?? "")) {
       host.style.setProperty("--accent", options.color);
       host.style.setProperty("--on-accent", isLight(options.color) ? "#000" : "#fff");
@@ -177,6 +178,7 @@
     try {
       (await load()).open({ focus });
     } catch (error) {
+      // deno-lint-ignore no-console
       console.error("Parley:", error);
       isOpen = false;
       show();

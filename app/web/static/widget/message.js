@@ -1,6 +1,6 @@
 // One message: its text, its sources, and what can be done with it.
 import { button, el, icon, prose } from "../shared/dom.js";
-import { MarkdownView, buildLink, toSafeAddress } from "../shared/markdown.js";
+import { buildLink, MarkdownView, toSafeAddress } from "../shared/markdown.js";
 
 const COPIED_MS = 2000;
 
@@ -20,8 +20,9 @@ export class MessageView {
     this.text = "";
     this.frame = 0;
     if (role === "user") this.markdown = null;
-    else
+    else {
       this.markdown = new MarkdownView(this.body, { addCodeActions: (code) => this.addCopy(code) });
+    }
   }
 
   // What a visitor wrote is shown as it is.
@@ -70,8 +71,8 @@ export class MessageView {
 
   buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {
     const page = Number.isInteger(metadata.page) ? `, ${this.texts.page} ${metadata.page}` : "";
-    const link =
-      toSafeAddress(String(metadata.url ?? "")) && buildLink(metadata.url, [this.texts.openSource]);
+    const link = toSafeAddress(String(metadata.url ?? "")) &&
+      buildLink(metadata.url, [this.texts.openSource]);
     return el(
       "details",
       {},

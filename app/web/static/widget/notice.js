@@ -29,8 +29,8 @@ export class Notice {
 
   draw(text, canRetry) {
     this.text = text;
-    const again =
-      canRetry && button([icon("retry"), this.texts.retry], this.retry, { class: "retry" });
+    const again = canRetry &&
+      button([icon("retry"), this.texts.retry], this.retry, { class: "retry" });
     this.element.replaceChildren(el("p", { dir: "auto" }, text), ...(again ? [again] : []));
   }
 

@@ -127,7 +127,7 @@ class Panel {
 
   keepFocus(event) {
     const all = [...this.element.querySelectorAll(FOCUSABLE)].filter((item) =>
-      item.checkVisibility(),
+      item.checkVisibility()
     );
     const [first, last] = [all[0], all.at(-1)];
     const { activeElement } = this.context.shadow;

@@ -67,8 +67,9 @@ export class Session {
     let isOver = false;
     try {
       for await (const { event, data } of readEvents(response)) {
-        if (event === "error")
+        if (event === "error") {
           throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
+        }
         isOver ||= event === "message_stop";
         yield { event, data };
       }
@@ -96,7 +97,7 @@ export class Session {
 
   // Asks again for a moment while the last turn still ends.
   async ask(path, build, signal) {
-    for (let left = BUSY_TRIES; ; left -= 1) {
+    for (let left = BUSY_TRIES;; left -= 1) {
       try {
         return await this.request("POST", path, build, signal);
       } catch (error) {

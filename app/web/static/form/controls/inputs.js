@@ -16,8 +16,7 @@ function buildControl(input, { read, write, after = [] } = {}) {
     element: el("div", { class: "input" }, input, ...after),
     inputs: [input],
     read: read ?? (() => (strip(input.value) ? input.value : undefined)),
-    write:
-      write ??
+    write: write ??
       ((value) => {
         input.value = value ?? "";
       }),
@@ -138,8 +137,7 @@ export function datetime(field) {
     dir: null,
     class: "short",
   });
-  const read = () =>
-    input.value && !input.validity.badInput ? toUtc(input.value) : readBad(input);
+  const read = () => input.value && !input.validity.badInput ? toUtc(input.value) : readBad(input);
   const write = (value) => {
     input.value = value ? toLocal(Date.parse(value)) : "";
   };

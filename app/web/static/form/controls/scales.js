@@ -47,8 +47,9 @@ function buildStars(field, most, context) {
     clear.hidden = field.required || !read();
   };
   function write(value) {
-    for (const input of list.querySelectorAll("input"))
+    for (const input of list.querySelectorAll("input")) {
       input.checked = Number(input.value) === value;
+    }
     show();
   }
   list.addEventListener("change", show);
