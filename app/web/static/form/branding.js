@@ -1,7 +1,7 @@
 // The colours and the logo of a form's author, with texts that stay readable on them.
 import { applyAccent, findScheme, parseColor } from "../shared/colors.js";
 import { el } from "../shared/dom.js";
-import { toWebAddress } from "./outcome.js";
+import { toWebAddress } from "./web-address.js";
 
 export function applyBranding(branding, { theme, header }) {
   const { style } = document.documentElement;

@@ -1,16 +1,7 @@
 // What a visitor sees when the form is submitted.
 import { el, icon, prose } from "../shared/dom.js";
 import { isFramed, moveTo, notify } from "./frame.js";
-
-// Returns an address only if it is one of the web: never one that runs a script.
-export function toWebAddress(text) {
-  try {
-    const url = new URL(text);
-    return url.protocol === "http:" || url.protocol === "https:" ? url.href : null;
-  } catch {
-    return null;
-  }
-}
+import { toWebAddress } from "./web-address.js";
 
 export function buildOutcome(message) {
   return el(

@@ -5,8 +5,8 @@ import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
 import { FormView } from "./form.js";
 import { isFramed, notify, reportHeight } from "./frame.js";
-import { toWebAddress } from "./outcome.js";
 import { findDirection } from "./text.js";
+import { toWebAddress } from "./web-address.js";
 
 function start(form, address) {
   const main = document.querySelector("main");

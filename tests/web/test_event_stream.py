@@ -1,13 +1,9 @@
 """Server-sent events, as the scripts of our pages read them."""
 
-from playwright.async_api import Page
-
 from app.kit import sse
-from app.web import assets
-from tests.server import Server
+from tests.web.module_runner import ModuleRunner
 
-_READ = """async ([url, chunks]) => {
-    const { readEvents } = await import(url);
+_READ = """async ({ readEvents }, chunks) => {
     const body = new ReadableStream({
         start(controller) {
             for (const chunk of chunks) controller.enqueue(new Uint8Array(chunk));
@@ -35,24 +31,20 @@ _EVENTS = [
 ]
 
 
-async def test_events_are_read_wherever_the_chunks_end(page: Page, server: Server) -> None:
-    await page.goto(f"{server.url}/f/none")
+_IS_CANCELLED = """({ readEvents }) => new Promise(async (resolve) => {
+    const body = new ReadableStream({
+        pull: (controller) => controller.enqueue(new TextEncoder().encode("data: 1\\n\\n")),
+        cancel: () => resolve(true),
+    });
+    for await (const event of readEvents(new Response(body))) break;
+})"""
+
+
+def test_events_are_read_wherever_the_chunks_end(modules: ModuleRunner) -> None:
     for size in (1, 2, 7, 1000):
         chunks = [list(_STREAM[start : start + size]) for start in range(0, len(_STREAM), size)]
-        url = assets.url_of("shared/event-stream.js")
-        assert await page.evaluate(_READ, [url, chunks]) == _EVENTS
+        assert modules.evaluate("shared/event-stream.js", _READ, chunks) == _EVENTS
 
 
-async def test_a_reader_that_stops_ends_the_stream(page: Page, server: Server) -> None:
-    await page.goto(f"{server.url}/f/none")
-    is_cancelled = """async (url) => {
-        const { readEvents } = await import(url);
-        return new Promise(async (resolve) => {
-            const body = new ReadableStream({
-                pull: (controller) => controller.enqueue(new TextEncoder().encode("data: 1\\n\\n")),
-                cancel: () => resolve(true),
-            });
-            for await (const event of readEvents(new Response(body))) break;
-        });
-    }"""
-    assert await page.evaluate(is_cancelled, assets.url_of("shared/event-stream.js")) is True
+def test_a_reader_that_stops_ends_the_stream(modules: ModuleRunner) -> None:
+    assert modules.evaluate("shared/event-stream.js", _IS_CANCELLED) is True

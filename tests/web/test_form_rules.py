@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from playwright.async_api import Page
 
 from app.domain.forms import conditions
 from app.domain.forms.answers import check_answers
@@ -15,37 +14,18 @@ from app.domain.forms.definitions import FormDefinition
 from app.domain.forms.fields.definition import Conditional, Operator
 from app.domain.forms.fields.protocol import InputField, WrongValue
 from app.domain.forms.public_schemas import build_field as to_public
-from app.web import assets
-from tests.browser.forms.form_page import FormPage
-from tests.forms.api import create_form
 from tests.forms.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
-from tests.world import Client
+from tests.web.module_runner import ModuleRunner
 
-_CHECK = """async ([url, cases]) => {
-    const { check } = await import(url);
-    return cases.map(([field, value]) => check(field, value));
-}"""
-_IS_MET = """async ([url, cases]) => {
-    const { isMet } = await import(url);
-    return cases.map(([conditional, answer]) =>
-        isMet(conditional, new Map(answer === null ? [] : [["a", answer]])));
-}"""
-_EVALUATE = """async ([url, fields, answers]) => {
-    const { evaluate } = await import(url);
-    return answers.map((data) => {
-        const { values, problems, visible } = evaluate(fields, data);
-        return [Object.fromEntries(values), Object.fromEntries(problems), [...visible].sort()];
-    });
-}"""
+_CHECK = "({ check }, cases) => cases.map(([field, value]) => check(field, value))"
+_IS_MET = """({ isMet }, cases) => cases.map(([conditional, answer]) =>
+    isMet(conditional, new Map(answer === null ? [] : [["a", answer]])))"""
+_EVALUATE = """({ evaluate }, [fields, answers]) => answers.map((data) => {
+    const { values, problems, visible } = evaluate(fields, data);
+    return [Object.fromEntries(values), Object.fromEntries(problems), [...visible].sort()];
+})"""
 # Refused by the server alone: a browser matches no pattern with a text of this length.
 _LEFT_TO_SERVER = "A" * 1000
-
-
-@pytest.fixture
-async def script_page(form_page: FormPage, developer: Client) -> Page:
-    """A page that modules can be imported into."""
-    await form_page.open(await create_form(developer))
-    return form_page.page
 
 
 def _to_json(field: InputField[Any]) -> Any:
@@ -77,10 +57,10 @@ def _decide(field: InputField[Any], value: Any) -> dict[str, Any]:
         return {"problem": str(error)}
 
 
-async def test_values_are_checked_alike(script_page: Page, subtests: pytest.Subtests) -> None:
+def test_values_are_checked_alike(modules: ModuleRunner, subtests: pytest.Subtests) -> None:
     cases = _list_values()
     arguments = [[_to_json(field), value] for field, value in cases]
-    decisions = await script_page.evaluate(_CHECK, [assets.url_of("form/checks.js"), arguments])
+    decisions = modules.evaluate("form/checks.js", _CHECK, arguments)
     assert len(decisions) == len(cases) > 200
     for (field, value), decision in zip(cases, decisions, strict=True):
         with subtests.test(field.type.name, value=repr(value)[:80]):
@@ -108,12 +88,10 @@ def _list_conditions() -> list[tuple[Conditional, Any]]:
     return cases
 
 
-async def test_conditionals_are_decided_alike(script_page: Page) -> None:
+def test_conditionals_are_decided_alike(modules: ModuleRunner) -> None:
     cases = _list_conditions()
     arguments = [[msgspec.to_builtins(item), answer] for item, answer in cases]
-    decisions = await script_page.evaluate(
-        _IS_MET, [assets.url_of("form/conditions.js"), arguments]
-    )
+    decisions = modules.evaluate("form/conditions.js", _IS_MET, arguments)
     assert len(decisions) == len(cases) > 3000
     wrong = [
         (item, answer, decision)
@@ -159,15 +137,13 @@ def _decide_all(form: FormDefinition, data: dict[str, Any]) -> list[Any]:
     return [checked.values, dict(checked.problems), sorted(checked.visible)]
 
 
-async def test_whole_forms_are_checked_alike(script_page: Page) -> None:
+def test_whole_forms_are_checked_alike(modules: ModuleRunner) -> None:
     form = build_form(*_FIELDS)
     chance = random.Random(7)
     answers = [
         {key: chance.choice(values) for key, values in _ANSWERS.items()} for _ in range(2000)
     ]
     fields = [_to_json(field) for field in form.fields]
-    decisions = await script_page.evaluate(
-        _EVALUATE, [assets.url_of("form/answers.js"), fields, answers]
-    )
+    decisions = modules.evaluate("form/answers.js", _EVALUATE, [fields, answers])
     for data, decision in zip(answers, decisions, strict=True):
         assert decision == _decide_all(form, data), data

@@ -1,0 +1,9 @@
+// Returns an address only if it is one of the web: never one that runs a script.
+export function toWebAddress(text) {
+  try {
+    const url = new URL(text);
+    return url.protocol === "http:" || url.protocol === "https:" ? url.href : null;
+  } catch {
+    return null;
+  }
+}
