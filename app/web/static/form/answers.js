@@ -1,6 +1,6 @@
 // Which fields are shown and what is wrong with their answers, as app/domain/forms/answers.py
 // decides it.
-import { check, hasValue, isEmpty } from "./checks.js";
+import { check, hasValue, isEmpty, isUntouched } from "./checks.js";
 import { isMet } from "./conditions.js";
 
 // `data` has answers by the ids of fields. Returns the stored values, the problems and the ids of
@@ -23,8 +23,8 @@ export function evaluate(fields, data, { isComplete = true } = {}) {
 
 function checkAnswer(field, value, isComplete) {
   if (isEmpty(value)) return field.required && isComplete ? { problem: "is required" } : {};
-  const isUnchecked = field.type === "checkbox" && field.required && value === false;
-  return isUnchecked && !isComplete ? {} : check(field, value);
+  const mayWait = field.required && !isComplete && isUntouched(field, value);
+  return mayWait ? {} : check(field, value);
 }
 
 // Each field after the one that its conditional names.

@@ -1,6 +1,7 @@
 // The form as a chat: it asks one question after the other.
 import { ApiProblem } from "./api.js";
 import { ChatLog } from "./chat-log.js";
+import { typeOf } from "./controls/registry.js";
 import { Conversation } from "./conversation.js";
 import { button, el, icon } from "../shared/dom.js";
 import { OptionLoader } from "./options.js";
@@ -8,13 +9,6 @@ import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";
 import { buildReplies } from "./replies.js";
 
-const INPUT_MODES = {
-  email: "email",
-  phone: "tel",
-  url: "url",
-  number: "decimal",
-  rating: "numeric",
-};
 // The conversation went on without this page: it shows what the server has.
 const OUTDATED_CODES = new Set(["message_conflict", "invalid_state"]);
 
@@ -83,7 +77,7 @@ export class ChatView {
     this.#setBusy(true);
     try {
       const { form, address } = this;
-      const hidden = form.fields.filter((field) => field.type === "hidden");
+      const hidden = form.fields.filter((field) => typeOf(field).isHidden);
       this.#showState(await this.conversation.open(selectValues(hidden, address.values)));
     } catch (problem) {
       this.#fail(problem, () => this.start());
@@ -119,7 +113,7 @@ export class ChatView {
   #ask({ content, field_id: id }) {
     const field = this.fields.get(id);
     this.log.speak(content);
-    this.input.inputMode = INPUT_MODES[field?.type] ?? "text";
+    this.input.inputMode = (field && typeOf(field).inputMode) ?? "text";
     const context = { api: this.api, loadOptions: (item) => this.options.load(item) };
     const say = (text, shown) => this.#say(text, shown);
     this.replies.replaceChildren(...(field ? buildReplies(field, context, say) : []));

@@ -1,15 +1,34 @@
 // The rules of app/domain/forms/fields/numbers.py.
 import { WrongValue } from "./wrong-value.js";
 
+export const DEFAULT_STARS = 5;
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-export function checkNumber(value) {
+// Returns the value if it is a number that both sides can store.
+export function requireNumber(value) {
   if (typeof value !== "number" || Number.isNaN(value)) throw new WrongValue("must be a number");
   if (Math.abs(value) > LARGEST) throw new WrongValue(`must be from -${LARGEST} to ${LARGEST}`);
   return value;
 }
 
-export function checkRange(number, { min = null, max = null, step = null }) {
+export function checkNumber(field, value) {
+  return checkRange(requireNumber(value), field.validation);
+}
+
+export function checkSlider(field, value) {
+  return checkRange(requireNumber(value), { min: 0, max: 100, step: 1, ...field.validation });
+}
+
+export function checkRating(field, value) {
+  const number = requireNumber(value);
+  const most = field.validation.max ?? DEFAULT_STARS;
+  if (!Number.isInteger(number) || number < 1 || number > most) {
+    throw new WrongValue(`must be a whole number from 1 to ${most}`);
+  }
+  return number;
+}
+
+function checkRange(number, { min = null, max = null, step = null }) {
   if (min !== null && number < min) throw new WrongValue(`must be at least ${min}`);
   if (max !== null && number > max) throw new WrongValue(`must be at most ${max}`);
   if (step !== null && !isStep(number, min ?? 0, step)) {

@@ -1,9 +1,10 @@
 // The rules of app/domain/forms/fields/texts.py.
-import { checkNumber } from "./check-numbers.js";
+import { requireNumber } from "./check-numbers.js";
 import { countCharacters, formatCount, strip } from "./text.js";
 import { WrongValue } from "./wrong-value.js";
 
-export const DEFAULT_LENGTHS = { text: 1000, textarea: 10_000 };
+export const MAX_LINE_CHARACTERS = 1000;
+export const MAX_TEXT_CHARACTERS = 10_000;
 const MAX_HIDDEN_CHARACTERS = 1000;
 const MAX_URL_CHARACTERS = 2000;
 const MAX_EMAIL_CHARACTERS = 254;
@@ -33,9 +34,9 @@ function checkOneLine(text) {
   return text;
 }
 
-function checkLength(text, field) {
+function checkLength(text, field, atMost) {
   const { min_length: fewest, max_length: most } = field.validation;
-  const [length, longest] = [countCharacters(text), most ?? DEFAULT_LENGTHS[field.type]];
+  const [length, longest] = [countCharacters(text), most ?? atMost];
   if (length > longest) {
     throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
   }
@@ -76,14 +77,14 @@ function compile(pattern) {
 
 export function checkLine(field, value) {
   const text = checkOneLine(value);
-  checkLength(text, field);
+  checkLength(text, field, MAX_LINE_CHARACTERS);
   checkPattern(text, field.validation.pattern);
   return text;
 }
 
 export function checkText(field, value) {
   const text = checkCharacters(value);
-  checkLength(text, field);
+  checkLength(text, field, MAX_TEXT_CHARACTERS);
   return text;
 }
 
@@ -126,7 +127,7 @@ function isWebAddress(text) {
 
 export function checkHidden(_field, value) {
   if (typeof value === "boolean") return value;
-  if (typeof value === "number") return checkNumber(value);
+  if (typeof value === "number") return requireNumber(value);
   if (countCharacters(checkCharacters(value)) > MAX_HIDDEN_CHARACTERS) {
     throw new WrongValue("must have at most 1,000 characters");
   }

@@ -1,6 +1,5 @@
 // A field on the page: its label, help, control and the message about what is wrong.
-import { hasValue } from "./checks.js";
-import { CONTROLS } from "./controls/registry.js";
+import { typeOf } from "./controls/registry.js";
 import { el, own, prose, setAttribute } from "../shared/dom.js";
 import { toSentence } from "./text.js";
 
@@ -10,13 +9,15 @@ export class FieldView {
     this.field = field;
     this.isVisible = true;
     this.problem = "";
-    if (hasValue(field)) this.#addControl(context);
-    this.element = this.#build();
+    const { buildControl, buildStatic, isHidden } = typeOf(field);
+    if (buildControl) this.#addControl(buildControl, context);
+    if (buildStatic) this.element = buildStatic(field);
+    else this.element = isHidden ? null : this.#build();
     this.element?.addEventListener("input", () => context.changed(this));
   }
 
-  #addControl(context) {
-    this.control = CONTROLS[this.field.type](this.field, {
+  #addControl(build, context) {
+    this.control = build(this.field, {
       ...context,
       changed: () => context.changed(this),
       showProblem: (problem) => this.showProblem(problem),
@@ -53,24 +54,6 @@ export class FieldView {
   }
 
   #build() {
-    const { type, label, help_text: help } = this.field;
-    if (type === "hidden") return null;
-    if (type === "section") {
-      return el(
-        "div",
-        { class: "section" },
-        prose("h2", label),
-        prose("p", help, { class: "help" }),
-      );
-    }
-    if (type === "paragraph") {
-      return el(
-        "div",
-        { class: "paragraph" },
-        prose("p", label),
-        prose("p", help, { class: "help" }),
-      );
-    }
     const element = this.control.role ? this.#buildGroup() : this.#buildSingle();
     this.#describe();
     return element;

@@ -1,6 +1,6 @@
 // The form as a page: shows its fields, checks the answers and sends them.
 import { evaluate } from "./answers.js";
-import { isEmpty } from "./checks.js";
+import { isUntouched } from "./checks.js";
 import { button, el, own } from "../shared/dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
@@ -106,10 +106,9 @@ export class FormView {
   // Says what is wrong with an answer when the visitor leaves its field.
   #leave({ target, relatedTarget }) {
     const view = this.views.find(({ element }) => element?.contains(target));
-    if (!view?.control || view.element.contains(relatedTarget) || view.field.type === "checkbox") {
-      return;
-    }
-    const problem = isEmpty(view.read()) ? "" : this.#evaluate().problems.get(view.field.id);
+    if (!view?.control || view.element.contains(relatedTarget)) return;
+    if (isUntouched(view.field, view.read())) return;
+    const problem = this.#evaluate().problems.get(view.field.id);
     if (problem) view.showProblem(problem);
   }
 

@@ -126,6 +126,7 @@ export function checkboxGroup(field, context) {
     role: "group",
     read,
     write,
+    toMessage: () => nameChosen(list),
     focus: () => list.querySelector("input")?.focus(),
   };
 }
@@ -154,6 +155,7 @@ export function multiSelect(field, context) {
     role: "group",
     hint: describeCount(field.validation),
     read: boxes.read,
+    toMessage: () => nameChosen(list),
     write: (values) => {
       boxes.write(values);
       showChosen();
@@ -162,8 +164,14 @@ export function multiSelect(field, context) {
   };
 }
 
+// What the chat sends and shows: the labels, as the visitor would type them.
+function nameChosen(list) {
+  const text = listChosen(list).join(", ");
+  return [text, text];
+}
+
 // Returns the labels of the options that are checked.
-export function listChosen(element) {
+function listChosen(element) {
   return [...element.querySelectorAll(".choice:has(:checked)")].map((label) => label.textContent);
 }
 

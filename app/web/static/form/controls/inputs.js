@@ -1,5 +1,5 @@
 // Fields that are answered in one input: texts, numbers, dates.
-import { DEFAULT_LENGTHS } from "../check-texts.js";
+import { MAX_LINE_CHARACTERS, MAX_TEXT_CHARACTERS } from "../check-texts.js";
 import { readLimit } from "../check-dates.js";
 import { el } from "../../shared/dom.js";
 import { countCharacters, formatCount, strip } from "../text.js";
@@ -34,33 +34,33 @@ function buildInput(field, attributes) {
   });
 }
 
-function buildText(field, attributes) {
-  const autocomplete = guessAutocomplete(field);
-  const input = buildInput(field, { type: "text", autocomplete, ...attributes });
-  return buildControl(input, { after: field.type === "text" ? [buildCounter(field, input)] : [] });
+export function text(field) {
+  const input = buildInput(field, { type: "text", autocomplete: guessAutocomplete(field) });
+  return buildControl(input, { after: [buildCounter(field, input, MAX_LINE_CHARACTERS)] });
 }
 
-export const text = (field) => buildText(field, {});
 export const email = (field) =>
-  buildText(field, { type: "email", autocomplete: "email", spellcheck: "false" });
-export const phone = (field) => buildText(field, { type: "tel", autocomplete: "tel", dir: "ltr" });
+  buildControl(
+    buildInput(field, { type: "email", autocomplete: "email", spellcheck: "false" }),
+  );
+export const phone = (field) =>
+  buildControl(buildInput(field, { type: "tel", autocomplete: "tel", dir: "ltr" }));
 
 export function url(field) {
-  const control = buildText(field, {
+  const input = buildInput(field, {
     type: "url",
     inputmode: "url",
     autocomplete: "url",
     spellcheck: "false",
     dir: "ltr",
   });
-  const [input] = control.inputs;
   input.addEventListener("change", () => {
     // What people call a web address often lacks its scheme.
     if (/^[\p{L}\p{N}-]+(\.[\p{L}\p{N}-]+)+([/?#]\S*)?$/u.test(strip(input.value))) {
       input.value = `https://${strip(input.value)}`;
     }
   });
-  return control;
+  return buildControl(input);
 }
 
 export function textarea(field) {
@@ -80,11 +80,11 @@ export function textarea(field) {
     input.value = value ?? "";
     grow();
   };
-  return buildControl(input, { write, after: [buildCounter(field, input)] });
+  return buildControl(input, { write, after: [buildCounter(field, input, MAX_TEXT_CHARACTERS)] });
 }
 
-function buildCounter(field, input) {
-  const longest = field.validation.max_length ?? DEFAULT_LENGTHS[field.type];
+function buildCounter(field, input, atMost) {
+  const longest = field.validation.max_length ?? atMost;
   const counter = el("p", { class: "counter" });
   input.addEventListener("input", () => {
     const length = countCharacters(input.value);

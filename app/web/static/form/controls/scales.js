@@ -1,12 +1,23 @@
 // Fields whose answer is a number on a scale.
+import { DEFAULT_STARS } from "../check-numbers.js";
 import { button, el } from "../../shared/dom.js";
 
 // More stars than this are a list of numbers.
 const MAX_STARS = 10;
 
 export function rating(field, context) {
-  const most = field.validation.max ?? 5;
+  const most = countStars(field);
   return most > MAX_STARS ? buildNumbers(field, most) : buildStars(field, most, context);
+}
+
+function countStars(field) {
+  return field.validation.max ?? DEFAULT_STARS;
+}
+
+// Returns the answers as words, where they are few.
+export function listStars(field) {
+  const most = countStars(field);
+  return most > MAX_STARS ? [] : Array.from({ length: most }, (_, index) => String(index + 1));
 }
 
 function buildNumbers(field, most) {

@@ -19,6 +19,7 @@ export function file(field, context) {
     hint: describe(field),
     read: () => upload.fileId,
     write: (value) => upload.restore(value),
+    toMessage: () => [upload.fileId, upload.name],
     // What keeps the form from being sent, other than a wrong answer.
     findProblem: () => upload.problem,
     focus: () => upload.focus(),
@@ -74,6 +75,10 @@ class Upload {
     if (!fileId) return;
     this.fileId = fileId;
     this.#showRow("Your uploaded file", "", "Remove");
+  }
+
+  get name() {
+    return this.#row.querySelector(".name").textContent;
   }
 
   #choose(chosen) {
