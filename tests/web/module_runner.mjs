@@ -3,6 +3,7 @@
 // Answers with a line { result } or { error }.
 import { createInterface } from "node:readline";
 
+/** @type {(request: { path: string; source: string; argument: unknown }) => Promise<unknown>} */
 async function evaluate({ path, source, argument }) {
   // deno-lint-ignore no-eval -- the source is a constant of a test
   const call = eval(`(${source})`);
@@ -14,7 +15,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     answer = { result: (await evaluate(JSON.parse(line))) ?? null };
   } catch (error) {
-    answer = { error: String(error.stack ?? error) };
+    answer = { error: error instanceof Error ? error.stack : String(error) };
   }
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }

@@ -246,6 +246,20 @@ async def test_a_file_that_did_not_arrive_is_tried_again_and_stored_once(
     assert await _list_files(services, developer) == [file["file_id"]]
 
 
+async def test_an_upload_with_an_answer_that_cannot_be_read_is_a_problem(
+    form_page: FormPage, developer: Client
+) -> None:
+    await form_page.open(await create_form(developer, FILE))
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(status=201, body="<p>A proxy answers.</p>")
+
+    await form_page.page.route("**/upload", answer)
+    await form_page.field("A file").set_input_files(_describe("c.pdf", PDF))
+    expected = "This could not be uploaded; please try again."
+    await expect(form_page.message("file")).to_have_text(expected)
+
+
 async def _list_files(services: Services, client: Client) -> list[str]:
     sql = "SELECT file_id FROM form_uploads WHERE tenant_id = $1"
     return [row["file_id"] for row in await fetch_rows(services, sql, client.tenant_id)]

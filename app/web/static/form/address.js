@@ -1,15 +1,15 @@
 // What the address of the page says. Its fragment is for secrets and for the embedding script: a
 // browser sends it to no server.
 
-const MODES = new Set(["form", "chat"]);
-const THEMES = new Set(["light", "dark"]);
+const MODES = ["form", "chat"];
+const THEMES = ["light", "dark"];
 
 export function readAddress({ search, hash } = window.location) {
   const query = new URLSearchParams(search);
   const fragment = new URLSearchParams(hash.slice(1));
   return {
-    mode: MODES.has(query.get("mode")) ? query.get("mode") : "form",
-    theme: THEMES.has(fragment.get("theme")) ? fragment.get("theme") : null,
+    mode: MODES.find((mode) => mode === query.get("mode")) ?? "form",
+    theme: THEMES.find((theme) => theme === fragment.get("theme")) ?? null,
     draft: fragment.get("draft"),
     // The page that embeds this one.
     page: fragment.get("page"),
@@ -18,6 +18,7 @@ export function readAddress({ search, hash } = window.location) {
   };
 }
 
+/** @type {(text: string | null) => Answers} */
 function readValues(text) {
   try {
     const values = JSON.parse(text ?? "{}");
@@ -27,6 +28,7 @@ function readValues(text) {
   }
 }
 
+/** @type {(token: string) => void} */
 export function setDraft(token) {
   const address = new URL(window.location.href);
   const fragment = new URLSearchParams(address.hash.slice(1));

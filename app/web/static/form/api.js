@@ -7,6 +7,7 @@ const LOST = "The connection was lost.";
 
 // An answer that refuses the request, or no answer at all (`status` is 0).
 export class ApiProblem extends Error {
+  /** @param {number} status @param {ErrorBody} error */
   constructor(status, { code = "", message = "", details = null } = {}) {
     super(message || "The server could not answer. Please try again.");
     this.status = status;
@@ -21,25 +22,30 @@ export class ApiProblem extends Error {
 }
 
 export class FormApi {
+  /** @param {string} slug @param {string | null} referrer */
   constructor(slug, referrer) {
     this.path = `/api/v1/public/forms/${encodeURIComponent(slug)}`;
     this.referrer = referrer;
   }
 
+  /** @type {<T>(path: string, headers?: HeaderValues) => Promise<T>} */
   get(path, headers = {}) {
     return this.#send(path, { headers });
   }
 
+  /** @type {<T>(path: string, body: object | string, headers?: HeaderValues) => Promise<T>} */
   post(path, body, headers = {}) {
     return this.#send(path, { method: "POST", body, headers });
   }
 
   // Returns the response itself, for its events.
+  /** @type {(path: string, body: object) => Promise<Response>} */
   stream(path, body) {
     const signal = AbortSignal.timeout(STREAM_TIMEOUT_MS);
     return this.#fetch(path, { method: "POST", body: JSON.stringify(body), headers: {}, signal });
   }
 
+  /** @type {<T>(path: string, options: RequestOptions) => Promise<T>} */
   async #send(path, options) {
     const { body } = options;
     const text = typeof body === "object" ? JSON.stringify(body) : body;
@@ -55,6 +61,7 @@ export class FormApi {
     }
   }
 
+  /** @type {(path: string, options: RequestInit) => Promise<Response>} */
   async #fetch(path, { headers, ...options }) {
     const response = await this.#reach(path, {
       ...options,
@@ -70,6 +77,7 @@ export class FormApi {
     return response;
   }
 
+  /** @type {(path: string, options: RequestInit) => Promise<Response>} */
   async #reach(path, options) {
     try {
       return await fetch(this.path + path, options);
@@ -79,6 +87,7 @@ export class FormApi {
   }
 }
 
+/** @type {(response: Response) => Promise<ErrorBody>} */
 async function readError(response) {
   try {
     return (await response.json()).error;
@@ -88,6 +97,7 @@ async function readError(response) {
 }
 
 // For the header Idempotency-Key: a request that is repeated with it has its effect once.
+/** @type {() => string} */
 export function createKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -3,6 +3,7 @@ import { applyAccent, findScheme, parseColor } from "../shared/colors.js";
 import { el } from "../shared/dom.js";
 import { toWebAddress } from "./web-address.js";
 
+/** @type {(branding: Branding, page: { theme: string | null; header: Element }) => void} */
 export function applyBranding(branding, { theme, header }) {
   const { style } = document.documentElement;
   const background = parseColor(branding.background_color);
@@ -14,6 +15,7 @@ export function applyBranding(branding, { theme, header }) {
   addLogo(branding.logo_url, header);
 }
 
+/** @type {(address: string | null, header: Element) => void} */
 function addLogo(address, header) {
   const url = address && toWebAddress(address);
   if (!url) return;

@@ -21,6 +21,7 @@ export class ChatLog {
   }
 
   // Returns the message as an element, which can grow and be removed.
+  /** @type {(role: "user" | "assistant", content: string) => LogEntry} */
   add(role, content) {
     const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
     const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...showContent(content));
@@ -37,11 +38,13 @@ export class ChatLog {
     };
   }
 
+  /** @type {(messages: FormMessage[]) => void} */
   replace(messages) {
     this.element.replaceChildren();
     for (const { role, content } of messages) this.add(role, content);
   }
 
+  /** @type {(text: string) => void} */
   speak(text) {
     this.spoken.textContent = text;
   }
@@ -52,6 +55,7 @@ export class ChatLog {
 }
 
 // Answers that are no texts are shown as what they stand for.
+/** @type {(content: string) => Child[]} */
 function showContent(content) {
   if (content.startsWith(SIGNATURE_START)) {
     return [el("img", { src: content, alt: "Your signature" })];

@@ -16,50 +16,58 @@ export class ChatView {
   #isBusy = false;
   // Messages that the server has stored, and one of which this page does not know it.
   #count = 0;
+  /** @type {LogEntry | null} */
   #unsent = null;
+  bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" });
+  count = el("span", {});
+  log = new ChatLog();
+  replies = el("div", { class: "replies" });
+  failure = el("div", { class: "notice-line", role: "alert" });
+  input = el("textarea", {
+    rows: 1,
+    dir: "auto",
+    placeholder: "Type your answer",
+    "aria-label": "Your answer",
+    on: { keydown: (event) => this.#press(event), input: () => this.#grow() },
+  });
+  composer = el(
+    "form",
+    { class: "composer", on: { submit: (event) => this.#submit(event) } },
+    this.input,
+    el("button", { class: "send", "aria-label": "Send" }, icon("send")),
+  );
+  bottom = el("div", { class: "bottom" });
 
+  /** @param {PageContext} context */
   constructor({ form, api, address, place }) {
-    Object.assign(this, { form, api, address, place });
+    this.form = form;
+    this.api = api;
+    this.address = address;
+    this.place = place;
     this.conversation = new Conversation(api, form.slug);
     this.fields = new Map(form.fields.map((field) => [field.id, field]));
     this.options = new OptionLoader(api);
-    this.#build();
-  }
-
-  #build() {
-    this.bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" });
-    this.count = el("span", {});
-    this.log = new ChatLog();
-    this.replies = el("div", { class: "replies" });
-    this.failure = el("div", { class: "notice-line", role: "alert" });
-    this.input = el("textarea", {
-      rows: 1,
-      dir: "auto",
-      placeholder: "Type your answer",
-      "aria-label": "Your answer",
-      on: { keydown: (event) => this.#press(event), input: () => this.#grow() },
-    });
-    const send = el("button", { class: "send", "aria-label": "Send" }, icon("send"));
-    this.composer = el(
-      "form",
-      { class: "composer", on: { submit: (event) => this.#submit(event) } },
-      this.input,
-      send,
-    );
-    this.bottom = el(
-      "div",
-      { class: "bottom" },
-      this.failure,
-      this.replies,
-      this.composer,
-      this.#buildLinks(),
-    );
-    this.place.replaceChildren(
+    this.#showEmpty();
+    place.replaceChildren(
       el("div", { class: "progress" }, this.bar, this.count),
       this.log.element,
       this.log.spoken,
       this.bottom,
     );
+  }
+
+  // The chat before its first question.
+  #showEmpty() {
+    this.bar.max = 1;
+    this.bar.value = 0;
+    this.count.textContent = "";
+    this.log.replace([]);
+    this.log.speak("");
+    this.failure.replaceChildren();
+    this.replies.replaceChildren();
+    this.input.value = "";
+    this.#grow();
+    this.bottom.replaceChildren(this.failure, this.replies, this.composer, this.#buildLinks());
   }
 
   #buildLinks() {
@@ -91,18 +99,20 @@ export class ChatView {
     this.conversation.forget();
     this.#unsent = null;
     document.documentElement.classList.remove("finished");
-    this.#build();
+    this.#showEmpty();
     this.start();
   }
 
+  /** @type {(state: ConversationState) => void} */
   #showState({ view, messages }) {
     this.#count = messages.length;
     this.log.replace(messages);
     this.#showProgress(view);
     if (view.status === "completed") this.#finish();
-    else this.#ask(messages.at(-1));
+    else this.#ask(messages[messages.length - 1]);
   }
 
+  /** @type {(progress: { fields_completed: number; fields_total: number }) => void} */
   #showProgress({ fields_completed: completed, fields_total: total }) {
     this.bar.max = Math.max(total, 1);
     this.bar.value = completed;
@@ -110,16 +120,20 @@ export class ChatView {
   }
 
   // Offers what answers the question of a message.
+  /** @type {(question: { content: string; field_id?: string | null }) => void} */
   #ask({ content, field_id: id }) {
-    const field = this.fields.get(id);
+    const field = this.fields.get(id ?? "");
     this.log.speak(content);
     this.input.inputMode = (field && typeOf(field).inputMode) ?? "text";
+    /** @type {ReplyContext} */
     const context = { api: this.api, loadOptions: (item) => this.options.load(item) };
-    const say = (text, shown) => this.#say(text, shown);
+    /** @type {Say} */
+    const say = (text, shown) => void this.#say(text, shown);
     this.replies.replaceChildren(...(field ? buildReplies(field, context, say) : []));
     this.log.scroll();
   }
 
+  /** @type {(event: KeyboardEvent) => void} */
   #press(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -130,6 +144,7 @@ export class ChatView {
     this.input.rows = Math.min(this.input.value.split("\n").length, 5);
   }
 
+  /** @type {(event: Event) => void} */
   #submit(event) {
     event.preventDefault();
     const text = this.input.value.trim();
@@ -139,6 +154,7 @@ export class ChatView {
     this.#say(text, text);
   }
 
+  /** @type {(content: string, shown: string) => Promise<void>} */
   async #say(content, shown) {
     if (this.#isBusy) return;
     this.#setBusy(true);
@@ -150,7 +166,8 @@ export class ChatView {
       await this.#receive(content);
       this.#unsent = null;
     } catch (problem) {
-      if (OUTDATED_CODES.has(problem.code)) await this.#reload();
+      const isOutdated = problem instanceof ApiProblem && OUTDATED_CODES.has(problem.code);
+      if (isOutdated) await this.#reload();
       else this.#fail(problem, () => this.#retry(content, shown));
     } finally {
       this.#setBusy(false);
@@ -158,10 +175,13 @@ export class ChatView {
     this.#focusNext();
   }
 
+  /** @type {(content: string) => Promise<void>} */
   async #receive(content) {
     const message = this.log.add("assistant", "");
     message.setTyping(true);
-    let [text, progress] = ["", null];
+    let text = "";
+    /** @type {ReplyData | null} */
+    let progress = null;
     try {
       for await (const { event, data } of this.conversation.send(content)) {
         if (event === "content_delta") message.show(text += data.delta);
@@ -179,6 +199,7 @@ export class ChatView {
     else this.#ask({ content: text, field_id: progress.field_id });
   }
 
+  /** @type {(content: string, shown: string) => Promise<void>} */
   async #retry(content, shown) {
     if (this.#isBusy) return;
     this.#setBusy(true);
@@ -213,14 +234,16 @@ export class ChatView {
     }
   }
 
+  /** @type {(problem: unknown, retry: () => void) => void} */
   #fail(problem, retry) {
-    if (problem.status === undefined) throw problem;
+    if (!(problem instanceof ApiProblem)) throw problem;
     this.failure.replaceChildren(
       el("p", { dir: "auto" }, problem.message),
       button("Try again", retry, { class: "quiet" }),
     );
   }
 
+  /** @type {(isBusy: boolean) => void} */
   #setBusy(isBusy) {
     this.#isBusy = isBusy;
     this.composer.setAttribute("aria-busy", String(isBusy));
@@ -229,6 +252,7 @@ export class ChatView {
   // A button that was pressed is gone. On a phone, the keyboard would cover the question.
   #focusNext() {
     if (document.activeElement !== document.body) return;
+    /** @type {HTMLElement | null} */
     const next = this.replies.querySelector("button, input, summary");
     if (next) next.focus({ preventScroll: true });
     else if (!window.matchMedia("(pointer: coarse)").matches) {
@@ -237,6 +261,7 @@ export class ChatView {
   }
 
   // With a submission, it has just been made.
+  /** @type {(submissionId?: string | null, text?: string) => void} */
   #finish(submissionId = null, text = "") {
     this.log.speak(text);
     this.bar.value = this.bar.max;

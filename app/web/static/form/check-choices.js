@@ -5,6 +5,7 @@ import { WrongValue } from "./wrong-value.js";
 const LISTED_OPTIONS = 20;
 const MAX_SELECTIONS = 500;
 
+/** @type {(field: Field) => string} */
 function describeOptions(field) {
   const labels = field.options.map((option) => option.label);
   if (labels.length > LISTED_OPTIONS) {
@@ -14,6 +15,7 @@ function describeOptions(field) {
   return joinWords(labels);
 }
 
+/** @type {(field: Field, value: unknown) => string} */
 export function checkOption(field, value) {
   if (typeof value !== "string") throw new WrongValue("must be a string");
   if (!field.has_data_source && !field.options.some((option) => option.value === value)) {
@@ -22,6 +24,7 @@ export function checkOption(field, value) {
   return value;
 }
 
+/** @type {(field: Field, values: unknown) => string[]} */
 export function checkOptions(field, values) {
   if (!Array.isArray(values)) throw new WrongValue("must be a list of options");
   if (values.length > MAX_SELECTIONS) {
@@ -32,8 +35,9 @@ export function checkOptions(field, values) {
   return values;
 }
 
-export function checkSelections(field, values) {
-  checkOptions(field, values);
+/** @type {Check} */
+export function checkSelections(field, value) {
+  const values = checkOptions(field, value);
   const { min_selections: fewest, max_selections: most } = field.validation;
   if (values.length < (fewest ?? 0)) {
     throw new WrongValue(`must have at least ${fewest} of the options`);
@@ -44,6 +48,7 @@ export function checkSelections(field, values) {
   return values;
 }
 
+/** @type {Check} */
 export function checkBox(field, value) {
   if (typeof value !== "boolean") throw new WrongValue("must be true or false");
   if (field.required && !value) throw new WrongValue("must be checked");

@@ -5,20 +5,24 @@ export const DEFAULT_STARS = 5;
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
 // Returns the value if it is a number that both sides can store.
+/** @type {(value: unknown) => number} */
 export function requireNumber(value) {
   if (typeof value !== "number" || Number.isNaN(value)) throw new WrongValue("must be a number");
   if (Math.abs(value) > LARGEST) throw new WrongValue(`must be from -${LARGEST} to ${LARGEST}`);
   return value;
 }
 
+/** @type {Check} */
 export function checkNumber(field, value) {
   return checkRange(requireNumber(value), field.validation);
 }
 
+/** @type {Check} */
 export function checkSlider(field, value) {
   return checkRange(requireNumber(value), { min: 0, max: 100, step: 1, ...field.validation });
 }
 
+/** @type {Check} */
 export function checkRating(field, value) {
   const number = requireNumber(value);
   const most = field.validation.max ?? DEFAULT_STARS;
@@ -28,6 +32,7 @@ export function checkRating(field, value) {
   return number;
 }
 
+/** @type {(number: number, limits: Validation) => number} */
 function checkRange(number, { min = null, max = null, step = null }) {
   if (min !== null && number < min) throw new WrongValue(`must be at least ${min}`);
   if (max !== null && number > max) throw new WrongValue(`must be at most ${max}`);
@@ -38,6 +43,7 @@ function checkRange(number, { min = null, max = null, step = null }) {
 }
 
 // In decimal numbers, as people write them: 0.3 is three steps of 0.1.
+/** @type {(number: number, start: number, step: number) => boolean} */
 function isStep(number, start, step) {
   const decimals = [number, start, step].map(toDecimal);
   const scale = Math.max(...decimals.map(({ places }) => places));
@@ -48,6 +54,7 @@ function isStep(number, start, step) {
 }
 
 // Returns the digits as an integer, and how many of them stand after the point.
+/** @type {(number: number) => { digits: bigint; places: number }} */
 function toDecimal(number) {
   const [mantissa, exponent = "0"] = String(number).split("e");
   const [whole, fraction = ""] = mantissa.split(".");

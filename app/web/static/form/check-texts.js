@@ -20,6 +20,7 @@ const URL_PARTS = /^(https?):\/\/([^/?#@:]*)(?::([0-9]*))?(?:[/?#].*)?$/iu;
 const HOST =
   /^(?:(?:(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.)+(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)\.?|localhost)$/iu;
 
+/** @type {(text: unknown) => string} */
 function checkCharacters(text) {
   if (typeof text !== "string") throw new WrongValue("must be a string");
   if (text.isWellFormed?.() === false) throw new WrongValue("must be valid Unicode");
@@ -27,24 +28,26 @@ function checkCharacters(text) {
   return text;
 }
 
+/** @type {(text: unknown) => string} */
 function checkOneLine(text) {
-  if (CONTROL.test(checkCharacters(text))) {
-    throw new WrongValue("must be one line, without control characters");
-  }
-  return text;
+  const line = checkCharacters(text);
+  if (CONTROL.test(line)) throw new WrongValue("must be one line, without control characters");
+  return line;
 }
 
+/** @type {(text: string, field: Field, atMost: number) => void} */
 function checkLength(text, field, atMost) {
-  const { min_length: fewest, max_length: most } = field.validation;
-  const [length, longest] = [countCharacters(text), most ?? atMost];
+  const { min_length: fewest = 0, max_length: longest = atMost } = field.validation;
+  const length = countCharacters(text);
   if (length > longest) {
     throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
   }
-  if (length < (fewest ?? 0)) {
+  if (length < fewest) {
     throw new WrongValue(`must have at least ${formatCount(fewest)} characters`);
   }
 }
 
+/** @type {(text: string, pattern: string | undefined) => void} */
 function checkPattern(text, pattern) {
   if (pattern && canMatch(text, pattern)) {
     const expression = compile(pattern);
@@ -55,6 +58,7 @@ function checkPattern(text, pattern) {
 }
 
 // False for what may take long here, and for \s, which stands for more characters here.
+/** @type {(text: string, pattern: string) => boolean} */
 function canMatch(text, pattern) {
   const repetitions = pattern.match(/[*+?{]/g)?.length ?? 0;
   const hasOtherSpace = /\\s/i.test(pattern) && /[^\S \t\n\f\r]/u.test(text);
@@ -67,6 +71,7 @@ function canMatch(text, pattern) {
 }
 
 // Returns null for syntax that only RE2 has.
+/** @type {(pattern: string) => RegExp | null} */
 function compile(pattern) {
   try {
     return new RegExp(`^(?:${pattern})$`, "u");
@@ -75,6 +80,7 @@ function compile(pattern) {
   }
 }
 
+/** @type {Check} */
 export function checkLine(field, value) {
   const text = checkOneLine(value);
   checkLength(text, field, MAX_LINE_CHARACTERS);
@@ -82,12 +88,14 @@ export function checkLine(field, value) {
   return text;
 }
 
+/** @type {Check} */
 export function checkText(field, value) {
   const text = checkCharacters(value);
   checkLength(text, field, MAX_TEXT_CHARACTERS);
   return text;
 }
 
+/** @type {Check} */
 export function checkEmail(_field, value) {
   const text = strip(checkCharacters(value));
   const isAddress = countCharacters(text) <= MAX_EMAIL_CHARACTERS &&
@@ -98,6 +106,7 @@ export function checkEmail(_field, value) {
   return text.slice(0, at) + text.slice(at).toLowerCase();
 }
 
+/** @type {Check} */
 export function checkPhone(field, value) {
   const text = strip(checkCharacters(value));
   const digits = text.match(/[0-9]/g)?.length ?? 0;
@@ -110,6 +119,7 @@ export function checkPhone(field, value) {
   return text;
 }
 
+/** @type {Check} */
 export function checkUrl(_field, value) {
   const text = strip(checkOneLine(value));
   if (countCharacters(text) > MAX_URL_CHARACTERS || !isWebAddress(text)) {
@@ -118,6 +128,7 @@ export function checkUrl(_field, value) {
   return text;
 }
 
+/** @type {(text: string) => boolean} */
 function isWebAddress(text) {
   const [, , host, port] = URL_PARTS.exec(text) ?? [];
   return (
@@ -125,11 +136,13 @@ function isWebAddress(text) {
   );
 }
 
+/** @type {Check} */
 export function checkHidden(_field, value) {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return requireNumber(value);
-  if (countCharacters(checkCharacters(value)) > MAX_HIDDEN_CHARACTERS) {
+  const text = checkCharacters(value);
+  if (countCharacters(text) > MAX_HIDDEN_CHARACTERS) {
     throw new WrongValue("must have at most 1,000 characters");
   }
-  return value;
+  return text;
 }

@@ -8,6 +8,7 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const MAX_SIGNATURE_CHARACTERS = 200_000;
 const FILE_ID = /^fil_[A-Za-z0-9]{1,60}$/;
 
+/** @type {Check} */
 export function checkFile(_field, value) {
   if (typeof value !== "string" || !FILE_ID.test(value)) {
     throw new WrongValue("must be the id of an uploaded file, like fil_…");
@@ -15,6 +16,7 @@ export function checkFile(_field, value) {
   return value;
 }
 
+/** @type {Check} */
 export function checkSignature(_field, value) {
   if (typeof value !== "string" || !value.startsWith(SIGNATURE_PREFIX)) {
     throw new WrongValue(`must be a PNG image that begins with ${SIGNATURE_PREFIX}`);

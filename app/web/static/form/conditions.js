@@ -2,6 +2,7 @@
 // app/domain/forms/conditions.py.
 import { compareTexts, fold } from "./text.js";
 
+/** @type {Record<Operator, (answer: unknown, value: unknown) => boolean>} */
 const OPERATORS = {
   equals: isEqual,
   not_equals: (answer, value) => !isEqual(answer, value),
@@ -12,26 +13,30 @@ const OPERATORS = {
   is_not_empty: (answer) => !isEmpty(answer),
   in: (answer, values) =>
     (Array.isArray(answer) ? answer : [answer]).some((item) =>
-      values.some((value) => isEqual(item, value))
+      Array.isArray(values) && values.some((value) => isEqual(item, value))
     ),
 };
 
 // `answers` maps the ids of fields that are shown to their stored values.
+/** @type {(conditional: Conditional, answers: Map<string, Answer>) => boolean} */
 export function isMet(conditional, answers) {
   const answer = answers.get(conditional.field) ?? null;
   return OPERATORS[conditional.operator](answer, conditional.value ?? null);
 }
 
 // True for an unchecked box, too.
+/** @type {(answer: unknown) => boolean} */
 function isEmpty(answer) {
   return answer === null || answer === false || answer === "" || isEmptyList(answer);
 }
 
+/** @type {(answer: unknown) => boolean} */
 function isEmptyList(answer) {
   return Array.isArray(answer) && answer.length === 0;
 }
 
 // An unchecked box and no answer are equal. The order of several options does not matter.
+/** @type {(answer: unknown, value: unknown) => boolean} */
 function isEqual(answer, value) {
   if (typeof value === "boolean" || typeof answer === "boolean") {
     return (answer ?? false) === value;
@@ -43,14 +48,16 @@ function isEqual(answer, value) {
   return answer === value;
 }
 
+/** @type {(answer: unknown, value: unknown) => boolean} */
 function contains(answer, value) {
   if (Array.isArray(answer)) return answer.includes(value);
-  return typeof answer === "string" && fold(answer).includes(fold(value));
+  if (typeof answer !== "string" || typeof value !== "string") return false;
+  return fold(answer).includes(fold(value));
 }
 
 // 0 for values that have no order. Dates are texts whose order is that of time.
+/** @type {(answer: unknown, value: unknown) => number} */
 function compare(answer, value) {
-  if (typeof answer !== typeof value) return 0;
-  if (typeof answer === "number") return Math.sign(answer - value);
-  return typeof answer === "string" ? compareTexts(answer, value) : 0;
+  if (typeof answer === "number" && typeof value === "number") return Math.sign(answer - value);
+  return typeof answer === "string" && typeof value === "string" ? compareTexts(answer, value) : 0;
 }

@@ -5,9 +5,11 @@ import { readEvents } from "../shared/event-stream.js";
 const LOST = { message: "The connection was lost." };
 
 export class Conversation {
+  /** @type {string | null} */
   #id;
   #key = createKey();
 
+  /** @param {FormApi} api @param {string} slug */
   constructor(api, slug) {
     this.api = api;
     this.storageKey = `parley:form:${slug}`;
@@ -16,24 +18,28 @@ export class Conversation {
 
   // Goes on with the conversation of this tab, or starts one with answers that are known. Returns
   // its messages and how far it is. Throws ApiProblem.
+  /** @type {(values: Answers) => Promise<ConversationState>} */
   async open(values) {
     if (this.#id) {
       try {
         return await this.load();
       } catch (problem) {
-        if (problem.status !== 404) throw problem;
+        if (!(problem instanceof ApiProblem && problem.status === 404)) throw problem;
         this.forget();
       }
     }
     const headers = { "idempotency-key": this.#key };
+    /** @type {{ data: ConversationView; message: FormMessage }} */
     const { data, message } = await this.api.post("/conversations", { data: values }, headers);
     this.#id = data.id;
     store(this.storageKey, data.id);
     return { view: data, messages: [message] };
   }
 
+  /** @type {() => Promise<ConversationState>} */
   async load() {
     const path = `/conversations/${this.#id}`;
+    /** @type {[{ data: ConversationView }, { data: FormMessage[] }]} */
     const [view, messages] = await Promise.all([
       this.api.get(path),
       this.api.get(`${path}/messages`),
@@ -42,10 +48,12 @@ export class Conversation {
   }
 
   // Yields the events of the reply. Throws ApiProblem.
+  /** @type {(content: string) => AsyncGenerator<ServerEvent<ReplyData>>} */
   async *send(content) {
     const response = await this.api.stream(`/conversations/${this.#id}/messages/stream`, {
       content,
     });
+    /** @type {AsyncGenerator<ServerEvent<ReplyData & ErrorBody>>} */
     const events = readEvents(response);
     for (;;) {
       const { done, value } = await readNext(events);
@@ -62,6 +70,7 @@ export class Conversation {
   }
 }
 
+/** @type {<T>(events: AsyncGenerator<T>) => Promise<IteratorResult<T>>} */
 async function readNext(events) {
   try {
     return await events.next();
@@ -71,6 +80,7 @@ async function readNext(events) {
 }
 
 // A frame may be forbidden to store anything; then a reload starts anew.
+/** @type {(key: string) => string | null} */
 function readStored(key) {
   try {
     return sessionStorage.getItem(key);
@@ -79,6 +89,7 @@ function readStored(key) {
   }
 }
 
+/** @type {(key: string, value: string | null) => void} */
 function store(key, value) {
   try {
     if (value === null) sessionStorage.removeItem(key);

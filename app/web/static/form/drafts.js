@@ -1,5 +1,6 @@
 // Saves the answers for later. Who has the link can go on with them, so the page says so.
 import { setDraft } from "./address.js";
+import { ApiProblem } from "./api.js";
 import { hasValue } from "./checks.js";
 import { button, el } from "../shared/dom.js";
 import { moveTo } from "./frame.js";
@@ -9,6 +10,7 @@ import { Sending } from "./sending.js";
 const MIN_FIELDS = 5;
 
 export class Draft {
+  /** @param {FormView} view */
   constructor(view) {
     this.view = view;
     this.token = view.address.draft;
@@ -21,13 +23,16 @@ export class Draft {
   }
 
   // Returns the answers of the draft that the address names.
+  /** @type {() => Promise<Answers>} */
   async load() {
     if (!this.token) return {};
     try {
+      /** @type {{ data: { data: Answers } }} */
       const { data } = await this.view.api.get("/drafts", { "x-draft-token": this.token });
       this.element.replaceChildren("Your saved answers are back.");
       return data.data;
     } catch (problem) {
+      if (!(problem instanceof ApiProblem)) throw problem;
       if (!problem.isLost) this.token = null;
       this.view.showNotice(problem, problem.isLost ? () => this.view.restore() : null);
       return {};
@@ -40,6 +45,7 @@ export class Draft {
     this.element.replaceChildren("Saving…");
     const body = { data: view.readVisible(), version: view.form.version, token: this.token };
     try {
+      /** @type {{ data: SavedDraft }} */
       const { data } = await this.sending.send(body);
       this.token = data.token;
       setDraft(data.token);
@@ -50,8 +56,9 @@ export class Draft {
     }
   }
 
+  /** @type {(problem: unknown) => void} */
   #refuse(problem) {
-    if (problem.status === undefined) throw problem;
+    if (!(problem instanceof ApiProblem)) throw problem;
     if (problem.errors.length) {
       this.view.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
     } else {
@@ -61,6 +68,7 @@ export class Draft {
     }
   }
 
+  /** @type {(draft: SavedDraft) => void} */
   #show({ url, expires_at: expiresAt }) {
     const link = el("input", {
       type: "text",
@@ -86,6 +94,7 @@ export class Draft {
   }
 }
 
+/** @type {(input: HTMLInputElement, status: HTMLElement) => Promise<void>} */
 async function copyText(input, status) {
   input.select();
   try {

@@ -4,29 +4,32 @@
 // fields; data-title, data-theme ("light", "dark") and data-height (of the chat) are for the frame.
 (() => {
   const script = document.currentScript;
-  const { form, mode, values, title, theme, height = "600" } = script?.dataset ?? {};
+  if (!(script instanceof HTMLScriptElement)) return;
+  const { form, mode, values, title, theme, height = "600" } = script.dataset;
   if (!form) return;
   const address = new URL(`../f/${encodeURIComponent(form)}`, script.src);
 
   // The texts of the page around are light on a dark page.
-  function findTheme() {
+  /** @type {(script: HTMLScriptElement) => string} */
+  function findTheme(script) {
     const { color } = getComputedStyle(script.parentElement ?? document.body);
-    const [red = 0, green = 0, blue = 0] = /^rgb/.test(color)
-      ? color.match(/[\d.]+/g).map(Number)
-      : [];
+    const numbers = (/^rgb/.test(color) && color.match(/[\d.]+/g)) || [];
+    const [red = 0, green = 0, blue = 0] = numbers.map(Number);
     return red * 0.3 + green * 0.6 + blue * 0.1 > 140 ? "dark" : "light";
   }
 
-  function buildFrame() {
-    const scheme = theme === "light" || theme === "dark" ? theme : findTheme();
+  /** @type {(script: HTMLScriptElement) => HTMLIFrameElement} */
+  function buildFrame(script) {
+    const scheme = theme === "light" || theme === "dark" ? theme : findTheme(script);
     if (mode) address.searchParams.set("mode", mode);
     // A fragment is sent to no server. The query of this page may have secrets, so it is left out.
-    address.hash = new URLSearchParams({
+    const fragment = new URLSearchParams({
       embed: "1",
       theme: scheme,
       page: location.origin + location.pathname,
       ...(values ? { values } : {}),
     });
+    address.hash = fragment.toString();
     const frame = document.createElement("iframe");
     Object.assign(frame, { src: address.href, title: title || "Form", loading: "lazy" });
     frame.height = height;
@@ -44,6 +47,7 @@
   }
 
   // Moves to a place in the frame, unless it is in sight.
+  /** @type {(frame: HTMLElement, top: number) => void} */
   function show(frame, top) {
     const position = frame.getBoundingClientRect().top + top;
     if (position < 0 || position > innerHeight * 0.8) {
@@ -51,12 +55,14 @@
     }
   }
 
+  /** @type {(text: string) => void} */
   function redirect(text) {
     const url = new URL(text, location.href);
-    if (url.protocol === "http:" || url.protocol === "https:") location.assign(url);
+    if (url.protocol === "http:" || url.protocol === "https:") location.assign(url.href);
   }
 
-  function receive(frame, { type, height: pixels, top, name, url, submissionId }) {
+  /** @type {(frame: HTMLIFrameElement, message: FrameMessage) => void} */
+  function receive(frame, { type, height: pixels = 0, top = Number.NaN, name, url, submissionId }) {
     if (type === "parley:height" && pixels > 0) frame.height = String(Math.ceil(pixels));
     else if (type === "parley:show" && Number.isFinite(top)) show(frame, top);
     else if (type === "parley:ready" && !title && typeof name === "string") frame.title = name;
@@ -68,8 +74,9 @@
     }
   }
 
-  function start() {
-    const frame = buildFrame();
+  /** @type {(script: HTMLScriptElement) => void} */
+  function start(script) {
+    const frame = buildFrame(script);
     addEventListener("message", ({ source, origin, data }) => {
       if (source === frame.contentWindow && origin === address.origin && data) receive(frame, data);
     });
@@ -77,6 +84,6 @@
     else script.replaceWith(frame);
   }
 
-  if (document.body) start();
-  else addEventListener("DOMContentLoaded", start);
+  if (document.body) start(script);
+  else addEventListener("DOMContentLoaded", () => start(script));
 })();

@@ -1,82 +1,97 @@
 // A field on the page: its label, help, control and the message about what is wrong.
-import { typeOf } from "./controls/registry.js";
 import { el, own, prose, setAttribute } from "../shared/dom.js";
+import { typeOf } from "./controls/registry.js";
 import { toSentence } from "./text.js";
 
 export class FieldView {
-  // `context` has the api, `loadOptions(field)`, and `changed(view)` for every change.
-  constructor(field, context) {
-    this.field = field;
-    this.isVisible = true;
-    this.problem = "";
-    const { buildControl, buildStatic, isHidden } = typeOf(field);
-    if (buildControl) this.#addControl(buildControl, context);
-    if (buildStatic) this.element = buildStatic(field);
-    else this.element = isHidden ? null : this.#build();
-    this.element?.addEventListener("input", () => context.changed(this));
-  }
+  isVisible = true;
+  problem = "";
+  /** @type {Control | null} */
+  control = null;
+  /** @type {HTMLElement | null} */
+  element = null;
+  #message;
+  // What the message and the help belong to.
+  /** @type {HTMLElement[]} */
+  #described = [];
 
-  #addControl(build, context) {
-    this.control = build(this.field, {
-      ...context,
-      changed: () => context.changed(this),
-      showProblem: (problem) => this.showProblem(problem),
-    });
+  // `context` has the api, `loadOptions(field)`, and `changed(view)` for every change.
+  /** @param {Field} field @param {FieldContext} context */
+  constructor(field, context) {
+    const { buildControl, buildStatic, isHidden } = typeOf(field);
+    this.field = field;
+    this.#message = el("p", { class: "problem", id: `problem-${field.id}` });
+    if (buildControl) {
+      this.control = buildControl(field, {
+        ...context,
+        changed: () => context.changed(this),
+        showProblem: (problem) => this.showProblem(problem),
+      });
+      if (!isHidden) this.#build(this.control);
+    }
+    if (buildStatic) this.element = buildStatic(field);
+    this.element?.addEventListener("input", () => context.changed(this));
   }
 
   read() {
     return this.control?.read();
   }
 
+  /** @type {(isVisible: boolean) => void} */
   setVisible(isVisible) {
     this.isVisible = isVisible;
     if (this.element) this.element.hidden = !isVisible;
   }
 
   focus() {
-    this.control.focus();
+    this.control?.focus();
     this.element?.scrollIntoView({ block: "nearest" });
   }
 
   // An empty text removes the message.
+  /** @type {(problem: string) => void} */
   showProblem(problem) {
     this.problem = problem;
-    if (!this.message) return;
-    this.message.replaceChildren(...(problem ? [prose("span", toSentence(problem))] : []));
-    this.element.classList.toggle("wrong", problem !== "");
-    for (const element of this.#listDescribed()) {
+    const text = problem ? [el("span", { dir: "auto" }, toSentence(problem))] : [];
+    this.#message.replaceChildren(...text);
+    this.element?.classList.toggle("wrong", problem !== "");
+    for (const element of this.#described) {
       setAttribute(element, "aria-invalid", problem ? "true" : null);
     }
   }
 
-  #listDescribed() {
-    return this.control.role ? [this.element, ...this.control.inputs] : this.control.inputs;
+  /** @type {(control: Control) => void} */
+  #build(control) {
+    const { id, help_text: text } = this.field;
+    const help = prose("p", text, { class: "help", id: `help-${id}` });
+    const { hint: tip } = control;
+    const hint = tip ? el("p", { class: "help", id: `hint-${id}` }, own(tip)) : null;
+    const parts = [help, hint, control.element, this.#message];
+    if (control.role) {
+      this.element = this.#buildGroup(control, parts);
+      this.#described = [this.element, ...control.inputs];
+    } else {
+      this.element = this.#buildSingle(control, parts);
+      this.#described = control.inputs;
+    }
+    const ids = [help, hint, this.#message].flatMap((item) => item?.id ?? []);
+    for (const element of this.#described) {
+      element.setAttribute("aria-describedby", ids.join(" "));
+    }
   }
 
-  #build() {
-    const element = this.control.role ? this.#buildGroup() : this.#buildSingle();
-    this.#describe();
-    return element;
+  /** @type {(control: Control, parts: Child[]) => HTMLElement} */
+  #buildSingle(control, parts) {
+    const label = el("label", { for: `field-${this.field.id}` }, this.#listLabel(control));
+    const top = control.isBox ? el("div", { class: "box" }, control.inputs, label) : label;
+    return el("div", { class: "field" }, top, parts);
   }
 
-  #buildSingle() {
-    const { control, field } = this;
-    const label = el("label", { for: `field-${field.id}` }, ...this.#listLabel());
-    const top = control.isBox ? el("div", { class: "box" }, ...control.inputs, label) : label;
-    return el(
-      "div",
-      { class: "field" },
-      top,
-      ...this.#listHelp(),
-      control.element,
-      this.#addMessage(),
-    );
-  }
-
-  #buildGroup() {
-    const { control, field } = this;
+  /** @type {(control: Control, parts: Child[]) => HTMLElement} */
+  #buildGroup(control, parts) {
+    const { field } = this;
     const isRequired = field.required && control.role === "radiogroup";
-    this.element = el(
+    return el(
       "fieldset",
       {
         class: "field",
@@ -84,39 +99,16 @@ export class FieldView {
         role: control.role,
         "aria-required": isRequired ? "true" : null,
       },
-      el("legend", {}, ...this.#listLabel()),
-      ...this.#listHelp(),
-      control.element,
-      this.#addMessage(),
+      el("legend", {}, this.#listLabel(control)),
+      parts,
     );
-    return this.element;
   }
 
-  #listLabel() {
+  /** @type {(control: Control) => Child[]} */
+  #listLabel({ role }) {
+    const label = prose("span", this.field.label);
+    if (!this.field.required) return [label];
     const mark = el("span", { class: "mark", "aria-hidden": "true" }, "*");
-    const spoken = this.control.role === "group"
-      ? el("span", { class: "unseen" }, "(required)")
-      : null;
-    return [prose("span", this.field.label), ...(this.field.required ? [mark, spoken] : [])];
-  }
-
-  #listHelp() {
-    const { id, help_text: help } = this.field;
-    this.help = prose("p", help, { class: "help", id: `help-${id}` });
-    const { hint } = this.control;
-    this.hint = hint ? el("p", { class: "help", id: `hint-${id}` }, own(hint)) : null;
-    return [this.help, this.hint];
-  }
-
-  #addMessage() {
-    this.message = el("p", { class: "problem", id: `problem-${this.field.id}` });
-    return this.message;
-  }
-
-  #describe() {
-    const ids = [this.help, this.hint, this.message].filter(Boolean).map(({ id }) => id);
-    for (const element of this.#listDescribed()) {
-      element.setAttribute("aria-describedby", ids.join(" "));
-    }
+    return [label, mark, role === "group" && el("span", { class: "unseen" }, "(required)")];
   }
 }

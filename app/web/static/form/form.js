@@ -1,5 +1,6 @@
 // The form as a page: shows its fields, checks the answers and sends them.
 import { evaluate } from "./answers.js";
+import { ApiProblem } from "./api.js";
 import { isUntouched } from "./checks.js";
 import { button, el, own } from "../shared/dom.js";
 import { Draft } from "./drafts.js";
@@ -16,11 +17,19 @@ const CLOSED_CODES = new Set(["form_closed", "form_not_published", "form_not_fou
 export class FormView {
   #startedAt = new Date().toISOString();
   #isSending = false;
+  top = el("div", { class: "top" });
+  notice = el("div", { class: "notice-line", role: "alert" });
+  trap = el("input", { name: "contact_fax", tabindex: "-1", autocomplete: "off" });
 
+  /** @param {PageContext} context */
   constructor({ form, api, address, place }) {
-    Object.assign(this, { form, api, address, place });
+    this.form = form;
+    this.api = api;
+    this.address = address;
+    this.place = place;
     this.sending = new Sending(api, "/submit");
     const options = new OptionLoader(api);
+    /** @type {FieldContext} */
     const context = {
       api,
       changed: (view) => this.#changed(view),
@@ -29,20 +38,15 @@ export class FormView {
     this.views = form.fields.map((field) => new FieldView(field, context));
     this.byId = new Map(this.views.map((view) => [view.field.id, view]));
     this.draft = new Draft(this);
-    this.#build();
+    const text = el("span", { dir: "auto" }, form.settings.submit_button_text);
+    this.submitButton = el("button", { type: "submit" }, text);
+    this.element = this.#build();
+    place.replaceChildren(this.top, this.element);
     this.#write(selectValues(form.fields, address.values));
   }
 
   #build() {
-    this.top = el("div", { class: "top" });
-    this.notice = el("div", { class: "notice-line", role: "alert" });
-    this.trap = el("input", { name: "contact_fax", tabindex: "-1", autocomplete: "off" });
-    this.submitButton = el(
-      "button",
-      { type: "submit" },
-      el("span", { dir: "auto" }, this.form.settings.submit_button_text),
-    );
-    this.element = el(
+    return el(
       "form",
       {
         novalidate: true,
@@ -62,7 +66,6 @@ export class FormView {
       el("div", { class: "actions" }, this.submitButton, this.draft.button),
       this.draft.element,
     );
-    this.place.replaceChildren(this.top, this.element);
   }
 
   // Restores answers, such as those of a draft.
@@ -70,6 +73,7 @@ export class FormView {
     this.#write(await this.draft.load());
   }
 
+  /** @type {(values: Answers) => void} */
   #write(values) {
     for (const [id, value] of Object.entries(values)) this.byId.get(id)?.control?.write(value);
     this.#changed();
@@ -83,10 +87,11 @@ export class FormView {
 
   readVisible() {
     return Object.fromEntries(
-      Object.entries(this.#readAll()).filter(([id]) => this.byId.get(id).isVisible),
+      Object.entries(this.#readAll()).filter(([id]) => this.byId.get(id)?.isVisible),
     );
   }
 
+  /** @type {(options?: { isComplete?: boolean }) => ReturnType<typeof evaluate>} */
   #evaluate(options) {
     const state = evaluate(this.form.fields, this.#readAll(), options);
     for (const view of this.views) {
@@ -96,6 +101,7 @@ export class FormView {
     return state;
   }
 
+  /** @type {(view?: FieldView | null) => void} */
   #changed(view = null) {
     if (!this.views) return;
     const state = this.#evaluate();
@@ -104,15 +110,17 @@ export class FormView {
   }
 
   // Says what is wrong with an answer when the visitor leaves its field.
+  /** @type {(event: FocusEvent) => void} */
   #leave({ target, relatedTarget }) {
-    const view = this.views.find(({ element }) => element?.contains(target));
-    if (!view?.control || view.element.contains(relatedTarget)) return;
+    const view = this.views.find(({ element }) => isWithin(target, element));
+    if (!view?.control || isWithin(relatedTarget, view.element)) return;
     if (isUntouched(view.field, view.read())) return;
     const problem = this.#evaluate().problems.get(view.field.id);
     if (problem) view.showProblem(problem);
   }
 
   // Returns true when nothing is wrong; otherwise shows it and moves the focus there.
+  /** @type {(options?: { isComplete?: boolean }) => boolean} */
   check(options) {
     const { problems } = this.#evaluate(options);
     this.showProblems(problems);
@@ -120,26 +128,35 @@ export class FormView {
   }
 
   // `problems` maps the ids of fields to messages.
+  /** @type {(problems: Map<string, string>) => void} */
   showProblems(problems) {
     for (const view of this.views) {
       view.control && view.showProblem(problems.get(view.field.id) ?? "");
     }
     const items = [...problems].map(([id, message]) => this.#describe(id, message));
-    this.top.replaceChildren(...(items.length ? [buildSummary(this.#sort(items))] : []));
-    if (items.length) moveTo(this.top.firstChild);
+    this.top.replaceChildren();
+    if (!items.length) return;
+    const summary = buildSummary(this.#sort(items));
+    this.top.append(summary);
+    moveTo(summary);
   }
 
+  /** @type {(id: string, message: string) => FieldProblem} */
   #describe(id, message) {
     const view = this.byId.get(id);
     const isReachable = view?.isVisible && view.element && view.control;
-    return { name: view?.field.label ?? id, message, view: isReachable ? view : null };
+    return { name: view?.field.label ?? id, message, view: isReachable ? view : undefined };
   }
 
+  /** @type {(items: FieldProblem[]) => FieldProblem[]} */
   #sort(items) {
-    const position = ({ view }) => (view ? this.views.indexOf(view) : this.views.length);
+    const position = (
+      /** @type {FieldProblem} */ { view },
+    ) => (view ? this.views.indexOf(view) : this.views.length);
     return items.sort((one, two) => position(one) - position(two));
   }
 
+  /** @type {(event: Event) => Promise<void>} */
   async #submit(event) {
     event.preventDefault();
     if (this.#isSending) return;
@@ -147,8 +164,7 @@ export class FormView {
     if (!this.check()) return;
     this.#setSending(true);
     try {
-      const answer = await this.sending.send(this.#buildBody());
-      this.#finish(answer);
+      this.#finish(await this.sending.send(this.#buildBody()));
     } catch (problem) {
       this.#refuse(problem);
     } finally {
@@ -168,12 +184,14 @@ export class FormView {
   }
 
   // The button keeps the focus, which a disabled one would lose.
+  /** @type {(isSending: boolean) => void} */
   #setSending(isSending) {
     this.#isSending = isSending;
     this.element.setAttribute("aria-busy", String(isSending));
     this.submitButton.setAttribute("aria-disabled", String(isSending));
   }
 
+  /** @type {(answer: { data: { submission_id: string }; message: string }) => void} */
   #finish({ data, message }) {
     document.documentElement.classList.add("finished");
     showOutcome(this.place, {
@@ -185,8 +203,9 @@ export class FormView {
   }
 
   // Shows a refusal of the server; anything else is an error of this page.
+  /** @type {(problem: unknown) => void} */
   #refuse(problem) {
-    if (problem.status === undefined) throw problem;
+    if (!(problem instanceof ApiProblem)) throw problem;
     if (problem.errors.length) {
       this.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
       return;
@@ -195,6 +214,7 @@ export class FormView {
   }
 
   // Without `retry`, trying again would not help.
+  /** @type {(problem: ApiProblem, retry: (() => void) | null) => void} */
   showNotice(problem, retry) {
     const text = problem.isLost
       ? `${problem.message} Your answers are still here.`
@@ -205,4 +225,9 @@ export class FormView {
       ...(canRetry ? [button("Try again", retry, { class: "quiet" })] : []),
     );
   }
+}
+
+/** @type {(target: EventTarget | null, element: HTMLElement | null) => boolean} */
+function isWithin(target, element) {
+  return target instanceof Node && Boolean(element?.contains(target));
 }

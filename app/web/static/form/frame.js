@@ -3,6 +3,7 @@
 export const isFramed = window.parent !== window;
 
 // The page around is not known, and learns nothing that is secret.
+/** @type {(type: string, details?: Record<string, unknown>) => void} */
 export function notify(type, details = {}) {
   if (isFramed) window.parent.postMessage({ ...details, type: `parley:${type}` }, "*");
 }
@@ -16,6 +17,7 @@ export function reportHeight() {
 }
 
 // Moves the focus to an element, and lets the page around scroll to it.
+/** @type {(element: HTMLElement, block?: ScrollLogicalPosition) => void} */
 export function moveTo(element, block = "start") {
   element.focus({ preventScroll: true });
   element.scrollIntoView({ block });

@@ -1,8 +1,9 @@
 // What a visitor sees when the form is submitted.
-import { el, icon, prose } from "../shared/dom.js";
+import { el, icon, prose, required } from "../shared/dom.js";
 import { isFramed, moveTo, notify } from "./frame.js";
 import { toWebAddress } from "./web-address.js";
 
+/** @type {(message: string) => HTMLElement} */
 export function buildOutcome(message) {
   return el(
     "div",
@@ -13,6 +14,7 @@ export function buildOutcome(message) {
 }
 
 // Replaces the form by its success message, or goes to the page that follows it.
+/** @type {(place: HTMLElement, outcome: FormOutcome) => void} */
 export function showOutcome(place, { message, submissionId, redirectUrl, isEmbedded }) {
   const outcome = buildOutcome(message);
   place.replaceChildren(outcome);
@@ -24,6 +26,7 @@ export function showOutcome(place, { message, submissionId, redirectUrl, isEmbed
   follow(url, isEmbedded);
 }
 
+/** @type {(url: string, isEmbedded: boolean) => void} */
 function follow(url, isEmbedded) {
   if (!isFramed) window.location.assign(url);
   else if (isEmbedded) notify("redirect", { url });
@@ -31,9 +34,10 @@ function follow(url, isEmbedded) {
 }
 
 // A browser may forbid it; then the visitor follows the link.
+/** @type {(url: string) => void} */
 function leaveFrame(url) {
   try {
-    window.top.location.href = url;
+    required(window.top).location.href = url;
   } catch {
     // The link is there.
   }

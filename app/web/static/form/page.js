@@ -1,5 +1,5 @@
 // The entry of a form's page. The form itself is in the page, as JSON.
-import { el } from "../shared/dom.js";
+import { el, required } from "../shared/dom.js";
 import { readAddress } from "./address.js";
 import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
@@ -8,10 +8,14 @@ import { isFramed, notify, reportHeight } from "./frame.js";
 import { findDirection } from "./text.js";
 import { toWebAddress } from "./web-address.js";
 
+/** @type {(form: Form, address: PageAddress) => void} */
 function start(form, address) {
-  const main = document.querySelector("main");
+  const main = required(document.querySelector("main"));
   main.dir = findDirection(`${form.name} ${form.fields[0]?.label ?? ""}`);
-  applyBranding(form.branding, { theme: address.theme, header: main.querySelector("header") });
+  applyBranding(form.branding, {
+    theme: address.theme,
+    header: required(main.querySelector("header")),
+  });
   notify("ready", { name: form.name });
   const place = el("div", { class: "place" });
   main.append(place);
@@ -21,6 +25,7 @@ function start(form, address) {
 }
 
 // Most visitors see the form; the chat is loaded for those who want it.
+/** @type {(context: PageContext) => Promise<void>} */
 async function showChat(context) {
   const { ChatView } = await import("./chat.js");
   new ChatView(context).start();

@@ -3,7 +3,9 @@ import { check, hasValue, isEmpty } from "./checks.js";
 import { typeOf } from "./controls/registry.js";
 
 // Returns the values that the fields take, by their ids.
+/** @type {(fields: Field[], values: Answers) => Answers} */
 export function selectValues(fields, values) {
+  /** @type {Answers} */
   const found = {};
   for (const field of fields) {
     const { fromAddress = String } = typeOf(field);

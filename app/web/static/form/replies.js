@@ -2,18 +2,18 @@
 // type, such as a date or a file.
 import { check, isEmpty } from "./checks.js";
 import { typeOf } from "./controls/registry.js";
-import { button, el, prose } from "../shared/dom.js";
+import { button, el, prose, required } from "../shared/dom.js";
 import { toSentence } from "./text.js";
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
+/** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement[]} */
 export function buildReplies(field, context, say) {
-  const replies = [buildAnswers(field, context, say)];
-  if (!field.required) {
-    replies.push(button("Skip", () => say("skip", "Skip"), { class: "chip quiet" }));
-  }
-  return replies.filter(Boolean);
+  const answers = buildAnswers(field, context, say);
+  const skip = button("Skip", () => say("skip", "Skip"), { class: "chip quiet" });
+  return [...(answers ? [answers] : []), ...(field.required ? [] : [skip])];
 }
 
+/** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement | null} */
 function buildAnswers(field, context, say) {
   const { inChat, listWords } = typeOf(field);
   if (inChat === "control") return buildWithControl(field, context, say);
@@ -21,6 +21,7 @@ function buildAnswers(field, context, say) {
   return buildChips(listWords?.(field) ?? [], say);
 }
 
+/** @type {(words: string[], say: Say) => HTMLElement | null} */
 function buildChips(words, say) {
   const chips = words.map((word) =>
     button(prose("span", word), () => say(word, word), { class: "chip" })
@@ -28,9 +29,10 @@ function buildChips(words, say) {
   return chips.length ? el("div", { class: "chips" }, ...chips) : null;
 }
 
+/** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement} */
 function buildOptions(field, context, say) {
   const place = el("div", { class: "chips-place" });
-  const show = (options) => {
+  const show = (/** @type {FieldOption[]} */ options) => {
     place.replaceChildren(
       buildChips(
         options.map(({ label }) => label),
@@ -44,12 +46,13 @@ function buildOptions(field, context, say) {
   return place;
 }
 
+/** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement} */
 function buildWithControl(field, context, say) {
   const problem = el("p", { class: "problem", role: "alert" });
-  const showProblem = (text) => {
+  const showProblem = (/** @type {string | undefined} */ text) => {
     problem.textContent = text ? toSentence(text) : "";
   };
-  const control = typeOf(field).buildControl(field, {
+  const control = required(typeOf(field).buildControl)(field, {
     ...context,
     changed: () => showProblem(""),
     showProblem,
@@ -73,6 +76,7 @@ function buildWithControl(field, context, say) {
   );
 }
 
+/** @type {(field: Field, value: unknown) => string | undefined} */
 function findProblem(field, value) {
   return isEmpty(value) ? "is required" : check(field, value).problem;
 }

@@ -6,12 +6,14 @@ export class Sending {
   #body = "";
   #key = "";
 
+  /** @param {FormApi} api @param {string} path */
   constructor(api, path) {
     this.api = api;
     this.path = path;
   }
 
   // Throws ApiProblem.
+  /** @type {<T>(content: object) => Promise<T>} */
   send(content) {
     const body = JSON.stringify(content);
     if (body !== this.#body) {

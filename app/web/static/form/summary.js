@@ -5,6 +5,7 @@ const MAX_LABEL_CHARACTERS = 80;
 
 // `problems` are { name, message, view }; those with a view link to it. Returns the element, which
 // the focus moves to.
+/** @type {(problems: FieldProblem[]) => HTMLElement} */
 export function buildSummary(problems) {
   const title = problems.length === 1
     ? "There is 1 problem"
@@ -17,20 +18,23 @@ export function buildSummary(problems) {
   );
 }
 
+/** @type {(problem: FieldProblem) => HTMLElement} */
 function buildItem({ name, message, view }) {
   const text = el("span", { dir: "ltr" }, "“", el("bdi", {}, shorten(name)), `” ${message}`);
   return el("li", {}, view ? buildLink(view, text) : text);
 }
 
 // The address of the page stays as it is: its fragment may be a draft.
+/** @type {(view: FieldView, text: HTMLElement) => HTMLElement} */
 function buildLink(view, text) {
-  const follow = (event) => {
+  const follow = (/** @type {Event} */ event) => {
     event.preventDefault();
     view.focus();
   };
   return el("a", { href: `#field-${view.field.id}`, on: { click: follow } }, text);
 }
 
+/** @type {(name: string) => string} */
 function shorten(name) {
   const letters = [...name];
   return letters.length > MAX_LABEL_CHARACTERS

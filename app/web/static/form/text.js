@@ -7,46 +7,59 @@ const EDGES = new RegExp(`^${SPACE}+|${SPACE}+$`, "gu");
 const STRONG =
   /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]|(\p{L})/u;
 
+/** @type {(text: string) => string} */
 export function strip(text) {
   return text.replace(EDGES, "");
 }
 
 // In characters, not in UTF-16 units.
+/** @type {(text: string) => number} */
 export function countCharacters(text) {
   return [...text].length;
 }
 
 // Texts that differ only in case become equal, also ß and SS.
+/** @type {(text: string) => string} */
 export function fold(text) {
   return text.toUpperCase().toLowerCase().replaceAll("ς", "σ");
 }
 
 // Returns -1, 0 or 1, by code points.
+/** @type {(text: string, other: string) => number} */
 export function compareTexts(text, other) {
   const [letters, others] = [[...text], [...other]];
   for (let index = 0; index < Math.min(letters.length, others.length); index += 1) {
-    const difference = letters[index].codePointAt(0) - others[index].codePointAt(0);
+    const difference = codeOf(letters[index]) - codeOf(others[index]);
     if (difference) return Math.sign(difference);
   }
   return Math.sign(letters.length - others.length);
 }
 
+/** @type {(letter: string) => number} */
+function codeOf(letter) {
+  return letter.codePointAt(0) ?? 0;
+}
+
+/** @type {(number: number) => string} */
 export function formatCount(number) {
   return number.toLocaleString("en-US");
 }
 
 // Returns "a, b or c".
+/** @type {(words: string[], last?: string) => string} */
 export function joinWords(words, last = "or") {
   if (words.length < 2) return words.join("");
   return `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
 }
 
 // A message about a field is the end of a sentence; this makes it one.
+/** @type {(message: string) => string} */
 export function toSentence(message) {
   const text = /^\p{Ll}/u.test(message) ? `This ${message}` : message;
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
+/** @type {(bytes: number) => string} */
 export function formatSize(bytes) {
   if (bytes < 1024) return `${bytes} bytes`;
   const kilobytes = bytes / 1024;
@@ -55,6 +68,7 @@ export function formatSize(bytes) {
 }
 
 // The direction of the first letter that has one.
+/** @type {(text: string) => "rtl" | "ltr"} */
 export function findDirection(text) {
   const match = STRONG.exec(text);
   return match && match[1] === undefined ? "rtl" : "ltr";

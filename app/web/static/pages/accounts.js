@@ -1,28 +1,36 @@
 // Sends the form to the HTTP API and shows each error beside its field.
-const form = document.querySelector("form");
-const status = document.querySelector("[role=status]");
-const button = form.querySelector("button");
+import { required } from "../shared/dom.js";
+
+const form = required(document.querySelector("form"));
+/** @type {HTMLElement} */
+const status = required(document.querySelector("[role=status]"));
+const button = required(form.querySelector("button"));
+// Where the form is sent, and the name of the field for the token of the link.
+const { action = "", token: tokenField = "" } = form.dataset;
 const address = new URL(location.href);
 
+/** @type {(text: string, isError: boolean) => void} */
 function showStatus(text, isError) {
   status.textContent = text;
   status.className = isError ? "bad" : "";
 }
 
+/** @type {(details: Record<string, string>) => void} */
 function showProblems(details) {
-  for (const input of form.querySelectorAll("input")) {
+  const inputs = form.querySelectorAll("input");
+  for (const input of inputs) {
     const problem = details[input.name] ?? "";
     input.setAttribute("aria-invalid", String(problem !== ""));
-    document.getElementById(`${input.name}-problem`).textContent = problem;
+    required(document.getElementById(`${input.name}-problem`)).textContent = problem;
   }
-  form.querySelector("[aria-invalid=true]")?.focus();
+  [...inputs].find((input) => details[input.name])?.focus();
 }
 
 async function send() {
   const body = Object.fromEntries(new FormData(form));
   const token = address.searchParams.get("token");
-  if (token) body[form.dataset.token] = token;
-  const response = await fetch(form.dataset.action, {
+  if (token) body[tokenField] = token;
+  const response = await fetch(action, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
@@ -37,8 +45,8 @@ async function send() {
   }
   const details = result.error.details ?? {};
   showProblems(details);
-  const isShown = [...form.elements].some((input) => details[input.name]);
-  const linkProblem = details[form.dataset.token];
+  const isShown = [...form.querySelectorAll("input")].some((input) => details[input.name]);
+  const linkProblem = details[tokenField];
   showStatus(isShown ? "" : linkProblem ? `This link ${linkProblem}` : result.error.message, true);
 }
 

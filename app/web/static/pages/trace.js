@@ -1,16 +1,25 @@
 // Draws one trace as a timeline. Data of the server is inserted as text, never as markup.
+import { required } from "../shared/dom.js";
+
 const id = decodePath(location.pathname.split("/").filter(Boolean)[1] ?? "");
-const status = document.querySelector("[role=status]");
-const access = document.getElementById("access");
-const result = document.getElementById("result");
-const timeline = document.getElementById("timeline");
-const details = document.getElementById("details");
-const secondFactor = document.getElementById("second");
+/** @type {HTMLElement} */
+const status = required(document.querySelector("[role=status]"));
+const access = find("access");
+const result = find("result");
+const timeline = find("timeline");
+const details = find("details");
+const secondFactor = find("second");
 const KEY = "parley-token";
 const UNREACHABLE = "The server cannot be reached. Try again.";
 
-document.getElementById("about").textContent = id;
+find("about").textContent = id;
 
+/** @type {(id: string) => HTMLElement} */
+function find(id) {
+  return required(document.getElementById(id));
+}
+
+/** @type {(text: string) => string} */
 function decodePath(text) {
   try {
     return decodeURIComponent(text);
@@ -19,11 +28,18 @@ function decodePath(text) {
   }
 }
 
+/** @type {(text: string, isError?: boolean) => void} */
 function showStatus(text, isError = false) {
   status.textContent = text;
   status.className = isError ? "bad" : "";
 }
 
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} kind
+ * @param {string} className
+ * @param {string} [text]
+ */
 function createElement(kind, className, text) {
   const node = document.createElement(kind);
   if (className) node.className = className;
@@ -31,13 +47,24 @@ function createElement(kind, className, text) {
   return node;
 }
 
+// An answer that refuses the request.
+class Refusal extends Error {
+  /** @param {string} message @param {number} status */
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** @type {<Body>(path: string, options: RequestInit) => Promise<Body>} */
 async function request(path, options) {
   const response = await fetch(path, options);
   const body = await response.json();
-  if (!response.ok) throw Object.assign(new Error(body.error.message), { status: response.status });
+  if (!response.ok) throw new Refusal(body.error.message, response.status);
   return body;
 }
 
+/** @type {<Body>(path: string, body: object) => Promise<Body>} */
 function post(path, body) {
   return request(path, {
     method: "POST",
@@ -46,10 +73,12 @@ function post(path, body) {
   });
 }
 
+/** @type {(number: number, name: string) => string} */
 function formatCount(number, name) {
   return `${number} ${name}${number === 1 ? "" : "s"}`;
 }
 
+/** @type {(ms: number) => string} */
 function formatDuration(ms) {
   if (ms < 1000) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 60_000) return `${Math.round(ms / 10) / 100} s`;
@@ -59,6 +88,7 @@ function formatDuration(ms) {
 
 // Returns events and spans as one list: each row follows its cause, in the order of time. A request
 // starts with its first event and is listed before it.
+/** @type {(trace: Trace) => TraceRow[]} */
 function buildRows(trace) {
   const rows = [
     ...trace.spans.map((span) => ({
@@ -83,14 +113,19 @@ function buildRows(trace) {
     })),
   ];
   const ids = new Set(rows.map((row) => row.id));
+  /** @type {Map<string | null, Omit<TraceRow, "depth">[]>} */
   const children = new Map();
   for (const row of rows) {
-    const parent = ids.has(row.parent) && row.parent !== row.id ? row.parent : null;
-    if (!children.has(parent)) children.set(parent, []);
-    children.get(parent).push(row);
+    const isKnown = row.parent !== null && ids.has(row.parent) && row.parent !== row.id;
+    const parent = isKnown ? row.parent : null;
+    const siblings = children.get(parent) ?? [];
+    siblings.push(row);
+    children.set(parent, siblings);
   }
+  /** @type {TraceRow[]} */
   const ordered = [];
   const visited = new Set();
+  /** @type {(parent: string | null, depth: number) => void} */
   const walk = (parent, depth) => {
     for (const row of (children.get(parent) ?? []).sort((a, b) => a.at - b.at)) {
       if (visited.has(row)) continue;
@@ -103,6 +138,7 @@ function buildRows(trace) {
   return ordered;
 }
 
+/** @type {(row: TraceRow, start: number, duration: number) => HTMLElement} */
 function drawBar(row, start, duration) {
   const lane = createElement("div", "lane");
   const box = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -121,6 +157,7 @@ function drawBar(row, start, duration) {
   return lane;
 }
 
+/** @type {(trace: Trace) => void} */
 function drawTrace(trace) {
   const rows = buildRows(trace);
   const start = Math.min(...rows.map((row) => row.at));
@@ -149,8 +186,8 @@ function drawTrace(trace) {
       timeline.querySelector("[aria-current]")?.removeAttribute("aria-current");
       line.setAttribute("aria-current", "true");
       details.hidden = false;
-      details.querySelector("h2").textContent = row.name;
-      details.querySelector("pre").textContent = JSON.stringify(row.more, null, 2);
+      required(details.querySelector("h2")).textContent = row.name;
+      required(details.querySelector("pre")).textContent = JSON.stringify(row.more, null, 2);
       details.scrollIntoView({ block: "nearest" });
     });
     timeline.append(line);
@@ -181,61 +218,72 @@ async function showTrace() {
     result.hidden = false;
   } catch (error) {
     clear();
-    if (error.status === 401) {
+    if (error instanceof Refusal && error.status === 401) {
       sessionStorage.removeItem(KEY);
       access.hidden = false;
     } else {
       result.hidden = false;
     }
-    showStatus(error.status ? error.message : UNREACHABLE, true);
+    showStatus(error instanceof Refusal ? error.message : UNREACHABLE, true);
   }
 }
 
+/** @type {(token: string) => Promise<void>} */
 function useToken(token) {
   sessionStorage.setItem(KEY, token);
   return showTrace();
 }
 
 // Each attempt starts with the password, so that no expired or foreign MFA token is used.
+/** @type {(values: { email: string; password: string; code: string }) => Promise<Login | null>} */
 async function signIn({ email, password, code }) {
+  /** @type {Login} */
   const login = await post("/auth/login", { email, password });
   if (!login.mfa_required) return login;
   if (!secondFactor.hidden && code) {
     return post("/auth/mfa/verify", { mfa_token: login.mfa_token, code: code.trim() });
   }
   secondFactor.hidden = false;
-  document.getElementById("code").focus();
+  find("code").focus();
   showStatus("Now the code of your authenticator, or a recovery code.");
   return null;
 }
 
-document.getElementById("sign-in").addEventListener("submit", async (event) => {
+/** @type {(form: HTMLFormElement, name: string) => string} */
+function readText(form, name) {
+  return String(new FormData(form).get(name) ?? "");
+}
+
+/** @type {HTMLFormElement} */
+const signInForm = required(document.querySelector("#sign-in"));
+signInForm.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const form = event.target;
+  const [email, password, code] = ["email", "password", "code"].map((name) =>
+    readText(signInForm, name)
+  );
   try {
-    const login = await signIn(Object.fromEntries(new FormData(form)));
+    const login = await signIn({ email, password, code });
     if (login === null) return;
-    form.reset();
+    signInForm.reset();
     secondFactor.hidden = true;
     await useToken(login.access_token);
   } catch (error) {
-    showStatus(error.status ? error.message : UNREACHABLE, true);
+    showStatus(error instanceof Refusal ? error.message : UNREACHABLE, true);
   }
 });
 
-document.getElementById("paste").addEventListener("submit", async (event) => {
+/** @type {HTMLFormElement} */
+const pasteForm = required(document.querySelector("#paste"));
+pasteForm.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const token = new FormData(event.target)
-    .get("token")
-    .trim()
-    .replace(/^Bearer\s+/i, "");
-  event.target.reset();
+  const token = readText(pasteForm, "token").trim().replace(/^Bearer\s+/i, "");
+  pasteForm.reset();
   if (/^[\x21-\x7e]+$/.test(token)) await useToken(token);
   else showStatus("This is not an access token.", true);
 });
 
-document.getElementById("again").addEventListener("click", showTrace);
-document.getElementById("forget").addEventListener("click", () => {
+find("again").addEventListener("click", showTrace);
+find("forget").addEventListener("click", () => {
   sessionStorage.removeItem(KEY);
   clear();
   showStatus("");

@@ -1,6 +1,7 @@
 // Colours that a customer chooses, with texts that stay readable on them.
 
 const READABLE = 4.5;
+/** @type {[Color, Color]} */
 const [WHITE, BLACK] = [
   [255, 255, 255],
   [0, 0, 0],
@@ -10,6 +11,7 @@ const SURFACES = { light: [255, 255, 255], dark: [24, 24, 27] };
 const STEPS = 20;
 
 // Sets the variables of theme.css that follow from a colour like #4338ca. Another text is ignored.
+/** @type {(style: CSSStyleDeclaration, color: string | null | undefined) => void} */
 export function applyAccent(style, color) {
   const accent = parseColor(color);
   if (!accent) return;
@@ -23,15 +25,18 @@ export function applyAccent(style, color) {
   }
 }
 
+/** @type {(color: string | null | undefined) => Color | null} */
 export function parseColor(color) {
   const match = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(color ?? "");
   return match && match.slice(1).map((part) => Number.parseInt(part, 16));
 }
 
+/** @type {(color: Color) => string} */
 function toCss(color) {
   return `rgb(${color.map(Math.round).join(" ")})`;
 }
 
+/** @type {(color: Color) => number} */
 function luminance(color) {
   const [red, green, blue] = color.map((part) => {
     const share = part / 255;
@@ -41,16 +46,19 @@ function luminance(color) {
 }
 
 // As WCAG defines it: from 1 to 21.
+/** @type {(color: Color, other: Color) => number} */
 export function contrast(color, other) {
   const [low, high] = [luminance(color), luminance(other)].sort((one, two) => one - two);
   return (high + 0.05) / (low + 0.05);
 }
 
+/** @type {(background: Color) => "light" | "dark"} */
 export function findScheme(background) {
   return contrast(background, BLACK) >= contrast(background, WHITE) ? "light" : "dark";
 }
 
 // Mixes a colour with black or white until it can be read on the surface.
+/** @type {(color: Color, surface: Color) => Color} */
 export function makeReadable(color, surface) {
   const target = findScheme(surface) === "light" ? BLACK : WHITE;
   for (let step = 0; step < STEPS; step += 1) {

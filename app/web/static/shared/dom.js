@@ -2,37 +2,66 @@
 
 // `attributes` may have `on`, the listeners by the names of events. Attributes without a value
 // (null, undefined, false) are left out, and so are such children.
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Attributes} attributes
+ * @param {(Child | Child[])[]} children
+ */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   const { on = {}, ...others } = attributes;
   // Before the attributes: with dir="auto", a browser would look at all children for each new one.
-  element.append(...children.flat().filter((child) => child || child === 0));
+  element.append(...children.flat().filter(isShown));
   for (const [name, value] of Object.entries(others)) setAttribute(element, name, value);
-  for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
+  for (const [name, handleEvent] of Object.entries(on)) {
+    element.addEventListener(name, { handleEvent });
+  }
   return element;
 }
 
+/** @type {(child: Child) => child is Node | string} */
+function isShown(child) {
+  return Boolean(child);
+}
+
+/** @type {(element: Element, name: string, value: Attributes[string]) => void} */
 export function setAttribute(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
 // A text of an author or of a visitor, which may be in any language.
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {string | null | undefined} text
+ * @param {Attributes} attributes
+ */
 export function prose(tag, text, attributes = {}) {
   return text ? el(tag, { dir: "auto", ...attributes }, text) : null;
 }
 
 // A text of ours, which is English also where the page is written from right to left.
+/** @type {(text: string) => HTMLElement} */
 export function own(text) {
   return el("span", { dir: "ltr" }, text);
 }
 
+/** @type {(text: Child | Child[], listener: () => void, attributes?: Attributes) => HTMLButtonElement} */
 export function button(text, listener, attributes = {}) {
   return el("button", { type: "button", on: { click: listener }, ...attributes }, text);
 }
 
+// Returns a value that the page or the code around guarantees, such as an element of the page.
+/** @type {<Value>(value: Value | null | undefined) => Value} */
+export function required(value) {
+  if (value === null || value === undefined) throw new Error("A part of the page is missing.");
+  return value;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
-const PATHS = {
+export const PATHS = {
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6L6 18",
   copy: "M9 9h10v11H9zM5 15V4h10",
@@ -48,6 +77,7 @@ const PATHS = {
   upload: "M12 16V5m0 0L7.5 9.5M12 5l4.5 4.5M5 19h14",
 };
 
+/** @type {(name: Icon) => SVGElement} */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");

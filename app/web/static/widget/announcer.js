@@ -15,11 +15,12 @@ export class Announcer {
     this.position = 0;
   }
 
+  /** @type {(text: string) => void} */
   say(text) {
     const words = toPlainText(text);
     if (!words) return;
     this.element.append(el("p", { dir: "auto" }, words));
-    while (this.element.childElementCount > MAX_LINES) this.element.firstChild.remove();
+    while (this.element.childElementCount > MAX_LINES) this.element.firstChild?.remove();
   }
 
   begin() {
@@ -27,6 +28,7 @@ export class Announcer {
   }
 
   // Says the sentences of a growing text that are complete by now.
+  /** @type {(text: string) => void} */
   follow(text) {
     const rest = text.slice(this.position);
     let end = 0;
@@ -35,6 +37,7 @@ export class Announcer {
     this.position += end;
   }
 
+  /** @type {(text: string) => void} */
   finish(text) {
     this.say(text.slice(this.position));
     this.position = text.length;

@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The conversation: what was said, what is being said, and the field for the next message.
 import { button, el, icon, prose, setAttribute } from "../shared/dom.js";
 import { MessageView } from "./message.js";

@@ -4,6 +4,7 @@ import { adoptStyles } from "./styles.js";
 
 const STYLES = ["../shared/theme.css", "./panel.css"];
 
+/** @type {(context: PanelContext) => Promise<MountedPanel>} */
 export async function mount(context) {
   const { base, options, shadow } = context;
   const origin = new URL(base).origin;
@@ -12,7 +13,7 @@ export async function mount(context) {
     STYLES.map((path) => new URL(path, import.meta.url)),
   );
   const address = new URL("embed/frame", base);
-  address.searchParams.set("api_key", options.apiKey);
+  address.searchParams.set("api_key", options.apiKey ?? "");
   const frame = el("iframe", {
     class: "panel",
     src: address,
@@ -21,12 +22,14 @@ export async function mount(context) {
     referrerpolicy: "strict-origin",
     hidden: true,
   });
+  /** @type {string | null | undefined} */
   let userToken = options.userToken;
   let isReady = false;
   let isFocused = false;
-  const send = (type, details = {}) => {
-    if (isReady) frame.contentWindow.postMessage({ ...details, type: `parley:${type}` }, origin);
+  const send = (/** @type {string} */ type, details = {}) => {
+    if (isReady) frame.contentWindow?.postMessage({ ...details, type: `parley:${type}` }, origin);
   };
+  /** @type {Record<string, () => void>} */
   const receivers = {
     "parley:ready"() {
       isReady = true;
@@ -34,9 +37,11 @@ export async function mount(context) {
       if (context.isOpen()) send("open", { focus: isFocused });
     },
     "parley:close": () => context.close(),
-    "parley:reply": () => context.isOpen() || context.addUnread(),
+    "parley:reply"() {
+      if (!context.isOpen()) context.addUnread();
+    },
   };
-  const receive = (event) => {
+  const receive = (/** @type {MessageEvent} */ event) => {
     if (event.source === frame.contentWindow && event.origin === origin) {
       receivers[event.data?.type]?.();
     }

@@ -1,17 +1,22 @@
 // The page in the frame: shows the panel, and talks with the launcher on the page around it. Only
 // the sites that the embed key allows can show this page in a frame.
+import { required } from "../shared/dom.js";
 import { mount } from "./panel.js";
 
-const host = document.querySelector("parley-chat");
+/** @type {HTMLElement} */
+const host = required(document.querySelector("parley-chat"));
 const shadow = host.attachShadow({ mode: "open" });
-const apiKey = new URL(location.href).searchParams.get("api_key");
+const apiKey = new URL(location.href).searchParams.get("api_key") ?? undefined;
+/** @type {MountedPanel | null} */
 let panel = null;
 let isOpen = false;
 
+/** @type {(type: string) => void} */
 function notify(type) {
   window.parent.postMessage({ type: `parley:${type}` }, "*");
 }
 
+/** @type {(options: WidgetOptions) => Promise<void>} */
 async function start(options) {
   if (panel) return;
   host.dir = options.dir === "rtl" ? "rtl" : "ltr";
@@ -31,8 +36,9 @@ async function start(options) {
   if (isOpen) panel.open({ focus: false });
 }
 
+/** @type {Record<string, (message: PanelMessage) => unknown>} */
 const receivers = {
-  "parley:options": ({ options }) => start(options),
+  "parley:options": ({ options }) => options && start(options),
   "parley:open"({ focus }) {
     isOpen = true;
     panel?.open({ focus });
@@ -41,7 +47,7 @@ const receivers = {
     isOpen = false;
     panel?.close();
   },
-  "parley:identify": ({ userToken }) => panel?.identify(userToken),
+  "parley:identify": ({ userToken }) => panel?.identify(userToken ?? null),
 };
 
 addEventListener("message", (event) => {

@@ -2,14 +2,16 @@
 // comes near the button, or when the browser has nothing else to do.
 (() => {
   const script = document.currentScript;
-  if (!script || window.Parley) return;
+  if (!(script instanceof HTMLScriptElement) || window.Parley) return;
+  /** @type {WidgetOptions} */
   const options = { ...script.dataset };
   if (!options.agentId || !options.apiKey) {
     // deno-lint-ignore no-console
     console.error("Parley: the script tag needs data-agent-id and data-api-key");
     return;
   }
-  const base = new URL("../", script.src).href;
+  const address = script.src;
+  const base = new URL("../", address).href;
   const isFrame = options.mode === "frame";
   const unreadKey = `parley:${options.agentId}:unread`;
   const openKey = `parley:${options.agentId}:open`;
@@ -66,6 +68,7 @@
   const button = document.createElement("button");
   const badge = document.createElement("span");
   const path = document.createElementNS(SVG, "path");
+  /** @type {Promise<MountedPanel> | null} */
   let panel = null;
   let isOpen = false;
 
@@ -78,9 +81,10 @@
     if (options.theme === "light" || options.theme === "dark") {
       host.style.setProperty("--scheme", options.theme);
     }
-    if (/^#[0-9a-f]{6}$/i.test(options.color ?? "")) {
-      host.style.setProperty("--accent", options.color);
-      host.style.setProperty("--on-accent", isLight(options.color) ? "#000" : "#fff");
+    const { color = "" } = options;
+    if (/^#[0-9a-f]{6}$/i.test(color)) {
+      host.style.setProperty("--accent", color);
+      host.style.setProperty("--on-accent", isLight(color) ? "#000" : "#fff");
     }
     button.type = "button";
     button.className = "launcher";
@@ -101,6 +105,7 @@
   }
 
   // The brightness that eyes see, from 0 to 1.
+  /** @type {(color: string) => boolean} */
   function isLight(color) {
     const [red, green, blue] = [1, 3, 5].map(
       (start) => (parseInt(color.slice(start, start + 2), 16) / 255) ** 2.2,
@@ -116,6 +121,7 @@
     return svg;
   }
 
+  /** @type {(storage: Storage, key: string) => string | null} */
   function read(storage, key) {
     try {
       return storage.getItem(key);
@@ -124,6 +130,7 @@
     }
   }
 
+  /** @type {(storage: Storage, key: string, value: string) => void} */
   function write(storage, key, value) {
     try {
       storage.setItem(key, value);
@@ -135,34 +142,35 @@
   function show() {
     const unread = Number(read(localStorage, unreadKey)) || 0;
     badge.hidden = !unread || isOpen;
-    badge.textContent = unread > 9 ? "9+" : unread;
+    badge.textContent = unread > 9 ? "9+" : String(unread);
     const name = isOpen ? texts.close : texts.open;
     button.setAttribute(
       "aria-label",
-      badge.hidden ? name : `${name}, ${texts.unread.replace("{count}", unread)}`,
+      badge.hidden ? name : `${name}, ${texts.unread.replace("{count}", String(unread))}`,
     );
-    button.setAttribute("aria-expanded", isOpen);
+    button.setAttribute("aria-expanded", String(isOpen));
     path.setAttribute("d", isOpen ? CLOSE : OPEN);
   }
 
+  /** @type {(count: number) => void} */
   function setUnread(count) {
-    write(localStorage, unreadKey, count);
+    write(localStorage, unreadKey, String(count));
     show();
   }
 
+  /** @type {PanelContext} */
   const context = {
     base,
     options,
     shadow,
     host,
-    button,
     isOpen: () => isOpen,
     close,
     addUnread: () => setUnread((Number(read(localStorage, unreadKey)) || 0) + 1),
   };
 
   function load() {
-    panel ??= import(new URL(isFrame ? "./frame-host.js" : "./panel.js", script.src))
+    panel ??= import(new URL(isFrame ? "./frame-host.js" : "./panel.js", address).href)
       .then((module) => module.mount(context))
       .catch((error) => {
         panel = null;
@@ -197,7 +205,7 @@
     open: () => open(),
     close: () => close(),
     // The token that the customer's server has signed, or null after a sign-out.
-    identify: async (userToken) => (await load()).identify(userToken),
+    identify: async (/** @type {string | null} */ userToken) => (await load()).identify(userToken),
     destroy() {
       host.remove();
       panel?.then((loaded) => loaded.destroy());

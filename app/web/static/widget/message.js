@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // One message: its text, its sources, and what can be done with it.
 import { button, el, icon, prose } from "../shared/dom.js";
 import { buildLink, MarkdownView, toSafeAddress } from "../shared/markdown.js";

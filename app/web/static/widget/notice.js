@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // What went wrong, in words for a visitor, and what to do about it.
 import { button, el, icon } from "../shared/dom.js";
 

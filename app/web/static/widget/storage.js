@@ -1,7 +1,9 @@
 // What the browser keeps of a chat. Where storage is blocked, it is kept until the page is left.
 
+/** @type {(name: string) => ChatStorage} */
 export function openStorage(name) {
   const memory = new Map();
+  /** @type {(field: string) => string} */
   const keyOf = (field) => `parley:${name}:${field}`;
   return {
     get(field) {

@@ -1,6 +1,6 @@
 // What the panel says; the launcher has its own texts. A page changes a text by an attribute: data-text-send="Absenden".
 
-const TEXTS = {
+export const TEXTS = {
   close: "Close chat",
   conversation: "Conversation",
   you: "You",
@@ -44,12 +44,14 @@ const TEXTS = {
   interrupted: "The connection was lost while the answer came in.",
 };
 
-export function buildTexts(dataset) {
+/** @type {(options: WidgetOptions) => Texts} */
+export function buildTexts(options) {
+  /** @type {Record<string, string>} */
   const own = {};
   for (const name of Object.keys(TEXTS)) {
-    const value = dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
+    const value = options[`text${name[0].toUpperCase()}${name.slice(1)}`];
     if (value) own[name] = value;
   }
-  if (dataset.placeholder) own.placeholder = dataset.placeholder;
+  if (options.placeholder) own.placeholder = options.placeholder;
   return { ...TEXTS, ...own };
 }

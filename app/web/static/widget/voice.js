@@ -1,3 +1,4 @@
+// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // Speaking to the agent: records in the browser, and sends the recording.
 import { button, el, icon, setAttribute } from "../shared/dom.js";
 import { ChatError } from "./session.js";

@@ -17,6 +17,7 @@ const BY_ID = new Map(
   Object.entries(TOKENS).flatMap(([token, ids]) => ids.split(" ").map((id) => [id, token])),
 );
 
+/** @type {(field: Field) => string | null} */
 export function guessAutocomplete(field) {
   return BY_ID.get(field.id.toLowerCase().replaceAll("-", "_")) ?? null;
 }

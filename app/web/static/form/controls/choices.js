@@ -7,6 +7,7 @@ const SEARCHED_OPTIONS = 8;
 
 // Calls `show` with the options, now or when they have arrived. Returns where it says what it
 // waits for, or null.
+/** @type {(field: Field, context: ControlContext, show: ShowOptions) => HTMLElement | null} */
 function withOptions(field, context, show) {
   if (!field.has_data_source) {
     show(field.options);
@@ -29,14 +30,15 @@ function withOptions(field, context, show) {
   return status;
 }
 
+/** @type {BuildControl} */
 export function select(field, context) {
   const input = el("select", { id: `field-${field.id}`, required: field.required });
-  let waiting;
+  let waiting = "";
   const status = withOptions(field, context, (options) => {
     const first = el("option", { value: "" }, field.placeholder || "Please choose");
     const others = options.map(({ value, label }) => el("option", { value, dir: "auto" }, label));
     input.replaceChildren(first, ...others);
-    if (waiting !== undefined) input.value = waiting;
+    input.value = waiting;
     context.changed();
   });
   return {
@@ -44,18 +46,20 @@ export function select(field, context) {
     inputs: [input],
     read: () => input.value || undefined,
     write: (value) => {
-      waiting = value;
-      input.value = value ?? "";
+      waiting = String(value ?? "");
+      input.value = waiting;
     },
     focus: () => input.focus(),
   };
 }
 
+/** @type {(type: string, name: string, option: FieldOption) => HTMLElement} */
 function buildChoice(type, name, option) {
   const input = el("input", { type, name, value: option.value });
   return el("label", { class: "choice" }, input, prose("span", option.label));
 }
 
+/** @type {BuildControl} */
 export function radio(field, context) {
   const list = el("div", { class: "choices" });
   const name = `field-${field.id}`;
@@ -68,9 +72,10 @@ export function radio(field, context) {
     },
     { class: "link", hidden: true },
   );
-  const read = () => list.querySelector("input:checked")?.value;
+  const read = () => listInputs(list).find((input) => input.checked)?.value;
+  /** @type {Answer | undefined} */
   let waiting;
-  const write = (value) => {
+  const write = (/** @type {Answer | undefined} */ value) => {
     waiting = value;
     for (const input of list.querySelectorAll("input")) input.checked = input.value === value;
     clear.hidden = field.required || read() === undefined;
@@ -88,20 +93,28 @@ export function radio(field, context) {
     role: "radiogroup",
     read,
     write,
-    focus: () => list.querySelector("input:checked, input")?.focus(),
+    focus: () => list.querySelector("input")?.focus(),
   };
 }
 
-function buildBoxes(
-  field,
-  context,
-  { list = el("div", { class: "choices" }), onShown = () => {} } = {},
-) {
-  const listInputs = () => [...list.querySelectorAll("input")];
+/** @type {(list: HTMLElement) => HTMLInputElement[]} */
+function listInputs(list) {
+  return [...list.querySelectorAll("input")];
+}
+
+// Calls `onShown` when the options are in the list.
+/**
+ * @param {Field} field
+ * @param {ControlContext} context
+ * @param {HTMLElement} list
+ * @param {ShowOptions} onShown
+ */
+function buildBoxes(field, context, list, onShown = () => {}) {
+  /** @type {string[]} */
   let waiting = [];
-  const write = (values) => {
+  const write = (/** @type {Answer | undefined} */ values) => {
     waiting = Array.isArray(values) ? values : [];
-    for (const input of listInputs()) input.checked = waiting.includes(input.value);
+    for (const input of listInputs(list)) input.checked = waiting.includes(input.value);
   };
   const status = withOptions(field, context, (options) => {
     const name = `field-${field.id}`;
@@ -110,16 +123,18 @@ function buildBoxes(
     onShown(options);
   });
   const read = () => {
-    const values = listInputs()
+    const values = listInputs(list)
       .filter((input) => input.checked)
       .map((input) => input.value);
     return values.length ? values : undefined;
   };
-  return { list, status, read, write };
+  return { status, read, write };
 }
 
+/** @type {BuildControl} */
 export function checkboxGroup(field, context) {
-  const { list, status, read, write } = buildBoxes(field, context);
+  const list = el("div", { class: "choices" });
+  const { status, read, write } = buildBoxes(field, context, list);
   return {
     element: el("div", { class: "input" }, list, status),
     inputs: [],
@@ -132,6 +147,7 @@ export function checkboxGroup(field, context) {
 }
 
 // A list that opens, with a search where it is long.
+/** @type {BuildControl} */
 export function multiSelect(field, context) {
   const [opener, list] = [el("summary"), el("div", { class: "choices" })];
   const search = buildSearch(list);
@@ -142,11 +158,10 @@ export function multiSelect(field, context) {
     const shown = text || field.placeholder || "Please choose";
     opener.replaceChildren(el("span", { class: text ? "" : "empty", dir: "auto" }, shown));
   };
-  const onShown = (options) => {
+  const boxes = buildBoxes(field, context, list, (options) => {
     search.hidden = options.length <= SEARCHED_OPTIONS;
     showChosen();
-  };
-  const boxes = buildBoxes(field, context, { list, onShown });
+  });
   list.addEventListener("change", showChosen);
   closeByEscape(details, opener);
   return {
@@ -165,16 +180,19 @@ export function multiSelect(field, context) {
 }
 
 // What the chat sends and shows: the labels, as the visitor would type them.
+/** @type {(list: HTMLElement) => [string, string]} */
 function nameChosen(list) {
   const text = listChosen(list).join(", ");
   return [text, text];
 }
 
 // Returns the labels of the options that are checked.
+/** @type {(element: HTMLElement) => string[]} */
 function listChosen(element) {
   return [...element.querySelectorAll(".choice:has(:checked)")].map((label) => label.textContent);
 }
 
+/** @type {(list: HTMLElement) => HTMLInputElement} */
 function buildSearch(list) {
   const search = el("input", {
     type: "search",
@@ -186,7 +204,9 @@ function buildSearch(list) {
   });
   search.addEventListener("input", () => {
     const text = fold(search.value);
-    for (const label of list.children) label.hidden = !fold(label.textContent).includes(text);
+    for (const label of list.querySelectorAll("label")) {
+      label.hidden = !fold(label.textContent).includes(text);
+    }
   });
   search.addEventListener("keydown", (event) => {
     // It would send the form.
@@ -195,6 +215,7 @@ function buildSearch(list) {
   return search;
 }
 
+/** @type {(details: HTMLDetailsElement, opener: HTMLElement) => void} */
 function closeByEscape(details, opener) {
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
@@ -203,13 +224,15 @@ function closeByEscape(details, opener) {
   });
 }
 
-function describeCount({ min_selections: fewest, max_selections: most }) {
+/** @type {(validation: Validation) => string} */
+function describeCount({ min_selections: fewest = 0, max_selections: most }) {
   if (fewest && most) return fewest === most ? `Choose ${most}.` : `Choose ${fewest} to ${most}.`;
   if (most) return `Choose at most ${most}.`;
   return fewest > 1 ? `Choose at least ${fewest}.` : "";
 }
 
 // One box: its label stands beside it.
+/** @type {(field: Field) => Control} */
 export function checkbox(field) {
   const input = el("input", {
     type: "checkbox",

@@ -9,8 +9,12 @@ import { guessAutocomplete } from "./autocomplete.js";
 const COUNTED_SHARE = 0.8;
 const MAX_ROWS = 12;
 
-// A control has its element, the inputs that a label and messages belong to, and reads and writes
-// the answer. `undefined` is no answer.
+// Reads and writes the text of the input, unless told otherwise.
+/**
+ * @param {HTMLInputElement | HTMLTextAreaElement} input
+ * @param {Partial<Pick<Control, "read" | "write">> & { after?: HTMLElement[] }} options
+ * @returns {Control}
+ */
 function buildControl(input, { read, write, after = [] } = {}) {
   return {
     element: el("div", { class: "input" }, input, ...after),
@@ -18,12 +22,13 @@ function buildControl(input, { read, write, after = [] } = {}) {
     read: read ?? (() => (strip(input.value) ? input.value : undefined)),
     write: write ??
       ((value) => {
-        input.value = value ?? "";
+        input.value = String(value ?? "");
       }),
     focus: () => input.focus(),
   };
 }
 
+/** @type {(field: Field, attributes: Attributes) => HTMLInputElement} */
 function buildInput(field, attributes) {
   return el("input", {
     id: `field-${field.id}`,
@@ -34,18 +39,22 @@ function buildInput(field, attributes) {
   });
 }
 
+/** @type {(field: Field) => Control} */
 export function text(field) {
   const input = buildInput(field, { type: "text", autocomplete: guessAutocomplete(field) });
   return buildControl(input, { after: [buildCounter(field, input, MAX_LINE_CHARACTERS)] });
 }
 
+/** @type {(field: Field) => Control} */
 export const email = (field) =>
   buildControl(
     buildInput(field, { type: "email", autocomplete: "email", spellcheck: "false" }),
   );
+/** @type {(field: Field) => Control} */
 export const phone = (field) =>
   buildControl(buildInput(field, { type: "tel", autocomplete: "tel", dir: "ltr" }));
 
+/** @type {(field: Field) => Control} */
 export function url(field) {
   const input = buildInput(field, {
     type: "url",
@@ -63,6 +72,7 @@ export function url(field) {
   return buildControl(input);
 }
 
+/** @type {(field: Field) => Control} */
 export function textarea(field) {
   const input = el("textarea", {
     id: `field-${field.id}`,
@@ -76,13 +86,14 @@ export function textarea(field) {
     input.rows = Math.min(Math.max(rows, 4), MAX_ROWS);
   };
   input.addEventListener("input", grow);
-  const write = (value) => {
-    input.value = value ?? "";
+  const write = (/** @type {Answer | undefined} */ value) => {
+    input.value = String(value ?? "");
     grow();
   };
   return buildControl(input, { write, after: [buildCounter(field, input, MAX_TEXT_CHARACTERS)] });
 }
 
+/** @type {(field: Field, input: FieldInput, atMost: number) => HTMLElement} */
 function buildCounter(field, input, atMost) {
   const longest = field.validation.max_length ?? atMost;
   const counter = el("p", { class: "counter" });
@@ -94,6 +105,7 @@ function buildCounter(field, input, atMost) {
   return counter;
 }
 
+/** @type {(field: Field) => Control} */
 export function number(field) {
   const { min, max, step } = field.validation;
   const isWhole = Number.isInteger(step) && (min ?? -1) >= 0;
@@ -113,12 +125,14 @@ export function number(field) {
   return { ...buildControl(input, { read }), hint: describeRange(min, max) };
 }
 
+/** @type {(min?: number | null, max?: number | null) => string} */
 function describeRange(min = null, max = null) {
   if (min !== null && max !== null) return `From ${min} to ${max}.`;
   if (max !== null) return `At most ${max}.`;
   return min ? `At least ${min}.` : "";
 }
 
+/** @type {(field: Field) => Control} */
 export function date(field) {
   const { min_date: min, max_date: max } = field.validation;
   const autocomplete = guessAutocomplete(field);
@@ -128,6 +142,7 @@ export function date(field) {
 }
 
 // The visitor enters a local time; the answer is in UTC.
+/** @type {(field: Field) => Control} */
 export function datetime(field) {
   const { min_date: first, max_date: last } = field.validation;
   const input = buildInput(field, {
@@ -138,27 +153,31 @@ export function datetime(field) {
     class: "short",
   });
   const read = () => input.value && !input.validity.badInput ? toUtc(input.value) : readBad(input);
-  const write = (value) => {
-    input.value = value ? toLocal(Date.parse(value)) : "";
+  const write = (/** @type {Answer | undefined} */ value) => {
+    input.value = value ? toLocal(Date.parse(String(value))) : "";
   };
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return { ...buildControl(input, { read, write }), hint: `In your time zone, ${zone}.` };
 }
 
+/** @type {(input: HTMLInputElement) => Control} */
 function buildMoment(input) {
   return buildControl(input, { read: () => input.value || readBad(input) });
 }
 
 // A date that is entered in part is not empty: the check refuses it.
+/** @type {(input: HTMLInputElement) => string | undefined} */
 function readBad(input) {
   return input.validity.badInput ? "incomplete" : undefined;
 }
 
+/** @type {(local: string) => string} */
 function toUtc(local) {
   const moment = new Date(local);
   return Number.isNaN(moment.getTime()) ? local : `${moment.toISOString().slice(0, 19)}Z`;
 }
 
+/** @type {(milliseconds: number) => string} */
 function toLocal(milliseconds) {
   const moment = new Date(milliseconds);
   const shifted = new Date(milliseconds - moment.getTimezoneOffset() * 60_000);

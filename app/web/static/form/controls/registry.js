@@ -1,14 +1,5 @@
-// The types of fields: all that the page knows about a type is in its row.
-//
-// buildControl: builds what the visitor answers with; buildStatic: what is shown and not answered.
-// check: returns the stored form of a value that is not empty, or throws WrongValue.
-// initialValue: what the control reads before anybody uses it, if that is not "no answer".
-// fromAddress: converts a value of the page's address, by default to a string; null where nobody
-//   else may answer for the visitor.
-// isHidden: the page around answers it; nothing is shown.
-// inChat: what the chat offers besides typing: the "control", or a button for each of the "options".
-// listWords: returns the words that the chat has a button for.
-// inputMode: the keyboard of a phone for typing the answer in the chat.
+// The types of fields: all that the page knows about a type is in its row. FieldType of
+// app/web/types/form.d.ts says what the properties mean.
 import { checkBox, checkOption, checkOptions, checkSelections } from "../check-choices.js";
 import { checkDate, checkTime } from "../check-dates.js";
 import { checkNumber, checkRating, checkSlider } from "../check-numbers.js";
@@ -29,9 +20,12 @@ import { signature } from "./signature.js";
 import { paragraph, section } from "./static.js";
 import { file } from "./upload.js";
 
+/** @type {(value: Answer) => string[]} */
 const toList = (value) => (Array.isArray(value) ? value : String(value).split(","));
+/** @type {(value: Answer) => Answer} */
 const keep = (value) => value;
 
+/** @type {Record<string, FieldType>} */
 export const FIELD_TYPES = {
   text: { buildControl: text, check: checkLine },
   textarea: { buildControl: textarea, check: checkText },
@@ -87,6 +81,7 @@ export const FIELD_TYPES = {
   slider: { buildControl: slider, check: checkSlider, fromAddress: Number, inChat: "control" },
 };
 
+/** @type {(field: Field) => FieldType} */
 export function typeOf(field) {
   return FIELD_TYPES[field.type];
 }

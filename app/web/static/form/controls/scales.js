@@ -5,21 +5,25 @@ import { button, el } from "../../shared/dom.js";
 // More stars than this are a list of numbers.
 const MAX_STARS = 10;
 
+/** @type {BuildControl} */
 export function rating(field, context) {
   const most = countStars(field);
   return most > MAX_STARS ? buildNumbers(field, most) : buildStars(field, most, context);
 }
 
+/** @type {(field: Field) => number} */
 function countStars(field) {
   return field.validation.max ?? DEFAULT_STARS;
 }
 
 // Returns the answers as words, where they are few.
+/** @type {(field: Field) => string[]} */
 export function listStars(field) {
   const most = countStars(field);
   return most > MAX_STARS ? [] : Array.from({ length: most }, (_, index) => String(index + 1));
 }
 
+/** @type {(field: Field, most: number) => Control} */
 function buildNumbers(field, most) {
   const options = Array.from({ length: most }, (_, index) => el("option", {}, String(index + 1)));
   const input = el(
@@ -33,22 +37,24 @@ function buildNumbers(field, most) {
     inputs: [input],
     read: () => (input.value ? Number(input.value) : undefined),
     write: (value) => {
-      input.value = value ?? "";
+      input.value = String(value ?? "");
     },
     focus: () => input.focus(),
   };
 }
 
+/** @type {(field: Field, most: number, context: ControlContext) => Control} */
 function buildStars(field, most, context) {
   const stars = Array.from({ length: most }, (_, index) => buildStar(field, index + 1, most));
   const list = el("div", { class: "stars" }, ...stars);
-  const read = () => Number(list.querySelector("input:checked")?.value) || undefined;
+  const inputs = [...list.querySelectorAll("input")];
+  const read = () => Number(inputs.find((input) => input.checked)?.value) || undefined;
   const shown = el("output", { class: "value" });
   const clear = button(
     "Clear",
     () => {
       write(undefined);
-      list.querySelector("input").focus();
+      inputs[0].focus();
       context.changed();
     },
     { class: "link" },
@@ -57,8 +63,9 @@ function buildStars(field, most, context) {
     shown.textContent = read() ? `${read()} of ${most}` : "";
     clear.hidden = field.required || !read();
   };
+  /** @type {(value: Answer | undefined) => void} */
   function write(value) {
-    for (const input of list.querySelectorAll("input")) {
+    for (const input of inputs) {
       input.checked = Number(input.value) === value;
     }
     show();
@@ -71,10 +78,11 @@ function buildStars(field, most, context) {
     role: "radiogroup",
     read,
     write,
-    focus: () => list.querySelector("input:checked, input").focus(),
+    focus: () => inputs[0].focus(),
   };
 }
 
+/** @type {(field: Field, number: number, most: number) => HTMLElement} */
 function buildStar(field, number, most) {
   const text = `${number} of ${most}`;
   const input = el("input", {
@@ -87,6 +95,7 @@ function buildStar(field, number, most) {
 }
 
 // A slider always has a position; it is an answer once the visitor has used it.
+/** @type {BuildControl} */
 export function slider(field, context) {
   const { min = 0, max = 100, step = 1 } = field.validation;
   const input = el("input", { type: "range", id: `field-${field.id}`, min, max, step });
@@ -112,9 +121,10 @@ export function slider(field, context) {
     show();
     context.changed();
   };
+  /** @type {(value: Answer | undefined) => void} */
   function write(value) {
     isAnswered = typeof value === "number";
-    input.value = value ?? (min + max) / 2;
+    input.value = String(value ?? (min + max) / 2);
     show();
   }
   input.addEventListener("input", answer);
@@ -127,8 +137,8 @@ export function slider(field, context) {
   const ends = el(
     "div",
     { class: "ends", "aria-hidden": "true" },
-    el("span", {}, min),
-    el("span", {}, max),
+    el("span", {}, String(min)),
+    el("span", {}, String(max)),
   );
   return {
     element: el(

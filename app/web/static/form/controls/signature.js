@@ -1,5 +1,5 @@
 // A signature: drawn with a pointer, or typed. The answer is a PNG image as a data URL.
-import { button, el } from "../../shared/dom.js";
+import { button, el, required } from "../../shared/dom.js";
 
 const [WIDTH, HEIGHT] = [900, 300];
 const MAX_CHARACTERS = 200_000;
@@ -8,6 +8,7 @@ const PAPER = "#ffffff";
 const LINE_WIDTH = 5;
 const TYPED_FONT = '96px "Snell Roundhand", "Segoe Script", "Brush Script MT", cursive';
 
+/** @type {BuildControl} */
 export function signature(field, context) {
   const pad = new Pad(field, context);
   return {
@@ -15,15 +16,18 @@ export function signature(field, context) {
     inputs: [pad.name],
     role: "group",
     read: () => pad.read(),
-    write: (value) => pad.write(value),
+    write: (value) => pad.write(value ? String(value) : undefined),
     focus: () => pad.name.focus(),
   };
 }
 
 class Pad {
+  /** @type {string | undefined} */
   #value;
+  /** @type {Point | null} */
   #last = null;
 
+  /** @param {Field} field @param {ControlContext} context */
   constructor(field, context) {
     this.context = context;
     this.canvas = el("canvas", {
@@ -32,7 +36,7 @@ class Pad {
       role: "img",
       "aria-label": "Area to sign with a pen, a finger or a mouse",
     });
-    this.pen = this.canvas.getContext("2d");
+    this.pen = required(this.canvas.getContext("2d"));
     this.name = el("input", {
       type: "text",
       id: `field-${field.id}`,
@@ -58,6 +62,7 @@ class Pad {
     return this.#value;
   }
 
+  /** @type {(value: string | undefined) => void} */
   write(value) {
     this.#wipe();
     this.name.value = "";
@@ -77,6 +82,7 @@ class Pad {
     }
   }
 
+  /** @type {(event: PointerEvent) => Point} */
   #locate({ clientX, clientY }) {
     const box = this.canvas.getBoundingClientRect();
     return [
@@ -85,27 +91,31 @@ class Pad {
     ];
   }
 
+  /** @type {(event: PointerEvent) => void} */
   #begin(event) {
     if (event.button !== 0) return;
     event.preventDefault();
     if (this.name.value) this.#clear();
     this.canvas.setPointerCapture(event.pointerId);
-    this.#last = this.#locate(event);
-    this.#drawLine([this.#last]);
+    const point = this.#locate(event);
+    this.#drawLine(point, [point]);
   }
 
+  /** @type {(event: PointerEvent) => void} */
   #draw(event) {
     if (!this.#last) return;
     const events = event.getCoalescedEvents?.() ?? [];
-    this.#drawLine((events.length ? events : [event]).map((item) => this.#locate(item)));
+    const points = (events.length ? events : [event]).map((item) => this.#locate(item));
+    this.#drawLine(this.#last, points);
   }
 
-  #drawLine(points) {
+  /** @type {(start: Point, points: Point[]) => void} */
+  #drawLine(start, points) {
     this.pen.beginPath();
-    this.pen.moveTo(...this.#last);
+    this.pen.moveTo(...start);
     for (const point of points) this.pen.lineTo(...point);
     this.pen.stroke();
-    this.#last = points.at(-1);
+    this.#last = points[points.length - 1];
   }
 
   #end() {
@@ -152,11 +162,12 @@ class Pad {
 }
 
 // A drawing with very many lines is made smaller until the server takes it.
+/** @type {(canvas: HTMLCanvasElement) => string} */
 function encode(canvas) {
   let url = canvas.toDataURL("image/png");
   for (let scale = 0.5; url.length > MAX_CHARACTERS && scale > 0.1; scale /= 2) {
     const small = el("canvas", { width: WIDTH * scale, height: HEIGHT * scale });
-    small.getContext("2d").drawImage(canvas, 0, 0, small.width, small.height);
+    required(small.getContext("2d")).drawImage(canvas, 0, 0, small.width, small.height);
     url = small.toDataURL("image/png");
   }
   return url;

@@ -8,9 +8,11 @@ const MEGABYTE = 1024 * 1024;
 // The server takes this many files from one address at a time; the others of a page wait.
 const MAX_REQUESTS = 3;
 
+/** @type {(() => void)[]} */
 const waiting = [];
 let running = 0;
 
+/** @type {BuildControl} */
 export function file(field, context) {
   const upload = new Upload(field, context);
   return {
@@ -18,33 +20,40 @@ export function file(field, context) {
     inputs: [upload.input],
     hint: describe(field),
     read: () => upload.fileId,
-    write: (value) => upload.restore(value),
-    toMessage: () => [upload.fileId, upload.name],
+    write: (value) => upload.restore(value ? String(value) : undefined),
+    toMessage: () => [upload.fileId ?? "", upload.name],
     // What keeps the form from being sent, other than a wrong answer.
     findProblem: () => upload.problem,
     focus: () => upload.focus(),
   };
 }
 
+/** @type {(field: Field) => string} */
 function describe(field) {
   const { allowed_types: endings, max_size_mb: megabytes = DEFAULT_MAX_MB } = field.validation;
   const kinds = joinWords((endings ?? []).map((ending) => normalize(ending).toUpperCase()));
   return `${kinds ? `${kinds}, at` : "At"} most ${megabytes} MB.`;
 }
 
+/** @type {(ending: string) => string} */
 function normalize(ending) {
   return ending.trim().toLowerCase().replace(/^\./, "");
 }
 
 class Upload {
+  /** @type {string | undefined} */
   fileId;
+  // What the visitor calls the file.
+  name = "";
   problem = "";
+  /** @type {{ abort: () => void } | null} */
   #request = null;
   // Of the file: a second attempt with it stores the file once.
   #key = "";
   #row = el("div", { class: "file", hidden: true });
   #status = el("p", { class: "unseen", role: "status" });
 
+  /** @param {Field} field @param {ControlContext} context */
   constructor(field, context) {
     this.field = field;
     this.context = context;
@@ -54,7 +63,7 @@ class Upload {
       id: `field-${field.id}`,
       required: field.required,
       accept: accept.join(",") || null,
-      on: { change: () => this.#choose(this.input.files[0]) },
+      on: { change: () => this.#choose(this.input.files?.[0]) },
     });
     this.zone = el(
       "div",
@@ -70,6 +79,7 @@ class Upload {
   }
 
   // A file of a draft: only its id is known.
+  /** @type {(fileId: string | undefined) => void} */
   restore(fileId) {
     this.#clear();
     if (!fileId) return;
@@ -77,16 +87,14 @@ class Upload {
     this.#showRow("Your uploaded file", "", "Remove");
   }
 
-  get name() {
-    return this.#row.querySelector(".name").textContent;
-  }
-
+  /** @type {(chosen: File | undefined) => void} */
   #choose(chosen) {
     if (!chosen) return;
     this.#key = createKey();
     this.#take(chosen);
   }
 
+  /** @type {(chosen: File) => void} */
   #take(chosen) {
     const { max_size_mb: megabytes = DEFAULT_MAX_MB } = this.field.validation;
     if (chosen.size > Math.floor(megabytes * MEGABYTE)) {
@@ -96,6 +104,7 @@ class Upload {
     }
   }
 
+  /** @type {(chosen: File) => void} */
   #send(chosen) {
     const hadFocus = this.element.contains(document.activeElement);
     this.problem = "is still being uploaded";
@@ -109,19 +118,22 @@ class Upload {
     body.append("field_id", this.field.id);
     body.append("file", chosen);
     const url = `${this.context.api.path}/upload`;
-    this.#request = post(url, body, this.#key, (share) => {
+    const request = post(url, body, this.#key, (share) => {
       bar.value = share;
     });
-    this.#request.done.then((answer) => this.#finish(chosen, answer));
+    this.#request = request;
+    request.done.then((answer) => this.#finish(chosen, answer));
     this.context.changed();
   }
 
+  /** @type {(chosen: File, answer: UploadAnswer) => void} */
   #finish(chosen, { status, body }) {
     this.#request = null;
-    if (status === 201) {
+    if (status === 201 && body?.data) {
+      const { file_id: fileId, filename, size_bytes: size } = body.data;
       this.problem = "";
-      this.fileId = body.data.file_id;
-      this.#showRow(body.data.filename, formatSize(body.data.size_bytes), "Remove");
+      this.fileId = fileId;
+      this.#showRow(filename, formatSize(size), "Remove");
       this.#status.textContent = `${chosen.name} is uploaded`;
       this.context.changed();
     } else if (status !== null) {
@@ -130,12 +142,13 @@ class Upload {
   }
 
   // The file stays in sight, so that the visitor tries again or leaves it out.
+  /** @type {(problem: string, chosen: File, canRetry?: boolean) => void} */
   #fail(problem, chosen, canRetry = false) {
     this.#clear();
     this.problem = problem;
     this.#status.replaceChildren();
     const retry = button("Try again", () => this.#take(chosen), { class: "quiet" });
-    this.#showRow(chosen.name, formatSize(chosen.size), "Remove", canRetry ? retry : null);
+    this.#showRow(chosen.name, formatSize(chosen.size), "Remove", ...(canRetry ? [retry] : []));
     this.context.showProblem(problem);
   }
 
@@ -158,8 +171,10 @@ class Upload {
     this.#row.replaceChildren();
   }
 
+  /** @type {(name: string, size: string, action: string, ...more: HTMLElement[]) => void} */
   #showRow(name, size, action, ...more) {
     const hadFocus = this.#row.contains(document.activeElement);
+    this.name = name;
     this.zone.hidden = true;
     this.#row.hidden = false;
     this.#row.replaceChildren(
@@ -167,12 +182,13 @@ class Upload {
       el("span", { class: "name", dir: "auto" }, name),
       el("span", { class: "size" }, size),
       button(action, () => this.#remove(), { class: "quiet", "aria-label": `${action} ${name}` }),
-      ...more.filter(Boolean),
+      ...more,
     );
     if (hadFocus) this.focus();
   }
 }
 
+/** @type {(status: number, body: UploadAnswer["body"]) => string} */
 function explain(status, body) {
   const message = body?.error?.message;
   if (status === 0) return "could not be uploaded: the connection was lost";
@@ -182,8 +198,15 @@ function explain(status, body) {
 
 // Sends a file with progress, which fetch has not. `done` has the status 0 for a lost connection
 // and null after `abort`.
+/**
+ * @param {string} url
+ * @param {FormData} body
+ * @param {string} key
+ * @param {(share: number) => void} onProgress
+ */
 function post(url, body, key, onProgress) {
   const request = new XMLHttpRequest();
+  /** @type {Promise<UploadAnswer>} */
   const done = new Promise((resolve) => {
     request.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
     request.onload = () => resolve({ status: request.status, body: request.response });
@@ -204,13 +227,16 @@ function post(url, body, key, onProgress) {
 }
 
 function startWaiting() {
-  while (running < MAX_REQUESTS && waiting.length > 0) {
+  while (running < MAX_REQUESTS) {
+    const start = waiting.shift();
+    if (!start) return;
     running += 1;
-    waiting.shift()();
+    start();
   }
 }
 
 // Returns false for a request that was started.
+/** @type {(start: () => void) => boolean} */
 function withdraw(start) {
   const index = waiting.indexOf(start);
   if (index >= 0) waiting.splice(index, 1);
