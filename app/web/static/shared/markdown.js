@@ -1,9 +1,8 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // Markdown as DOM nodes. Nothing is ever read as HTML: tags in the text stay text.
 //
 // Supports paragraphs, headings, lists, tables, quotes, code, emphasis and links. Every pattern
 // takes time in proportion to its line, so that no text can stall the page.
-import { el } from "./dom.js";
+import { el, required } from "./dom.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
@@ -18,32 +17,45 @@ const MAX_DELIMITERS = 500;
 // Renders into an element. Blocks whose source did not change since the last call keep their nodes,
 // so that a reply that grows is drawn at its end only.
 export class MarkdownView {
-  constructor(element, { addCodeActions = () => {} } = {}) {
+  /** @type {string[]} */
+  sources = [];
+
+  /** @param {HTMLElement} element @param {(code: HTMLElement) => void} addCodeActions */
+  constructor(element, addCodeActions = () => {}) {
     this.element = element;
     this.addCodeActions = addCodeActions;
-    this.sources = [];
   }
 
+  /** @type {(text: string) => void} */
   update(text) {
     const blocks = splitBlocks(text.split(/\r?\n/));
     let same = 0;
     while (same < blocks.length && blocks[same].source === this.sources[same]) same += 1;
-    while (this.element.childNodes.length > same) this.element.lastChild.remove();
+    while (this.element.childNodes.length > same) this.element.lastChild?.remove();
     for (const block of blocks.slice(same)) this.element.append(this.build(block));
     this.sources = blocks.map((block) => block.source);
   }
 
+  /** @type {(block: Block) => HTMLElement} */
   build(block) {
     const node = buildBlock(block, 0);
-    for (const code of node.matches("pre") ? [node] : node.querySelectorAll("pre")) {
+    for (const code of node instanceof HTMLPreElement ? [node] : node.querySelectorAll("pre")) {
       this.addCodeActions(code);
     }
     return node;
   }
 }
 
+// For a line that is known to match.
+/** @type {(pattern: RegExp, line: string) => RegExpExecArray} */
+function exec(pattern, line) {
+  return required(pattern.exec(line));
+}
+
 // Blocks: each has its type, its lines and their source.
+/** @type {(lines: string[]) => Block[]} */
 function splitBlocks(lines) {
+  /** @type {Block[]} */
   const blocks = [];
   let index = 0;
   while (index < lines.length) {
@@ -60,6 +72,7 @@ function splitBlocks(lines) {
 }
 
 // Returns the type of the block that starts at a line, and the line after it.
+/** @type {(lines: string[], start: number) => [BlockType, number]} */
 function findBlock(lines, start) {
   const line = lines[start];
   if (FENCE.test(line)) return ["code", findFenceEnd(lines, start)];
@@ -73,14 +86,16 @@ function findBlock(lines, start) {
   return ["paragraph", findParagraphEnd(lines, start)];
 }
 
+/** @type {(lines: string[], start: number, belongs: (line: string) => boolean) => number} */
 function findEnd(lines, start, belongs) {
   let end = start + 1;
   while (end < lines.length && lines[end].trim() && belongs(lines[end])) end += 1;
   return end;
 }
 
+/** @type {(lines: string[], start: number) => number} */
 function findFenceEnd(lines, start) {
-  const fence = FENCE.exec(lines[start])[1];
+  const [, fence] = exec(FENCE, lines[start]);
   for (let end = start + 1; end < lines.length; end += 1) {
     const closing = lines[end].trim();
     if (closing.startsWith(fence) && !closing.replaceAll(fence[0], "")) return end + 1;
@@ -89,6 +104,7 @@ function findFenceEnd(lines, start) {
 }
 
 // An item goes on over blank lines as long as what follows is indented or another item.
+/** @type {(lines: string[], start: number) => number} */
 function findListEnd(lines, start) {
   let end = start + 1;
   for (; end < lines.length; end += 1) {
@@ -104,18 +120,21 @@ function findListEnd(lines, start) {
   return end;
 }
 
+/** @type {(lines: string[], start: number) => number} */
 function findParagraphEnd(lines, start) {
   let end = start + 1;
   while (end < lines.length && lines[end].trim() && !startsBlock(lines, end)) end += 1;
   return end;
 }
 
+/** @type {(lines: string[], index: number) => boolean} */
 function startsBlock(lines, index) {
   const line = lines[index];
   const starts = [FENCE, HEADING, RULE, ITEM].some((pattern) => pattern.test(line));
   return starts || /^ {0,3}>/.test(line) || isTable(lines, index);
 }
 
+/** @type {(lines: string[], start: number) => boolean} */
 function isTable(lines, start) {
   const delimiters = lines[start + 1] ?? "";
   const isShort = delimiters.length < MAX_DELIMITERS;
@@ -124,6 +143,7 @@ function isTable(lines, start) {
   );
 }
 
+/** @type {(block: Block, depth: number) => HTMLElement} */
 function buildBlock({ type, lines }, depth) {
   if (type === "code") return buildCode(lines);
   if (type === "heading") return buildHeading(lines[0]);
@@ -143,39 +163,50 @@ function buildBlock({ type, lines }, depth) {
   return el("p", { dir: "auto" }, buildInline(lines.map((line) => line.trimStart()).join("\n")));
 }
 
+/** @type {(lines: string[], depth: number) => HTMLElement[]} */
 function buildBlocks(lines, depth) {
   if (depth >= MAX_DEPTH) return [el("p", { dir: "auto" }, lines.join("\n"))];
   return splitBlocks(lines).map((block) => buildBlock(block, depth + 1));
 }
 
+/** @type {(lines: string[]) => HTMLElement} */
 function buildCode(lines) {
-  const [, fence] = FENCE.exec(lines[0]);
-  const isClosed = lines.length > 1 && lines.at(-1).trim().startsWith(fence);
+  const [, fence] = exec(FENCE, lines[0]);
+  const isClosed = lines.length > 1 && lines[lines.length - 1].trim().startsWith(fence);
   const text = lines.slice(1, isClosed ? -1 : undefined).join("\n");
   return el("pre", { tabindex: 0, dir: "ltr" }, el("code", {}, text));
 }
 
 // The panel's own headings come before those of a reply.
+const HEADINGS = /** @type {const} */ (["h3", "h4", "h5", "h6"]);
+
+/** @type {(line: string) => HTMLElement} */
 function buildHeading(line) {
-  const [, marks, text] = HEADING.exec(line);
-  const level = Math.min(6, marks.length + 2);
-  return el(`h${level}`, { dir: "auto" }, buildInline(text.trimEnd().replace(/ #+$/, "")));
+  const [, marks, text] = exec(HEADING, line);
+  return el(
+    HEADINGS[Math.min(marks.length, 4) - 1],
+    { dir: "auto" },
+    buildInline(text.trimEnd().replace(/ #+$/, "")),
+  );
 }
 
+/** @type {(lines: string[], depth: number) => HTMLElement} */
 function buildList(lines, depth) {
-  const [, indent, mark] = ITEM.exec(lines[0]);
+  const [, indent, mark] = exec(ITEM, lines[0]);
   const isOrdered = /\d/.test(mark);
+  /** @type {string[][]} */
   const items = [];
   for (const line of lines) {
     const match = ITEM.exec(line);
     if (match && match[1].length <= indent.length + 1) items.push([match[3]]);
-    else items.at(-1).push(line.slice(Math.min(countIndent(line), indent.length + 4)));
+    else items[items.length - 1].push(line.slice(Math.min(countIndent(line), indent.length + 4)));
   }
   const start = Number.parseInt(mark, 10);
   const children = items.map((item) => el("li", { dir: "auto" }, buildItem(item, depth)));
   return el(isOrdered ? "ol" : "ul", { start: isOrdered && start !== 1 ? start : null }, children);
 }
 
+/** @type {(lines: string[], depth: number) => Child[]} */
 function buildItem(lines, depth) {
   const blocks = buildBlocks(lines, depth);
   const [first] = blocks;
@@ -184,16 +215,19 @@ function buildItem(lines, depth) {
   return blocks;
 }
 
+/** @type {(line: string) => number} */
 function countIndent(line) {
   return line.length - line.trimStart().length;
 }
 
+/** @type {(lines: string[]) => HTMLElement} */
 function buildTable(lines) {
   const [head, delimiters, ...rows] = lines.map(splitCells);
   const alignments = delimiters.map((cell) => {
     if (!cell.endsWith(":")) return null;
     return cell.startsWith(":") ? "center" : "end";
   });
+  /** @type {(cells: string[], tag: "th" | "td") => HTMLElement} */
   const buildRow = (cells, tag) =>
     el(
       "tr",
@@ -215,6 +249,7 @@ function buildTable(lines) {
   return el("div", { class: "table", tabindex: 0 }, table);
 }
 
+/** @type {(line: string) => string[]} */
 function splitCells(line) {
   const text = line.trim().replace(/^\|/, "").replace(/\|$/, "");
   return text.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
@@ -232,12 +267,15 @@ const INLINE = new RegExp(
   ].join("|"),
   "gu",
 );
+/** @type {Record<string, "strong" | "del" | "em">} */
 const TAGS = { "**": "strong", __: "strong", "~~": "del", "*": "em", _: "em" };
 
+/** @type {(text: string, depth?: number) => Child[]} */
 export function buildInline(text, depth = 0) {
+  /** @type {Child[]} */
   const nodes = [];
   let index = 0;
-  const addText = (end) => {
+  const addText = (/** @type {number} */ end) => {
     if (end > index) nodes.push(text.slice(index, end));
   };
   const pattern = new RegExp(INLINE);
@@ -254,8 +292,9 @@ export function buildInline(text, depth = 0) {
 }
 
 // Returns the nodes that a match stands for and where they end, or null for plain text.
+/** @type {(text: string, match: RegExpExecArray, depth: number) => Span | null} */
 function buildSpan(text, match, depth) {
-  const { escaped, code, image, label, target, url, mark } = match.groups;
+  const { escaped, code, image, label, target, url, mark } = required(match.groups);
   const end = match.index + match[0].length;
   if (escaped) return { nodes: [escaped[1]], end };
   if (code) return buildInlineCode(text, match.index, code);
@@ -272,6 +311,7 @@ function buildSpan(text, match, depth) {
   return { nodes: [el("br")], end };
 }
 
+/** @type {(text: string, start: number, ticks: string) => Span | null} */
 function buildInlineCode(text, start, ticks) {
   const from = start + ticks.length;
   const end = text.indexOf(ticks, from);
@@ -282,6 +322,7 @@ function buildInlineCode(text, start, ticks) {
   };
 }
 
+/** @type {(text: string, start: number, mark: string, depth: number) => Span | null} */
 function buildEmphasis(text, start, mark, depth) {
   const from = start + mark.length;
   let end = text.indexOf(mark, from + 1);
@@ -304,6 +345,7 @@ function buildEmphasis(text, start, mark, depth) {
 }
 
 // A link to another page; with any other scheme it stays text.
+/** @type {(target: string, children: Child[]) => Child[]} */
 export function buildLink(target, children) {
   const address = toSafeAddress(target);
   if (!address) return children;
@@ -312,6 +354,7 @@ export function buildLink(target, children) {
   ];
 }
 
+/** @type {(text: string) => string | null} */
 export function toSafeAddress(text) {
   try {
     const url = new URL(text);
@@ -322,6 +365,7 @@ export function toSafeAddress(text) {
 }
 
 // What is left for reading aloud: the words without their marks and addresses.
+/** @type {(text: string) => string} */
 export function toPlainText(text) {
   return text
     .replace(/\[([^[\]]{0,1000})\]\([^\s()]{0,2000}\)/g, "$1")

@@ -1,4 +1,3 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The conversation: what was said, what is being said, and the field for the next message.
 import { button, el, icon, prose, setAttribute } from "../shared/dom.js";
 import { MessageView } from "./message.js";
@@ -9,50 +8,39 @@ const NEAR_END_PX = 60;
 const MAX_INPUT_PX = 140;
 
 export class Chat {
-  constructor({ session, texts, options, announcer, onAgent, onReply }) {
-    Object.assign(this, { session, texts, options, announcer, onAgent, onReply });
-    this.agent = { name: options.title || "", allow_voice: false };
-    this.running = null;
-    this.voice = null;
-    this.isLoaded = false;
-    this.loading = null;
-    this.notice = new Notice(texts);
-    this.build();
-    addEventListener("online", () => this.goOn());
-  }
+  /** @type {AbortController | null} */
+  running = null;
+  /** @type {Voice | null} */
+  voice = null;
+  /** @type {Player | null} */
+  player = null;
+  isLoaded = false;
+  /** @type {Promise<void> | null} */
+  loading = null;
+  /** @type {HTMLElement | null} */
+  typing = null;
+  messages = el("div", { class: "messages" });
+  suggestions = el("div", { class: "suggestions", hidden: true });
 
-  build() {
-    const { texts } = this;
-    this.messages = el("div", { class: "messages" });
-    this.log = el(
-      "div",
-      {
-        class: "log",
-        role: "log",
-        "aria-live": "off",
-        "aria-label": texts.conversation,
-        tabindex: 0,
-        on: { scroll: () => this.showNewer() },
-      },
-      this.messages,
-    );
+  /** @param {ChatOptions} context */
+  constructor({ session, texts, options, announcer, onAgent, onReply }) {
+    this.session = session;
+    this.texts = texts;
+    this.options = options;
+    this.announcer = announcer;
+    this.onAgent = onAgent;
+    this.onReply = onReply;
+    /** @type {Agent} */
+    this.agent = { name: options.title || "", allow_voice: false };
+    this.notice = new Notice(texts);
+    this.log = this.buildLog();
     this.newer = button(icon("down"), () => this.scrollToEnd(true), {
       class: "newer",
       "aria-label": texts.newer,
       title: texts.newer,
       hidden: true,
     });
-    this.suggestions = el("div", { class: "suggestions", hidden: true });
-    this.input = el("textarea", {
-      id: "message",
-      rows: 1,
-      maxlength: MAX_CHARS,
-      placeholder: texts.placeholder,
-      dir: "auto",
-      autocomplete: "off",
-      enterkeyhint: "send",
-      on: { keydown: (event) => this.handleKey(event), input: () => this.fitInput() },
-    });
+    this.input = this.buildInput();
     this.action = button(icon("send"), () => this.act(), {
       class: "send",
       "aria-label": texts.send,
@@ -72,8 +60,37 @@ export class Chat {
       this.suggestions,
       this.notice.element,
       this.composer,
-      prose("p", this.options.note, { class: "small-print" }),
+      prose("p", options.note, { class: "small-print" }),
     );
+    addEventListener("online", () => this.goOn());
+  }
+
+  buildLog() {
+    return el(
+      "div",
+      {
+        class: "log",
+        role: "log",
+        "aria-live": "off",
+        "aria-label": this.texts.conversation,
+        tabindex: 0,
+        on: { scroll: () => this.showNewer() },
+      },
+      this.messages,
+    );
+  }
+
+  buildInput() {
+    return el("textarea", {
+      id: "message",
+      rows: 1,
+      maxlength: MAX_CHARS,
+      placeholder: this.texts.placeholder,
+      dir: "auto",
+      autocomplete: "off",
+      enterkeyhint: "send",
+      on: { keydown: (event) => this.handleKey(event), input: () => this.fitInput() },
+    });
   }
 
   // Loading
@@ -83,6 +100,7 @@ export class Chat {
     this.scrollToEnd();
   }
 
+  /** @type {() => Promise<void>} */
   load() {
     this.loading ??= this.loadOnce().finally(() => {
       this.loading = null;
@@ -104,6 +122,7 @@ export class Chat {
     }
   }
 
+  /** @type {(state: SessionState) => void} */
   showState({ agent, messages, visitor_name: visitor }) {
     this.agent = agent;
     this.onAgent(agent);
@@ -115,6 +134,7 @@ export class Chat {
     this.scrollToEnd();
   }
 
+  /** @type {(visitor: string | null | undefined) => void} */
   greet(visitor) {
     const { greeting } = this.options;
     if (!greeting) return;
@@ -122,6 +142,7 @@ export class Chat {
     this.addMessage({ role: "assistant", content: text, isGreeting: true });
   }
 
+  /** @type {(isNew: boolean) => void} */
   showSuggestions(isNew) {
     const questions = (this.options.suggestions ?? "")
       .split("|")
@@ -140,6 +161,7 @@ export class Chat {
     else if (this.notice.kind === "offline") this.notice.retry();
   }
 
+  /** @type {(userToken: string | null) => Promise<void>} */
   async identify(userToken) {
     this.stop();
     await this.loading;
@@ -159,6 +181,7 @@ export class Chat {
 
   // Messages
 
+  /** @type {(message: ChatMessage) => MessageView} */
   addMessage({ role, content, status = "complete", sources = [], isGreeting = false }) {
     const view = new MessageView({ role, texts: this.texts, name: this.agent.name });
     view.setText(content);
@@ -167,6 +190,7 @@ export class Chat {
     return view;
   }
 
+  /** @type {(view: MessageView, reply: { status: string; sources: Source[] }) => void} */
   finishMessage(view, { status, sources }) {
     view.addSources(sources);
     if (status === "interrupted") view.setNote(this.texts.stopped);
@@ -179,6 +203,7 @@ export class Chat {
     this.input.focus();
   }
 
+  /** @type {(event: KeyboardEvent) => void} */
   handleKey(event) {
     const isSend = event.key === "Enter" && !event.shiftKey && !event.isComposing;
     if (!isSend) return;
@@ -197,6 +222,7 @@ export class Chat {
     else this.composer.requestSubmit();
   }
 
+  /** @type {(event: Event) => Promise<void>} */
   async submit(event) {
     event.preventDefault();
     const text = this.input.value.trim();
@@ -213,6 +239,7 @@ export class Chat {
     this.running?.abort();
   }
 
+  /** @type {(controller: AbortController | null) => void} */
   setRunning(controller) {
     this.running = controller;
     const label = controller ? this.texts.stop : this.texts.send;
@@ -224,6 +251,7 @@ export class Chat {
 
   // Asking
 
+  /** @type {(text: string) => Promise<void>} */
   async ask(text) {
     if (this.running) return;
     this.suggestions.hidden = true;
@@ -231,6 +259,7 @@ export class Chat {
     await this.askFor(text, question);
   }
 
+  /** @type {(text: string, question: MessageView) => Promise<void>} */
   async askFor(text, question) {
     const controller = this.beginTurn();
     const view = new MessageView({ role: "assistant", texts: this.texts, name: this.agent.name });
@@ -257,11 +286,13 @@ export class Chat {
     return controller;
   }
 
+  /** @type {(controller: AbortController) => void} */
   endTurn(controller) {
     this.hideTyping();
     if (this.running === controller) this.setRunning(null);
   }
 
+  /** @type {(view: MessageView, event: string, data: TurnData) => void} */
   showEvent(view, event, data) {
     if (event === "content_delta") {
       const wasAtEnd = this.isAtEnd();
@@ -279,6 +310,7 @@ export class Chat {
     }
   }
 
+  /** @type {(view: MessageView, status: string) => void} */
   endReply(view, status) {
     if (!view.text) {
       view.element.remove();
@@ -287,11 +319,12 @@ export class Chat {
     const wasAtEnd = this.isAtEnd();
     view.setStreaming(false);
     this.announcer.finish(view.text);
-    this.finishMessage(view, { status, sources: view.sources ?? [] });
+    this.finishMessage(view, { status, sources: view.sources });
     if (wasAtEnd) this.scrollToEnd();
     this.onReply();
   }
 
+  /** @type {(error: unknown, text: string, question: MessageView) => void} */
   fail(error, text, question) {
     this.notice.show(error, () => {
       question.element.remove();
@@ -300,23 +333,26 @@ export class Chat {
     this.announcer.say(this.notice.text);
   }
 
+  /** @type {(text: string) => void} */
   showTyping(text) {
     this.showStatus(`${this.agent.name} ${text}`.trim());
   }
 
   // At position 1 the message is next; at 0 it is being answered. Only the first position is said.
+  /** @type {(view: MessageView, position: number) => void} */
   showQueue(view, position) {
     if (position === 0) {
       this.showTyping(this.texts.typing);
       return;
     }
     const { next, queued } = this.texts;
-    const text = position === 1 ? next : queued.replace("{count}", position - 1);
+    const text = position === 1 ? next : queued.replace("{count}", String(position - 1));
     this.showStatus(text);
     if (!view.wasQueued) this.announcer.say(text);
     view.wasQueued = true;
   }
 
+  /** @type {(text: string) => void} */
   showStatus(text) {
     this.hideTyping();
     this.typing = el(
@@ -361,6 +397,7 @@ export class Chat {
     this.composer.insertBefore(this.voice.element, this.action);
   }
 
+  /** @type {(view: MessageView) => void} */
   addPlayer(view) {
     const play = view.buildIconButton("speaker", this.texts.play, async () => {
       const { play: playText } = await import("./player.js");

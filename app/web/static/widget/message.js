@@ -1,4 +1,3 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // One message: its text, its sources, and what can be done with it.
 import { button, el, icon, prose } from "../shared/dom.js";
 import { buildLink, MarkdownView, toSafeAddress } from "../shared/markdown.js";
@@ -6,6 +5,11 @@ import { buildLink, MarkdownView, toSafeAddress } from "../shared/markdown.js";
 const COPIED_MS = 2000;
 
 export class MessageView {
+  /** @type {Source[]} */
+  sources = [];
+  wasQueued = false;
+
+  /** @param {{ role: Role; texts: Texts; name: string }} message */
   constructor({ role, texts, name }) {
     this.texts = texts;
     this.body = el("div", { class: "body" });
@@ -20,20 +24,21 @@ export class MessageView {
     );
     this.text = "";
     this.frame = 0;
-    if (role === "user") this.markdown = null;
-    else {
-      this.markdown = new MarkdownView(this.body, { addCodeActions: (code) => this.addCopy(code) });
-    }
+    this.markdown = role === "user"
+      ? null
+      : new MarkdownView(this.body, (code) => this.addCopy(code));
   }
 
   // What a visitor wrote is shown as it is.
+  /** @type {(text: string) => void} */
   setText(text) {
     this.text = text;
     if (this.markdown) this.markdown.update(text);
-    else this.body.replaceChildren(prose("p", text));
+    else this.body.replaceChildren(prose("p", text) ?? "");
   }
 
   // Draws at most once a frame, however fast the words come.
+  /** @type {(text: string) => void} */
   addText(text) {
     this.text += text;
     this.frame ||= requestAnimationFrame(() => {
@@ -42,6 +47,7 @@ export class MessageView {
     });
   }
 
+  /** @type {(isStreaming: boolean) => void} */
   setStreaming(isStreaming) {
     this.element.classList.toggle("streaming", isStreaming);
     if (isStreaming) return;
@@ -50,14 +56,17 @@ export class MessageView {
     this.setText(this.text);
   }
 
+  /** @type {(text: string) => void} */
   setNote(text) {
     this.footer.append(el("span", { class: "note" }, text));
   }
 
+  /** @type {(action: HTMLElement) => void} */
   addAction(action) {
     this.footer.append(action);
   }
 
+  /** @type {(sources: Source[]) => void} */
   addSources(sources) {
     const known = new Map(
       sources.map((source) => [`${source.document_name}\n${source.chunk_preview}`, source]),
@@ -70,10 +79,11 @@ export class MessageView {
     );
   }
 
+  /** @type {(source: Source) => HTMLElement} */
   buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {
     const page = Number.isInteger(metadata.page) ? `, ${this.texts.page} ${metadata.page}` : "";
-    const link = toSafeAddress(String(metadata.url ?? "")) &&
-      buildLink(metadata.url, [this.texts.openSource]);
+    const address = toSafeAddress(String(metadata.url ?? ""));
+    const link = address ? buildLink(address, [this.texts.openSource]) : null;
     return el(
       "details",
       {},
@@ -83,6 +93,7 @@ export class MessageView {
     );
   }
 
+  /** @type {(code: HTMLElement) => void} */
   addCopy(code) {
     const text = code.textContent;
     const copy = button(
@@ -99,11 +110,13 @@ export class MessageView {
     code.prepend(copy);
   }
 
+  /** @type {(name: Icon, label: string, listener: () => void) => HTMLButtonElement} */
   buildIconButton(name, label, listener) {
     return button(icon(name), listener, { class: "plain", "aria-label": label, title: label });
   }
 }
 
+/** @type {(text: string) => Promise<void>} */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,6 +1,5 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The panel of the chat widget: opens, closes, and keeps the focus while it is open.
-import { button, el, icon, prose } from "../shared/dom.js";
+import { button, el, icon } from "../shared/dom.js";
 import { Announcer } from "./announcer.js";
 import { Chat } from "./chat.js";
 import { Session } from "./session.js";
@@ -13,6 +12,7 @@ const FOCUSABLE = "a[href], button:not([disabled]), textarea, summary, [tabindex
 
 // `context` is what the launcher, or the page in a frame, offers: the shadow root to draw in, the
 // options of the script tag, and what happens outside of the panel.
+/** @type {(context: PanelContext) => Promise<MountedPanel>} */
 export async function mount(context) {
   const { base, host, options, shadow } = context;
   await adoptStyles(
@@ -26,10 +26,10 @@ export async function mount(context) {
   const texts = buildTexts(options);
   const session = new Session({
     base,
-    agentId: options.agentId,
-    apiKey: options.apiKey,
+    agentId: options.agentId ?? "",
+    apiKey: options.apiKey ?? "",
     userToken: options.userToken || null,
-    storage: openStorage(options.agentId),
+    storage: openStorage(options.agentId ?? ""),
   });
   const panel = new Panel(context, texts, session);
   shadow.append(panel.element);
@@ -37,10 +37,11 @@ export async function mount(context) {
 }
 
 class Panel {
+  /** @param {PanelContext} context @param {Texts} texts @param {Session} session */
   constructor(context, texts, session) {
     this.context = context;
     this.announcer = new Announcer();
-    this.title = prose("h2", context.options.title || "\u00a0", { id: "title" });
+    this.title = el("h2", { dir: "auto", id: "title" }, context.options.title || "\u00a0");
     this.restartButton = button(icon("restart"), () => this.chat.restart(), {
       class: "plain",
       "aria-label": texts.restart,
@@ -53,7 +54,9 @@ class Panel {
       options: context.options,
       announcer: this.announcer,
       onAgent: (agent) => this.showAgent(agent),
-      onReply: () => context.isOpen() || context.addUnread(),
+      onReply: () => {
+        if (!context.isOpen()) context.addUnread();
+      },
     });
     this.element = el(
       "section",
@@ -97,6 +100,7 @@ class Panel {
     visualViewport?.removeEventListener("resize", this.fit);
   }
 
+  /** @type {(userToken: string | null) => Promise<void>} */
   identify(userToken) {
     this.restartButton.hidden = Boolean(userToken);
     return this.chat.identify(userToken);
@@ -107,6 +111,7 @@ class Panel {
     this.close();
   }
 
+  /** @type {(agent: Agent) => void} */
   showAgent(agent) {
     if (!this.context.options.title) this.title.textContent = agent.name;
   }
@@ -117,6 +122,7 @@ class Panel {
     if (height) this.element.style.setProperty("--visible-height", `${Math.round(height)}px`);
   }
 
+  /** @type {(event: KeyboardEvent) => void} */
   handleKey(event) {
     if (event.key === "Escape") {
       event.stopPropagation();
@@ -126,11 +132,12 @@ class Panel {
     }
   }
 
+  /** @type {(event: KeyboardEvent) => void} */
   keepFocus(event) {
-    const all = [...this.element.querySelectorAll(FOCUSABLE)].filter((item) =>
-      item.checkVisibility()
-    );
-    const [first, last] = [all[0], all.at(-1)];
+    /** @type {NodeListOf<HTMLElement>} */
+    const found = this.element.querySelectorAll(FOCUSABLE);
+    const all = [...found].filter((item) => item.checkVisibility());
+    const [first, last] = [all[0], all[all.length - 1]];
     const { activeElement } = this.context.shadow;
     const edge = event.shiftKey ? first : last;
     if (activeElement !== edge && activeElement) return;

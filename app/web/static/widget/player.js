@@ -1,4 +1,3 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // Reads a reply aloud. It is decoded and played by the script, since a page may forbid media.
 import { icon, setAttribute } from "../shared/dom.js";
 import { toPlainText } from "../shared/markdown.js";
@@ -6,6 +5,7 @@ import { ChatError } from "./session.js";
 
 const MAX_CHARS = 5000;
 
+/** @type {(chat: Chat, view: MessageView, button: HTMLElement) => Promise<void>} */
 export async function play(chat, view, button) {
   const isSame = chat.player?.button === button;
   chat.player?.stop();
@@ -16,7 +16,8 @@ export async function play(chat, view, button) {
     await player.play(toPlainText(view.text).slice(0, MAX_CHARS));
   } catch (error) {
     if (!player.controller.signal.aborted) {
-      const shown = error.kind === "failed" || !error.kind ? new ChatError("notPlayed") : error;
+      const isKnown = error instanceof ChatError && error.kind !== "failed";
+      const shown = isKnown ? error : new ChatError("notPlayed");
       chat.notice.show(shown, () => play(chat, view, button));
     }
     player.stop();
@@ -24,6 +25,10 @@ export async function play(chat, view, button) {
 }
 
 class Player {
+  /** @type {AudioContext | undefined} */
+  audio;
+
+  /** @param {Chat} chat @param {HTMLElement} button */
   constructor(chat, button) {
     this.chat = chat;
     this.button = button;
@@ -32,6 +37,7 @@ class Player {
     this.button.classList.add("waiting");
   }
 
+  /** @type {(text: string) => Promise<void>} */
   async play(text) {
     this.audio = new AudioContext();
     const content = await this.chat.session.speak(text, this.controller.signal);
@@ -51,6 +57,7 @@ class Player {
     if (this.chat.player === this) this.chat.player = null;
   }
 
+  /** @type {(name: Icon, label: string) => void} */
   show(name, label) {
     this.button.replaceChildren(icon(name));
     setAttribute(this.button, "aria-label", label);

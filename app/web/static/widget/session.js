@@ -1,4 +1,3 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // The visitor's session: opens and renews its token, and sends messages.
 import { readEvents } from "../shared/event-stream.js";
 
@@ -6,6 +5,7 @@ import { readEvents } from "../shared/event-stream.js";
 const RENEW_MS = 120_000;
 const BUSY_TRIES = 6;
 const BUSY_WAIT_MS = 400;
+/** @type {Record<string, ErrorKind>} */
 const KINDS = {
   origin_not_allowed: "origin",
   session_mismatch: "origin",
@@ -17,8 +17,12 @@ const KINDS = {
   agent_not_found: "revoked",
 };
 
+// A token with these codes is of no use any more.
+const REFUSED = new Set(["unauthorized", "user_token_required"]);
+
 // `kind` names the text that a visitor reads.
 export class ChatError extends Error {
+  /** @param {ErrorKind} kind */
   constructor(kind, { code = "", seconds = 0 } = {}) {
     super(kind);
     this.kind = kind;
@@ -28,29 +32,33 @@ export class ChatError extends Error {
 }
 
 export class Session {
+  /** @type {string | null} */
+  token = null;
+  expiresAt = 0;
+  id = "";
+
+  /** @param {SessionOptions} options */
   constructor({ base, agentId, apiKey, userToken, storage }) {
     this.base = base;
     this.path = `${base}api/v1/public/agents/${encodeURIComponent(agentId)}`;
     this.apiKey = apiKey;
     this.userToken = userToken;
     this.storage = storage;
-    this.token = null;
-    this.expiresAt = 0;
-    this.id = null;
   }
 
   // Continues as another customer, or as nobody in particular.
+  /** @type {(userToken: string | null) => void} */
   identify(userToken) {
     this.userToken = userToken || null;
     this.token = null;
-    this.id = null;
+    this.id = "";
   }
 
   // Begins a new conversation. A customer who is signed in has only one.
   restart() {
     this.storage.set("session", null);
     this.token = null;
-    this.id = null;
+    this.id = "";
   }
 
   get canRestart() {
@@ -58,16 +66,20 @@ export class Session {
   }
 
   // Returns the agent and the messages so far.
+  /** @type {() => Promise<SessionState>} */
   async load() {
     return (await this.request("GET", "/session")).json();
   }
 
   // Yields the events of the reply. `signal` cancels it, and the model with it.
+  /** @type {(message: string, signal: AbortSignal) => AsyncGenerator<ServerEvent<TurnData>>} */
   async *send(message, signal) {
     const response = await this.ask("/chat/stream", (id) => ({ session_id: id, message }), signal);
+    /** @type {AsyncGenerator<ServerEvent<TurnData>>} */
+    const events = readEvents(response);
     let isOver = false;
     try {
-      for await (const { event, data } of readEvents(response)) {
+      for await (const { event, data } of events) {
         if (event === "error") {
           throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
         }
@@ -81,8 +93,9 @@ export class Session {
     if (!isOver && !signal.aborted) throw new ChatError("interrupted");
   }
 
+  /** @type {(recording: Blob, signal: AbortSignal) => Promise<VoiceReply>} */
   async sendRecording(recording, signal) {
-    const build = (id) => {
+    const build = (/** @type {string} */ id) => {
       const form = new FormData();
       form.set("session_id", id);
       form.set("audio", recording, "recording.webm");
@@ -92,17 +105,20 @@ export class Session {
     return (await this.request("POST", "/chat/audio", build, signal)).json();
   }
 
+  /** @type {(text: string, signal: AbortSignal) => Promise<ArrayBuffer>} */
   async speak(text, signal) {
     return (await this.ask("/chat/tts", () => ({ text }), signal)).arrayBuffer();
   }
 
   // Asks again for a moment while the last turn still ends.
+  /** @type {(path: string, build: BuildBody, signal: AbortSignal) => Promise<Response>} */
   async ask(path, build, signal) {
     for (let left = BUSY_TRIES;; left -= 1) {
       try {
         return await this.request("POST", path, build, signal);
       } catch (error) {
-        if (error.kind !== "busy" || left === 0 || signal?.aborted) throw error;
+        const isBusy = error instanceof ChatError && error.kind === "busy";
+        if (!isBusy || left === 0 || signal.aborted) throw error;
         await new Promise((resolve) => {
           setTimeout(resolve, BUSY_WAIT_MS);
         });
@@ -110,6 +126,7 @@ export class Session {
     }
   }
 
+  /** @type {Ask} */
   async request(method, path, build, signal) {
     await this.ensureToken();
     const send = () => this.fetch(method, path, this.token, build?.(this.id), signal);
@@ -117,6 +134,7 @@ export class Session {
       return await send();
     } catch (error) {
       // An expired token, or a refusal that the browser hides: opening a session tells the reason.
+      if (!(error instanceof ChatError)) throw error;
       if (error.code !== "unauthorized" && error.kind !== "hidden") throw error;
       this.token = null;
       await this.ensureToken();
@@ -132,19 +150,22 @@ export class Session {
         await this.open(this.token, {});
         return;
       } catch (error) {
-        if (!["unauthorized", "user_token_required"].includes(error.code)) throw error;
+        const isRefused = error instanceof ChatError && REFUSED.has(error.code);
+        if (!isRefused) throw error;
       }
     }
     await this.open(this.apiKey, this.describe());
   }
 
   // Says which session to open: a customer's, the last one of this browser, or a new one.
+  /** @type {() => Record<string, string>} */
   describe() {
     if (this.userToken) return { user_token: this.userToken };
     const known = this.storage.get("session");
     return known ? { session_id: known } : {};
   }
 
+  /** @type {(credential: string, body: object) => Promise<void>} */
   async open(credential, body) {
     const response = await this.fetch("POST", "/session", credential, body);
     const session = await response.json();
@@ -154,7 +175,9 @@ export class Session {
     if (!this.userToken) this.storage.set("session", this.id);
   }
 
+  /** @type {Fetch} */
   async fetch(method, path, credential, body, signal) {
+    /** @type {Record<string, string>} */
     const headers = { authorization: `Bearer ${credential}` };
     const isForm = body instanceof FormData;
     if (body && !isForm) headers["content-type"] = "application/json";
@@ -164,7 +187,7 @@ export class Session {
         method,
         headers,
         signal,
-        body: isForm || !body ? body : JSON.stringify(body),
+        body: isForm ? body : body && JSON.stringify(body),
         credentials: "omit",
         cache: "no-store",
         referrerPolicy: "no-referrer",
@@ -178,6 +201,7 @@ export class Session {
   }
 
   // A browser does not say why it could not send a request.
+  /** @type {(path: string) => Promise<ChatError>} */
   async explain(path) {
     if (!navigator.onLine) return new ChatError("offline");
     try {
@@ -189,6 +213,7 @@ export class Session {
   }
 }
 
+/** @type {(response: Response) => Promise<ChatError>} */
 async function toError(response) {
   let code = "";
   try {
@@ -200,6 +225,7 @@ async function toError(response) {
   return new ChatError(KINDS[code] ?? kindOf(response.status), { code, seconds });
 }
 
+/** @type {(status: number) => ErrorKind} */
 function kindOf(status) {
   if (status === 401 || status === 403) return "revoked";
   if (status === 429) return "limited";

@@ -1,4 +1,3 @@
-// @ts-nocheck Its types would not fit into the panel's 25 kB.
 // Speaking to the agent: records in the browser, and sends the recording.
 import { button, el, icon, setAttribute } from "../shared/dom.js";
 import { ChatError } from "./session.js";
@@ -6,9 +5,14 @@ import { ChatError } from "./session.js";
 const MAX_SECONDS = 120;
 
 export class Voice {
+  /** @type {MediaRecorder | null} */
+  recorder = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+
+  /** @param {Chat} chat */
   constructor(chat) {
     this.chat = chat;
-    this.recorder = null;
     this.button = button(icon("microphone"), () => this.toggle(), { class: "plain" });
     this.cancel = button(icon("close"), () => this.discard(), {
       class: "plain",
@@ -46,6 +50,7 @@ export class Voice {
       this.chat.notice.show(new ChatError("microphoneDenied"), () => this.record());
       return;
     }
+    /** @type {Blob[]} */
     const chunks = [];
     const recorder = new MediaRecorder(stream);
     recorder.addEventListener("dataavailable", (event) => chunks.push(event.data));
@@ -70,6 +75,7 @@ export class Voice {
     if (recorder) recorder.stop();
   }
 
+  /** @type {(recording: Blob) => Promise<void>} */
   async send(recording) {
     const { chat } = this;
     const controller = chat.beginTurn();
@@ -85,7 +91,8 @@ export class Voice {
       chat.scrollToEnd();
       chat.onReply();
     } catch (error) {
-      const shown = error.code === "validation_error" ? new ChatError("nothingHeard") : error;
+      const isSilent = error instanceof ChatError && error.code === "validation_error";
+      const shown = isSilent ? new ChatError("nothingHeard") : error;
       if (!controller.signal.aborted) chat.notice.show(shown, () => this.send(recording));
     } finally {
       chat.endTurn(controller);
