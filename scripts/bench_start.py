@@ -21,7 +21,7 @@ ROUNDS = 3
 def bench(settings: Settings, port: int, row: Callable[..., None]) -> None:
     """Postgres and Redis run already."""
     settings = msgspec.structs.replace(settings, log_level="info", log_format="json", port=port)
-    starts = (("worker", "worker", _wait_for_worker, 1.5), ("web", "serve", _wait_for_web, 2.5))
+    starts = (("worker", "worker", _wait_for_worker, 1.8), ("web", "serve", _wait_for_web, 2.8))
     for name, command, wait, bar in starts:
         seconds = statistics.median(_measure(settings, command, wait) for _ in range(ROUNDS))
         row(f"start of a {name} process", f"{seconds:.2f} s", "", "", f"≤ {bar} s",

@@ -9,7 +9,7 @@ from app import settings as configuration
 from tests.processes import ROOT
 from tests.stores import Stores
 
-_WEB_FRAMEWORKS = {"advanced_alchemy", "granian", "litestar", "starlette", "uvicorn"}
+_WEB_FRAMEWORKS = {"granian", "litestar", "starlette", "uvicorn"}
 _IMPORT = """
 import sys
 import workers.main
