@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, pool
+from advanced_alchemy.alembic.commands import AlembicCommands
+from advanced_alchemy.config import AlembicSyncConfig, SQLAlchemySyncConfig
+from sqlalchemy import Connection, Engine, pool
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -21,16 +21,19 @@ _RETRY_SECONDS = 2.0
 _ATTEMPTS = 5
 
 
-def config() -> Config:
-    options = Config()
-    options.set_main_option("script_location", str(_ROOT / "migrations"))
-    return options
+def commands(engine: Engine) -> AlembicCommands:
+    migrations = AlembicSyncConfig(
+        script_config="",  # alembic.ini is for the alembic command; it is not installed
+        script_location=str(_ROOT / "migrations"),
+        version_table_name=schema.VERSION_TABLE,
+    )
+    return AlembicCommands(SQLAlchemySyncConfig(engine_instance=engine, alembic_config=migrations))
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
-    options = config()
-    options.attributes["connection"] = connection
-    command.upgrade(options, revision)
+    alembic = commands(connection.engine)
+    alembic.config.attributes["connection"] = connection
+    alembic.upgrade(revision)
 
 
 def create_engine(url: str) -> AsyncEngine:

@@ -6,10 +6,12 @@ Reads the revisions from the files of the migrations: importing Alembic would de
 import re
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import asyncpg
 
+VERSION_TABLE: Final = "alembic_version"
+_READ_REVISION = f"SELECT version_num FROM {VERSION_TABLE}"
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _REVISION = re.compile(r'^revision = "(\w+)"$', re.MULTILINE)
 _PREVIOUS = re.compile(r'^down_revision = "(\w+)"$', re.MULTILINE)
@@ -47,7 +49,7 @@ async def read_revision(raw: asyncpg.Connection) -> str | None:
     transaction, which the missing table would abort.
     """
     try:
-        revision: str | None = await raw.fetchval("SELECT version_num FROM alembic_version")
+        revision: str | None = await raw.fetchval(_READ_REVISION)
     except asyncpg.UndefinedTableError:
         return None
     return revision

@@ -7,7 +7,7 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from db import migrate, models
+from db import migrate, models, schema
 from db.base import Base, DateTimeUTC, Sealed
 
 _ = models
@@ -26,6 +26,7 @@ def _run(connection: Connection) -> None:
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
+        version_table=schema.VERSION_TABLE,
         compare_type=True,
         compare_server_default=True,
         render_item=_render,

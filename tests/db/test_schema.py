@@ -14,7 +14,8 @@ NEWEST = schema.newest_revision()
 
 
 def test_the_revisions_are_those_of_the_migrations() -> None:
-    script = ScriptDirectory.from_config(migrate.config())
+    engine = migrate.create_engine("postgresql://127.0.0.1/parley").sync_engine
+    script = ScriptDirectory.from_config(migrate.commands(engine).config)
     assert script.get_current_head() == NEWEST
     assert {item.revision for item in script.walk_revisions()} == schema.known_revisions()
 
