@@ -8,7 +8,7 @@ import asyncio
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 import msgspec
@@ -158,23 +158,22 @@ class Egress:
             sock_read=idle_seconds,
         )
         with _egress_errors(target, timeout):
-            async with AsyncExitStack() as stack:
-                try:
-                    request = self._client().request(
-                        method,
-                        target,
-                        headers=headers,
-                        data=body,
-                        allow_redirects=False,
-                        timeout=timeout,
-                        # aiohttp must not add a type: the caller names it, or there is no body.
-                        skip_auto_headers=("Content-Type",),
-                    )
-                    response = await stack.enter_async_context(request)
-                except aiohttp.ClientError:
-                    raise
-                except ValueError as error:
-                    raise EgressError(f"the request cannot be sent: {error}") from error
+            try:
+                response = await self._client().request(
+                    method,
+                    target,
+                    headers=headers,
+                    data=body,
+                    allow_redirects=False,
+                    timeout=timeout,
+                    # aiohttp must not add a type: the caller names it, or there is no body.
+                    skip_auto_headers=("Content-Type",),
+                )
+            except aiohttp.ClientError:
+                raise
+            except ValueError as error:
+                raise EgressError(f"the request cannot be sent: {error}") from error
+            async with response:
                 yield response
 
     def _check(self, url: str | URL) -> URL:
