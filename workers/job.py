@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Protocol
 
+from app.kit.ids import new_id
 from app.kit.work import FollowUp
 from app.services import Services
 from db import ledger
@@ -75,8 +77,8 @@ class Job:
         # The tenant and the lanes in which slots are reserved for the follow-up work.
         self.reserved: tuple[str, Collection[str]] = ("", ())
         self.follow_up: FollowUp | None = None
-        # The lease of work that may run next in the place of this one; None when none may.
-        self.next_lease: Lease | None = None
+        # Whether work may run next in the place of this one.
+        self.may_continue = False
         # Work that the job has created with that lease.
         self.next_row: WorkRow | None = None
 
@@ -85,6 +87,13 @@ class Job:
         if self._slots is not None:
             self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
         return self.reserved[1]
+
+    @cached_property
+    def next_lease(self) -> Lease | None:
+        """The lease of work that may run next in the place of this one; None when none may."""
+        if not self.may_continue:
+            return None
+        return Lease(new_id("lea"), self.services.settings.lease_seconds)
 
     def pause_lane(self, seconds: float) -> None:
         """Claims no other work of this lane for a while."""

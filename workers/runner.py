@@ -19,7 +19,6 @@ from app.kit.trace import Trace
 from app.kit.work import WorkKind
 from app.services import Services
 from db import connection_use, ledger
-from db.leases import Lease
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
 from workers.job import (
@@ -167,8 +166,7 @@ class Runner:
         started = time.perf_counter()
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)
         job = Job(self._services, row, payload, self.slots, self.couriers.get(row.kind))
-        if may_continue and self.accepting:
-            job.next_lease = Lease(new_id("lea"), self._lease_seconds)
+        job.may_continue = may_continue and self.accepting
         try:
             outcome = await self._run_function(kind, job)
             if job.follow_up is not None and self.slots is not None and outcome == "done":
