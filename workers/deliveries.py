@@ -73,7 +73,7 @@ async def _attempt(services: Services, row: WorkRow, request: DeliveryRequest) -
     if not request.active and not outcomes.is_test_delivery(row, request):
         return outcomes.build_unsent_outcome(row, request, _INACTIVE)
     egress = services.get(DeliveryEgress)
-    attempt = await sending.send(egress, services.keyring, request, request.attempts)
+    attempt = await sending.send(egress, services.keyring, request)
     delays = services.settings.webhook_retry_delays
     step = sending.next_step(attempt, row.attempt, delays, max_attempts=row.max_attempts)
     return outcomes.build_outcome(row, request, attempt, step)

@@ -11,6 +11,7 @@ from app.domain.deliveries import requests, service
 from app.domain.events import service as events
 from app.domain.events.service import emit_dead
 from app.kit import background
+from app.kit.ids import new_id
 from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
@@ -259,7 +260,8 @@ async def test_requests_of_one_event_share_one_body(sender: Sender, receiver: Re
     tx = sender.services.db.begin(tenant_id)
     try:
         event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-        deliveries = await service.create(tx, tenant_id, event, webhook_ids, max_attempts=7)
+        ids = {webhook_id: new_id("dlv") for webhook_id in webhook_ids}
+        deliveries = await service.create(tx, tenant_id, event, ids, max_attempts=7)
         by_id = await requests.load(tx, [delivery.delivery_id for delivery in deliveries])
     finally:
         await tx.rollback()
@@ -284,7 +286,8 @@ async def _lease_deliveries(sender: Sender, webhook_id: str, count: int) -> list
     async with sender.services.db.tx(tenant_id) as tx:
         for _ in range(count):
             event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-            await service.create(tx, tenant_id, event, [webhook_id], max_attempts=7)
+            ids = {webhook_id: new_id("dlv")}
+            await service.create(tx, tenant_id, event, ids, max_attempts=7)
         return [WorkRow(**row) for row in await (await tx.raw()).fetch(_LEASE, webhook_id)]
 
 

@@ -3,14 +3,25 @@
 from datetime import datetime
 
 import msgspec
+from multidict import CIMultiDict
 
 from app.domain.deliveries import queries
+from app.domain.deliveries.endpoint_keys import EndpointKeys
 from db.fast import Row
 from db.session import Tx
 
 
+class SignedHeaders(msgspec.Struct, frozen=True):
+    """The headers of one attempt, and the endpoint's keys that signed them."""
+
+    keys: EndpointKeys
+    headers: CIMultiDict[str]
+
+
 class DeliveryRequest(msgspec.Struct, frozen=True):
-    """`body` is the same object for all endpoints of one event: it is encoded once."""
+    """`body` is the same object for all endpoints of one event: it is encoded once. A request that
+    is not `signed` yet is signed when it is sent.
+    """
 
     delivery_id: str
     tenant_id: str
@@ -24,6 +35,7 @@ class DeliveryRequest(msgspec.Struct, frozen=True):
     test: bool
     attempts: int
     body: bytes
+    signed: SignedHeaders | None = None
 
 
 class _Body(msgspec.Struct, frozen=True):
@@ -64,7 +76,9 @@ def new_request(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> Del
     )
 
 
-_LOADED_FIELDS = tuple(name for name in DeliveryRequest.__struct_fields__ if name != "body")
+_LOADED_FIELDS = tuple(
+    name for name in DeliveryRequest.__struct_fields__ if name not in {"body", "signed"}
+)
 
 
 async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, DeliveryRequest]:

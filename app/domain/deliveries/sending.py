@@ -7,14 +7,13 @@ from typing import Final, Literal
 
 import aiohttp
 import msgspec
-from multidict import CIMultiDict
 
-from app.domain.deliveries import endpoint_keys, signing
+from app.domain.deliveries import request_headers
 from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.domain.deliveries.requests import DeliveryRequest
 from app.kit import clock, headers
 from app.kit.crypto import CannotOpen, Keyring
-from app.kit.egress import BlockedAddress, Egress, EgressError, Guard, custom_headers
+from app.kit.egress import BlockedAddress, Egress, EgressError, Guard
 from app.kit.redaction import Redactor
 from app.kit.retry_after import parse_retry_after
 from app.kit.texts import storable
@@ -23,7 +22,6 @@ TIMEOUT_SECONDS: Final = 15.0
 BODY_BYTES: Final = 16 * 1024
 _OK, _REDIRECT, _BAD, _GONE = 200, 300, 400, 410
 _MAX_HIDDEN_CHARS = 20_000
-_USER_AGENT = "Parley-Webhooks/1"
 # The most bytes that any encoding the redactor knows uses for one character.
 _MAX_ENCODED_BYTES = 12
 
@@ -63,24 +61,24 @@ def next_step(
     return NextStep("pending", wait)
 
 
-async def send(egress: Egress, keyring: Keyring, request: DeliveryRequest, retries: int) -> Attempt:
+async def send(egress: Egress, keyring: Keyring, request: DeliveryRequest) -> Attempt:
     at, started = clock.now(), time.perf_counter()
     code, body, retry_after = None, None, None
     try:
-        keys = endpoint_keys.unseal(keyring, request.tenant_id, request.webhook_id, request.keys)
+        signed = request.signed or request_headers.sign(keyring, request)
         problem = egress.guard.problem_with(request.url)
         if problem is not None:
             raise BlockedAddress(problem)  # noqa: TRY301
         async with egress.open(
             "POST",
             request.url,
-            headers=_headers(request, keys, int(at.timestamp()), retries),
+            headers=signed.headers,
             body=request.body,
             timeout_seconds=TIMEOUT_SECONDS,
         ) as response:
             code = response.status
             retry_after = parse_retry_after(response.headers.get("Retry-After"))
-            body = await _read_redacted(keys, response)
+            body = await _read_redacted(signed.keys, response)
         error = _status_error(code)
     except CannotOpen:
         error = "its secret cannot be opened with this instance's keys"
@@ -97,32 +95,6 @@ def _status_error(code: int) -> str | None:
         return None
     hint = "; redirects are not followed" if _REDIRECT <= code < _BAD else ""
     return f"the endpoint answered {code}{hint}"
-
-
-def _headers(
-    request: DeliveryRequest, keys: EndpointKeys, timestamp: int, retries: int
-) -> CIMultiDict[str]:
-    secrets = keys.signing_secrets(request.previous_until)
-    sent = custom_headers(
-        {
-            name: value
-            for name, value in keys.headers.items()
-            if not headers.is_reserved_in_delivery(name)
-        }
-    )
-    sent.setdefault("User-Agent", _USER_AGENT)
-    sent["Content-Type"] = "application/json"
-    sent["Accept-Encoding"] = "identity"
-    sent.update(
-        signing.build_headers(
-            secrets, request.event_id, request.event_type, timestamp, request.body
-        )
-    )
-    if retries:
-        sent["X-Service-Retry-Count"] = str(retries)
-    if request.test:
-        sent["X-Service-Test"] = "true"
-    return sent
 
 
 async def _read_redacted(keys: EndpointKeys, response: aiohttp.ClientResponse) -> str | None:

@@ -21,6 +21,7 @@ from app.domain.deliveries.endpoints import (
 )
 from app.domain.deliveries.errors import DeliveryNotFound, WebhookInactive
 from app.domain.deliveries.queries import DELIVER, DeliveryFilter, EndpointRef
+from app.domain.deliveries.request_headers import sign_all
 from app.domain.deliveries.requests import DeliveryRequest, encode_body, new_request
 from app.domain.deliveries.schemas import (
     DeliveryView,
@@ -66,6 +67,7 @@ __all__ = [
     "renew_secret",
     "reset_health",
     "sign",
+    "sign_all",
     "wait_for",
 ]
 
@@ -93,14 +95,16 @@ async def create(
     tx: Tx,
     tenant_id: str,
     event: EmittedEvent,
-    webhook_ids: list[str],
+    delivery_ids: Mapping[str, str],
     *,
     max_attempts: int,
     leases: Leases | None = None,
 ) -> list[NewDelivery]:
-    """Creates one delivery for each endpoint that has none of this event yet."""
-    ids = [new_id("dlv") for _ in webhook_ids]
-    work_ids = [new_id("wrk") for _ in webhook_ids]
+    """Creates one delivery for each endpoint that has none of this event yet. `delivery_ids` has
+    the ids of new deliveries by webhook.
+    """
+    webhook_ids, ids = list(delivery_ids), list(delivery_ids.values())
+    work_ids = [new_id("wrk") for _ in ids]
     leases = leases or Leases()
     tokens = [leases.tokens.get(webhook_id) for webhook_id in webhook_ids]
     columns = (event.id, event.type, event.correlation_id, ids, webhook_ids, work_ids, max_attempts)

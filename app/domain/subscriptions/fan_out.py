@@ -5,6 +5,7 @@ All of it is written in one transaction as work of its own; fanning the same eve
 nothing.
 """
 
+import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, Final, Literal
 
@@ -114,17 +115,26 @@ async def _deliver(
     if not endpoints:
         return FollowUp()
     event = EmittedEvent(row["event_id"], row["event_type"], row["correlation_id"])
-    max_attempts, ids = len(services.settings.webhook_retry_delays), list(endpoints)
-    tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
+    max_attempts = len(services.settings.webhook_retry_delays)
+    ids = {webhook_id: new_id("dlv") for webhook_id in endpoints}
+    tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, list(ids))}
     leases = Leases(tokens, services.settings.lease_seconds)
-    created = await deliveries.create(
-        tx, tenant_id, event, ids, max_attempts=max_attempts, leases=leases
-    )
     body = deliveries.encode_body(row)
+    requests = [
+        deliveries.new_request(endpoints[webhook_id], row, ids[webhook_id], body)
+        for webhook_id in tokens
+    ]
+    # Runs while Postgres writes the rows.
+    signing = asyncio.create_task(deliveries.sign_all(services.keyring, requests))
+    try:
+        created = await deliveries.create(
+            tx, tenant_id, event, ids, max_attempts=max_attempts, leases=leases
+        )
+    finally:
+        signed = await signing
     leased = [
         LeasedWork(
-            _work_row(delivery, tenant_id, event, max_attempts),
-            deliveries.new_request(endpoints[delivery.webhook_id], row, delivery.delivery_id, body),
+            _work_row(delivery, tenant_id, event, max_attempts), signed[delivery.delivery_id]
         )
         for delivery in created
         if delivery.lease_token is not None

@@ -21,6 +21,7 @@ from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import clock, paging, validation
 from app.kit.errors import Invalid
+from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, Paged
 from app.security.principal import Principal
 from app.services import Services
@@ -137,7 +138,9 @@ async def send_test(
         event = await events.emit_test(
             tx, event_type, example, tenant_id=tenant_id, is_routed=False
         )
-        (delivery,) = await deliveries.create(tx, tenant_id, event, [webhook_id], max_attempts=1)
+        (delivery,) = await deliveries.create(
+            tx, tenant_id, event, {webhook_id: new_id("dlv")}, max_attempts=1
+        )
         tx.wake(deliveries.DELIVER.name, delivery.work_id)
     return await deliveries.wait_for(services, webhook, delivery)
 
