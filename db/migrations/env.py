@@ -4,11 +4,12 @@ import asyncio
 import os
 from typing import Literal
 
+from advanced_alchemy.types import DateTimeUTC
 from alembic import context
 from sqlalchemy import Connection
 
 from db import migrate, models, schema
-from db.base import Base, DateTimeUTC, Sealed
+from db.base import Base, Sealed
 
 _ = models
 

@@ -5,7 +5,7 @@ from sqlalchemy import ForeignKey, Index, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class User(TenantOwned, HasId, Timestamps, Base):
@@ -23,7 +23,7 @@ class User(TenantOwned, HasId, Timestamps, Base):
     status: Mapped[str] = mapped_column(default="active", server_default="active")
     email_verified: Mapped[bool] = mapped_column(default=False, server_default="false")
     mfa_enabled: Mapped[bool] = mapped_column(default=False, server_default="false")
-    last_login_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_login_at: Mapped[datetime | None]
     timezone: Mapped[str] = mapped_column(default="UTC", server_default="UTC")
     language: Mapped[str] = mapped_column(default="en", server_default="en")
     # The file's key is part of the picture's public URL, so it is random.
@@ -42,18 +42,16 @@ class Session(TenantOwned, HasId, Timestamps, Base):
 
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     refresh_jti: Mapped[str]
-    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    ended_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    expires_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
     # Refresh tokens used in the last seconds, each with the token pair that replaced it.
     spent: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, default=list, server_default="[]")
-    code_shown_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    code_shown_at: Mapped[datetime | None]
     # The address and the program that signed in.
     ip_address: Mapped[str | None]
     user_agent: Mapped[str | None]
     # Written every few minutes at most.
-    last_seen_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    last_seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class OneTimeToken(TenantOwned, HasId, Timestamps, Base):
@@ -69,8 +67,8 @@ class OneTimeToken(TenantOwned, HasId, Timestamps, Base):
     purpose: Mapped[str]
     token_hash: Mapped[str] = mapped_column(unique=True)
     tries: Mapped[int] = mapped_column(default=0, server_default="0")
-    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
 
 
 class Invitation(TenantOwned, HasId, Timestamps, Base):
@@ -86,5 +84,5 @@ class Invitation(TenantOwned, HasId, Timestamps, Base):
     role: Mapped[str]
     token_hash: Mapped[str] = mapped_column(unique=True)
     invited_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]

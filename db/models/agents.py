@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class Agent(TenantOwned, HasId, Timestamps, Base):
@@ -51,9 +51,7 @@ class AgentVersion(TenantOwned, HasId, Base):
     temperature: Mapped[float]
     max_tokens: Mapped[int]
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class SubAgent(TenantOwned, HasId, Timestamps, Base):

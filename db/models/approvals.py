@@ -4,7 +4,7 @@ from sqlalchemy import ForeignKey, Index, String, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 
 class Approval(TenantOwned, HasId, Base):
@@ -36,14 +36,12 @@ class Approval(TenantOwned, HasId, Base):
     comment: Mapped[str | None]
     decided_by: Mapped[str | None]
     # Also of those that ended without a decision.
-    decided_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    decided_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
     # The work that ends it at `expires_at`.
     work_id: Mapped[str | None]
     correlation_id: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class ApprovalAssignee(TenantOwned, Base):
@@ -71,5 +69,5 @@ class ApprovalAssignee(TenantOwned, Base):
     )
     assignee: Mapped[str] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
-    created_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]

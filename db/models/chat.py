@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, ForeignKey, Identity, Index, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class Conversation(TenantOwned, HasId, Timestamps, Base):
@@ -47,12 +47,10 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
     source: Mapped[str]
     title: Mapped[str] = mapped_column(default="", server_default="")
     message_count: Mapped[int] = mapped_column(default=0, server_default="0")
-    last_message_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    ended_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_message_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    ended_at: Mapped[datetime | None]
     turn_holder: Mapped[str | None]
-    turn_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    turn_until: Mapped[datetime | None]
 
 
 class ConversationEntry(TenantOwned, HasId, Base):
@@ -85,9 +83,7 @@ class ConversationEntry(TenantOwned, HasId, Base):
     data: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default="{}")
     logged: Mapped[bool] = mapped_column(server_default="true")
     correlation_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class ChatJob(TenantOwned, HasId, Timestamps, Base):
@@ -115,4 +111,4 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
     progress: Mapped[list[Any]] = mapped_column(JSONB, default=list, server_default="[]")
     reply: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    finished_at: Mapped[datetime | None]

@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import ARRAY, ForeignKey, Index, String, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Webhook(TenantOwned, HasId, Timestamps, Base):
@@ -31,9 +31,9 @@ class Webhook(TenantOwned, HasId, Timestamps, Base):
     description: Mapped[str] = mapped_column(default="", server_default="")
     keys: Mapped[bytes] = mapped_column(Sealed)
     # Until then, requests are also signed with the previous secret.
-    previous_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    previous_until: Mapped[datetime | None]
     # The time of the first failure since the last successful delivery.
-    failing_since: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    failing_since: Mapped[datetime | None]
     disabled_reason: Mapped[str | None]
     # No foreign key: the webhook outlives the user.
     created_by: Mapped[str | None]
@@ -67,11 +67,9 @@ class Delivery(TenantOwned, HasId, Base):
     error: Mapped[str | None]
     work_id: Mapped[str]
     correlation_id: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    next_attempt_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    next_attempt_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
 
 
 class DeliveryAttempt(TenantOwned, Base):
@@ -89,6 +87,4 @@ class DeliveryAttempt(TenantOwned, Base):
     response_time_ms: Mapped[int]
     response_body: Mapped[str | None]
     error: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

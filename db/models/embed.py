@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import String
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class EmbedKey(TenantOwned, HasId, Timestamps, Base):
@@ -31,7 +31,7 @@ class EmbedKey(TenantOwned, HasId, Timestamps, Base):
     allow_voice: Mapped[bool] = mapped_column(default=False, server_default="false")
     max_messages_per_day: Mapped[int | None]
     max_tokens_per_day: Mapped[int | None] = mapped_column(BigInteger)
-    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_used_at: Mapped[datetime | None]
 
 
 class EmbedKeyUsage(TenantOwned, Base):

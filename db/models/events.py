@@ -5,7 +5,7 @@ from sqlalchemy import Index, SmallInteger, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 
 class RequestSpan(TenantOwned, HasId, Base):
@@ -24,7 +24,7 @@ class RequestSpan(TenantOwned, HasId, Base):
     correlation_id: Mapped[str]
     # The client may choose it, so it is not unique.
     request_id: Mapped[str]
-    started_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    started_at: Mapped[datetime]
     duration_ms: Mapped[float]
 
 
@@ -74,6 +74,4 @@ class EventLog(TenantOwned, HasId, Base):
     # True for test events, which a user sent to try subscriptions and webhooks.
     test: Mapped[bool] = mapped_column(default=False, server_default="false")
     data: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

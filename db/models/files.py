@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 # The other purposes belong to their own areas, which have many more files.
 _IS_LISTED = text("purpose IN ('upload', 'form')")
@@ -51,6 +51,4 @@ class File(TenantOwned, HasId, Base):
     sha256: Mapped[str]
     # No foreign key: the file outlives the user.
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

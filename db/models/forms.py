@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, 
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 def _form_id() -> Any:
@@ -35,9 +35,9 @@ class Form(TenantOwned, HasId, Timestamps, Base):
     data_table_config: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # No foreign key: the form outlives the user.
     created_by: Mapped[str | None]
-    published_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    published_at: Mapped[datetime | None]
     # A deleted form is hidden until its submissions and files are deleted.
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    deleted_at: Mapped[datetime | None]
 
 
 class FormVersion(TenantOwned, HasId, Base):
@@ -56,11 +56,9 @@ class FormVersion(TenantOwned, HasId, Base):
     # The order of keys is the author's.
     fields: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     # When it could be submitted for the first time.
-    published_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    published_at: Mapped[datetime | None]
 
 
 class FormCount(TenantOwned, Base):
@@ -134,10 +132,8 @@ class FormSubmission(TenantOwned, HasId, Base):
     row_id: Mapped[str | None]
     # What failed while it was processed, each with a step and a message.
     errors: Mapped[list[dict[str, str]]] = mapped_column(JSON, default=list)
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    processed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    processed_at: Mapped[datetime | None]
 
 
 class FormUpload(TenantOwned, Base):
@@ -180,11 +176,9 @@ class FormUpload(TenantOwned, Base):
     mime_type: Mapped[str]
     # From where it was sent: only some may wait for one.
     network: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     # Null for a file of a submission.
-    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    expires_at: Mapped[datetime | None]
 
 
 class FormRecipient(TenantOwned, Base):
@@ -200,11 +194,9 @@ class FormRecipient(TenantOwned, Base):
     # In lower case.
     address: Mapped[str] = mapped_column(primary_key=True)
     token_hash: Mapped[str | None] = mapped_column(unique=True)
-    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    confirmed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    expires_at: Mapped[datetime | None]
+    confirmed_at: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class FormMailCount(TenantOwned, Base):
@@ -218,7 +210,7 @@ class FormMailCount(TenantOwned, Base):
     form_id: Mapped[str] = mapped_column(
         ForeignKey("forms.id", ondelete="CASCADE"), primary_key=True
     )
-    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    hour: Mapped[datetime]
     mails: Mapped[int]
     withheld: Mapped[int] = mapped_column(default=0, server_default="0")
     # Part of the key of the next digest's work.
@@ -247,13 +239,9 @@ class FormDraft(TenantOwned, HasId, Base):
     data: Mapped[dict[str, Any]] = mapped_column(JSON)
     # The first field without an answer.
     stopped_at: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    updated_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime]
 
 
 class FormConversation(TenantOwned, HasId, Base):
@@ -285,14 +273,10 @@ class FormConversation(TenantOwned, HasId, Base):
     # How many messages of the visitor were answered. A message for an older turn is refused.
     turn: Mapped[int] = mapped_column(default=0, server_default="0")
     submission_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    updated_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
     # Null once its content is deleted.
-    expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    expires_at: Mapped[datetime | None]
 
 
 class FormMessage(TenantOwned, HasId, Base):
@@ -309,6 +293,4 @@ class FormMessage(TenantOwned, HasId, Base):
     role: Mapped[str]
     content: Mapped[str]
     field_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -5,7 +5,7 @@ from sqlalchemy import ForeignKey, Index, LargeBinary, func
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):
@@ -41,6 +41,4 @@ class IncomingPayload(TenantOwned, HasId, Base):
     source_ip: Mapped[str]
     workflow_execution_id: Mapped[str | None]
     replay_of: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Index, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, Sealed
+from db.base import Base, Sealed
 
 
 class InstanceState(Base):
@@ -31,10 +31,8 @@ class IdempotencyKey(Base):
     body: Mapped[bytes | None] = mapped_column(Sealed)
     # The lease of a long-running request, and when it was last renewed.
     holder: Mapped[str | None]
-    renewed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    renewed_at: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Attempt(Base):
@@ -45,5 +43,5 @@ class Attempt(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     failures: Mapped[int] = mapped_column(server_default="0")
-    since: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    blocked_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    since: Mapped[datetime]
+    blocked_until: Mapped[datetime | None]

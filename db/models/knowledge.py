@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, ForeignKey, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 
 class KnowledgeBase(TenantOwned, Base):
@@ -33,12 +33,12 @@ class KnowledgeBase(TenantOwned, Base):
     # Rows were deleted or replaced; their text is still in the files of this generation.
     has_removed_chunks: Mapped[bool] = mapped_column(default=False, server_default="false")
     # When the table is to be compacted, indexed or rebuilt.
-    maintain_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    maintain_at: Mapped[datetime | None]
     # A large table is not rebuilt for each document that is removed.
-    rebuild_after: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    rebuild_after: Mapped[datetime | None]
     # One process at a time changes the table.
     writer: Mapped[str | None]
-    writer_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    writer_until: Mapped[datetime | None]
 
 
 class Document(TenantOwned, HasId, Base):
@@ -79,8 +79,6 @@ class Document(TenantOwned, HasId, Base):
     version: Mapped[int] = mapped_column(default=1, server_default="1")
     chunk_count: Mapped[int] = mapped_column(default=0, server_default="0")
     work_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    processed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    processed_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]

@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MailMessage(TenantOwned, HasId, Timestamps, Base):
@@ -17,4 +17,4 @@ class MailMessage(TenantOwned, HasId, Timestamps, Base):
     recipient: Mapped[str]
     subject: Mapped[str]
     body: Mapped[bytes | None] = mapped_column(Sealed)
-    sent_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    sent_at: Mapped[datetime | None]

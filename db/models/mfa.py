@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MfaDevice(TenantOwned, HasId, Timestamps, Base):
@@ -20,8 +20,8 @@ class MfaDevice(TenantOwned, HasId, Timestamps, Base):
     used_steps: Mapped[list[int]] = mapped_column(
         ARRAY(BigInteger), default=list, server_default="{}"
     )
-    confirmed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    confirmed_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
 
 
 class RecoveryCode(TenantOwned, HasId, Base):
@@ -33,4 +33,4 @@ class RecoveryCode(TenantOwned, HasId, Base):
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     code_hash: Mapped[str]
     is_pending: Mapped[bool] = mapped_column(default=False, server_default="false")
-    used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    used_at: Mapped[datetime | None]

@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func, te
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class NotificationChannel(TenantOwned, HasId, Timestamps, Base):
@@ -31,7 +31,7 @@ class NotificationChannel(TenantOwned, HasId, Timestamps, Base):
     # No foreign key: the channel outlives the user.
     created_by: Mapped[str | None]
     # A deleted channel is kept until its pending deliveries went through another one.
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    deleted_at: Mapped[datetime | None]
 
 
 class NotificationMessage(TenantOwned, HasId, Base):
@@ -69,9 +69,7 @@ class NotificationMessage(TenantOwned, HasId, Base):
     is_mailed: Mapped[bool] = mapped_column(default=False, server_default="false")
     correlation_id: Mapped[str]
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Notification(TenantOwned, HasId, Base):
@@ -107,9 +105,7 @@ class Notification(TenantOwned, HasId, Base):
     )
     type: Mapped[str]
     read: Mapped[bool] = mapped_column(default=False, server_default="false")
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class NotificationPreferences(TenantOwned, Timestamps, Base):
@@ -160,15 +156,13 @@ class NotificationDelivery(TenantOwned, HasId, Base):
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     attempt: Mapped[int] = mapped_column(default=0, server_default="0")
     # Since when the provider refuses it because of too many messages.
-    throttled_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    throttled_at: Mapped[datetime | None]
     # A test is sent once, and never through another channel.
     is_test: Mapped[bool] = mapped_column(default=False, server_default="false")
     work_id: Mapped[str]
     correlation_id: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
 
 
 class NotificationLogEntry(TenantOwned, HasId, Base):
@@ -191,9 +185,7 @@ class NotificationLogEntry(TenantOwned, HasId, Base):
     delivery_time_ms: Mapped[int | None]
     error_code: Mapped[str | None]
     error: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class NotificationChannelDay(TenantOwned, Base):
@@ -237,8 +229,8 @@ class NotificationDigest(TenantOwned, HasId, Base):
     user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     type: Mapped[str]
     channel_type: Mapped[str]
-    due_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    sent_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    due_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]
 
 
 class NotificationDigestItem(TenantOwned, Base):

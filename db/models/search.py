@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 
 class WebSearchConfig(TenantOwned, Base):
@@ -36,5 +36,5 @@ class WebSearch(TenantOwned, HasId, Base):
     status: Mapped[str]
     # None when the search failed.
     result_count: Mapped[int | None]
-    started_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    started_at: Mapped[datetime]
     duration_ms: Mapped[float]

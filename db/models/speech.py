@@ -5,7 +5,7 @@ from sqlalchemy import ForeignKey, Index, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned
+from db.base import Base, HasId, TenantOwned
 
 
 class SpeechJob(TenantOwned, HasId, Base):
@@ -32,7 +32,5 @@ class SpeechJob(TenantOwned, HasId, Base):
     transcript: Mapped[str | None]
     output_key: Mapped[str | None]
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]

@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class EventSubscription(TenantOwned, HasId, Timestamps, Base):
@@ -29,5 +29,5 @@ class EventSubscription(TenantOwned, HasId, Timestamps, Base):
     filters: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     active: Mapped[bool] = mapped_column(default=True, server_default="true")
     trigger_count: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    last_triggered_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_triggered_at: Mapped[datetime | None]
     created_by: Mapped[str | None]

@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, Float, ForeignKey, Index, String, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 _TEXT_SLOTS: Final = ("t1", "t2", "t3", "t4", "t5", "t6")
 _NUMBER_SLOTS: Final = ("n1", "n2", "n3", "n4", "n5", "n6")
@@ -51,7 +51,7 @@ class DataTable(TenantOwned, HasId, Timestamps, Base):
     revision: Mapped[int] = mapped_column(default=1, server_default="1")
     # No foreign key: the table outlives the user.
     created_by: Mapped[str | None]
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    deleted_at: Mapped[datetime | None]
 
 
 class DataTableCount(TenantOwned, Base):
@@ -96,12 +96,8 @@ class DataRow(TenantOwned, HasId, Base):
     values: Mapped[dict[str, Any]] = mapped_column(JSONB)
     # What inserted the row, so that it inserts it only once.
     source: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    updated_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
     t1: Mapped[str | None] = _text_slot()
     t2: Mapped[str | None] = _text_slot()
     t3: Mapped[str | None] = _text_slot()
@@ -144,10 +140,8 @@ class DataImport(TenantOwned, HasId, Base):
     errors: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     error: Mapped[str | None]
     work_id: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
 
 
 class DataImportError(TenantOwned, Base):

@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func, te
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Tool(TenantOwned, HasId, Timestamps, Base):
@@ -29,7 +29,7 @@ class Tool(TenantOwned, HasId, Timestamps, Base):
     output_schema: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     is_enabled: Mapped[bool] = mapped_column(default=True, server_default="true")
     usage_count: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_used_at: Mapped[datetime | None]
 
 
 class ToolExecution(TenantOwned, HasId, Base):
@@ -66,10 +66,8 @@ class ToolExecution(TenantOwned, HasId, Base):
     error_message: Mapped[str | None]
     execution_time_ms: Mapped[int] = mapped_column(default=0, server_default="0")
     correlation_id: Mapped[str]
-    executed_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    executed_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
 
 
 class AgentTool(TenantOwned, HasId, Base):
@@ -87,6 +85,4 @@ class AgentTool(TenantOwned, HasId, Base):
     display_order: Mapped[int] = mapped_column(default=0, server_default="0")
     config_override: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     override_auth: Mapped[bytes | None] = mapped_column(Sealed)
-    attached_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    attached_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -4,7 +4,7 @@ from decimal import Decimal
 from sqlalchemy import BigInteger, Index, Numeric, PrimaryKeyConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, TenantOwned
+from db.base import Base, TenantOwned
 
 
 class Usage(TenantOwned, Base):
@@ -40,9 +40,7 @@ class Usage(TenantOwned, Base):
     correlation_id: Mapped[str | None]
     # True when the row is added to its hour.
     rolled: Mapped[bool] = mapped_column(default=False, server_default="false")
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class UsageHour(TenantOwned, Base):
@@ -57,7 +55,7 @@ class UsageHour(TenantOwned, Base):
 
     agent_id: Mapped[str] = mapped_column(primary_key=True)
     model: Mapped[str] = mapped_column(primary_key=True)
-    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), primary_key=True)
+    hour: Mapped[datetime] = mapped_column(primary_key=True)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger)
     completion_tokens: Mapped[int] = mapped_column(BigInteger)
     cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
@@ -98,9 +96,7 @@ class UsageCount(TenantOwned, Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     # "" without an agent.
     agent_id: Mapped[str]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class UsageCountHour(TenantOwned, Base):
@@ -114,7 +110,7 @@ class UsageCountHour(TenantOwned, Base):
 
     kind: Mapped[str]
     agent_id: Mapped[str]
-    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    hour: Mapped[datetime]
     amount: Mapped[int] = mapped_column(BigInteger)
 
 

@@ -5,7 +5,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, UniqueConstra
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TEXT
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Credential(TenantOwned, HasId, Timestamps, Base):
@@ -23,14 +23,14 @@ class Credential(TenantOwned, HasId, Timestamps, Base):
     secret_keys: Mapped[list[str]] = mapped_column(ARRAY(TEXT))
     about: Mapped[dict[str, Any]] = mapped_column("metadata", JSONB, default=dict)
     is_valid: Mapped[bool] = mapped_column(default=True, server_default="true")
-    last_tested_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_tested_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
     # Incremented with each change, so that a refreshed token never replaces newer secrets.
     secrets_version: Mapped[int] = mapped_column(default=1, server_default="1")
-    token_expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    token_expires_at: Mapped[datetime | None]
     # The process that refreshes the token now, and until when others wait for it.
     refresh_holder: Mapped[str | None]
-    refresh_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    refresh_until: Mapped[datetime | None]
 
 
 class CredentialAccess(TenantOwned, HasId, Base):
@@ -48,9 +48,7 @@ class CredentialAccess(TenantOwned, HasId, Base):
     integration_type: Mapped[str]
     integration_id: Mapped[str]
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class CredentialAudit(TenantOwned, HasId, Base):
@@ -71,7 +69,7 @@ class CredentialAudit(TenantOwned, HasId, Base):
     integration: Mapped[str | None]
     ip_address: Mapped[str | None]
     success: Mapped[bool]
-    created_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime]
     mac: Mapped[bytes] = mapped_column(LargeBinary)
 
 

@@ -3,7 +3,7 @@ from datetime import datetime
 from sqlalchemy import Index, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, DateTimeUTC, HasId
+from db.base import Base, HasId
 
 
 class Work(HasId, Base):
@@ -56,18 +56,16 @@ class Work(HasId, Base):
     # Only a limited number of rows of one kind and lane run at a time.
     lane: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default="pending")
-    run_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), server_default=func.now())
+    run_at: Mapped[datetime] = mapped_column(server_default=func.now())
     attempt: Mapped[int] = mapped_column(server_default="0")
     max_attempts: Mapped[int]
     lease_token: Mapped[str | None]
-    lease_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    dispatched_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    lease_until: Mapped[datetime | None]
+    dispatched_at: Mapped[datetime | None]
     dispatch_no: Mapped[int] = mapped_column(server_default="0")
     last_error: Mapped[str | None]
     correlation_id: Mapped[str]
     cause_event_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    started_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]

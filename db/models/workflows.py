@@ -6,7 +6,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import String
 
-from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
+from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class Workflow(TenantOwned, HasId, Timestamps, Base):
@@ -37,11 +37,11 @@ class Workflow(TenantOwned, HasId, Timestamps, Base):
     # A schedule, as cron and timezone.
     trigger: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # When the schedule starts it next; None unless it is published.
-    next_run_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    next_run_at: Mapped[datetime | None]
     # No foreign key: the workflow outlives the user.
     created_by: Mapped[str | None]
     # A deleted workflow is hidden; it is kept until its executions are deleted in batches.
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    deleted_at: Mapped[datetime | None]
 
 
 class WorkflowVersion(TenantOwned, HasId, Base):
@@ -61,9 +61,7 @@ class WorkflowVersion(TenantOwned, HasId, Base):
     # The order of keys is the author's.
     definition: Mapped[dict[str, Any]] = mapped_column(JSON)
     created_by: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class WorkflowExecution(TenantOwned, HasId, Base):
@@ -147,11 +145,9 @@ class WorkflowExecution(TenantOwned, HasId, Base):
     correlation_id: Mapped[str]
     # The event that caused it, and from the start on the event about its start.
     cause_event_id: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(
-        DateTimeUTC(timezone=True), server_default=func.now()
-    )
-    started_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
 
 
 class WorkflowNode(TenantOwned, HasId, Base):
@@ -179,5 +175,5 @@ class WorkflowNode(TenantOwned, HasId, Base):
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     # What it waits for: a chat job, a run of a tool, an approval or another execution.
     ref_id: Mapped[str | None]
-    started_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
