@@ -4,7 +4,7 @@ import pytest
 from litestar import Litestar
 
 from app import bootstrap
-from app.kit import logs
+from app.kit import logs, memory
 from app.main import create_app
 from app.services import Services
 from db import connection_use
@@ -22,7 +22,13 @@ from tests.world import Client, World
 from workers.main import WorkerProcess
 
 pytest_plugins = ["tests.slow_files"]
+memory.collect_rarely()
 use_uvloop()
+
+
+def pytest_collection_finish() -> None:
+    """A collection that walks all tests and modules takes longer than most tests."""
+    memory.tune_gc()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

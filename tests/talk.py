@@ -1,4 +1,4 @@
-"""Agents that use a scripted model."""
+"""Agents that use a scripted model, created without the HTTP API."""
 
 import itertools
 import json
@@ -7,11 +7,29 @@ from typing import Any
 
 import msgspec
 
+from app.domain.models import keys
+from app.kit.ids import new_id
+from tests.database import fetch_rows
 from tests.model_server import ModelServer, Reply
 from tests.world import Client, World
 
 PROVIDER = "scripted"
+_API_KEY = "sk-scripted-0123456789"
 _number = itertools.count(1)
+# Rows in place of two requests, since many tests begin with them.
+_INSERT_KEY = """
+    INSERT INTO provider_keys
+        (tenant_id, id, provider, name, api_key, key_hint, base_url, is_default)
+    VALUES ($1, $2, 'scripted', 'Scripted', $3, '…6789', $4, true)
+    ON CONFLICT DO NOTHING
+"""
+_INSERT_AGENT = """
+    WITH agent AS (INSERT INTO agents ({columns}) {values} RETURNING *)
+    INSERT INTO agent_versions (tenant_id, id, agent_id, version, primary_model, system_prompt,
+        temperature, max_tokens, created_by)
+    SELECT tenant_id, $2, id, version, primary_model, system_prompt, temperature, max_tokens, $3
+    FROM agent
+"""
 
 
 class Talker(msgspec.Struct):
@@ -60,7 +78,10 @@ async def talker(
 ) -> Talker:
     """Creates an agent with a scripted model, for `client` or a new tenant_admin."""
     client = client or await world.user("tenant_admin")
-    await give_key(client, models)
+    key_id = new_id("pvk")
+    context = keys.seal_context(client.tenant_id, key_id)
+    key = world.services.keyring.seal(_API_KEY.encode(), context)
+    await fetch_rows(world.services, _INSERT_KEY, client.tenant_id, key_id, key, models.url)
     return await _create_agent(client, models, world, **fields)
 
 
@@ -69,7 +90,7 @@ async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER
     key = {
         "provider": provider,
         "name": "Scripted",
-        "api_key": "sk-scripted-0123456789",
+        "api_key": _API_KEY,
         "base_url": models.url,
     }
     answer = await client.post("/api/v1/api-keys", key)
@@ -79,17 +100,22 @@ async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER
 
 
 async def _create_agent(client: Client, models: ModelServer, world: World, **fields: Any) -> Talker:
-    model = f"model-{next(_number)}"
-    body = {
+    model, agent_id = f"model-{next(_number)}", new_id("agt")
+    row = {
         "name": "Talker",
         "primary_model": f"{PROVIDER}/{model}",
+        "provider": PROVIDER,
         "system_prompt": "You are a test.",
         "status": "published",
+        "tenant_id": client.tenant_id,
+        "id": agent_id,
         **fields,
     }
-    answer = await client.post("/api/v1/agents", body)
-    assert answer.status_code == 201, answer.text
-    return Talker(client, answer.json()["id"], model, models, world)
+    columns = ", ".join(row)
+    values = f"SELECT {columns} FROM json_populate_record(NULL::agents, $1::json)"
+    sql = _INSERT_AGENT.format(columns=columns, values=values)
+    await fetch_rows(world.services, sql, json.dumps(row), new_id("agv"), client.user_id)
+    return Talker(client, agent_id, model, models, world)
 
 
 def events_in(text: str) -> list[tuple[str, Any]]:
