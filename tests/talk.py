@@ -101,16 +101,16 @@ async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER
 
 async def _create_agent(client: Client, models: ModelServer, world: World, **fields: Any) -> Talker:
     model, agent_id = f"model-{next(_number)}", new_id("agt")
-    row = {
+    row: dict[str, Any] = {
         "name": "Talker",
         "primary_model": f"{PROVIDER}/{model}",
-        "provider": PROVIDER,
         "system_prompt": "You are a test.",
         "status": "published",
         "tenant_id": client.tenant_id,
         "id": agent_id,
         **fields,
     }
+    row["provider"] = row["primary_model"].partition("/")[0]
     columns = ", ".join(row)
     values = f"SELECT {columns} FROM json_populate_record(NULL::agents, $1::json)"
     sql = _INSERT_AGENT.format(columns=columns, values=values)

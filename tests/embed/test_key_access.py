@@ -24,12 +24,13 @@ async def test_an_agent_of_another_tenant_is_not_found(world: World, developer: 
     assert answer.json()["error"]["code"] == "agent_not_found"
 
 
-@pytest.mark.parametrize("agent", ["agt_none", "", "x" * 500])
-async def test_an_unknown_agent_is_not_found(developer: Client, agent: str) -> None:
-    answer = await developer.post(KEYS_PATH, {"agent_id": agent, "name": "x"})
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "agent_not_found"
-    assert len(answer.json()["error"]["message"]) < 200
+async def test_an_unknown_agent_is_not_found(developer: Client, subtests: pytest.Subtests) -> None:
+    for agent in ["agt_none", "", "x" * 500]:
+        with subtests.test(agent=agent):
+            answer = await developer.post(KEYS_PATH, {"agent_id": agent, "name": "x"})
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "agent_not_found"
+            assert len(answer.json()["error"]["message"]) < 200
 
 
 async def test_keys_of_another_tenant_are_not_listed(
@@ -75,52 +76,67 @@ async def test_a_super_admin_with_another_tenant_selected_does_not_find_a_key(
 # Permissions
 
 
-@pytest.mark.parametrize("role", ["super_admin", "tenant_admin", "agent_developer"])
-async def test_roles_with_agents_write_create_and_revoke_keys(world: World, role: str) -> None:
-    caller = await world.user(role)
-    agent_id = await create_agent(caller)
-    key = await create_embed_key(caller, agent_id)
-    assert (await revoke_key(caller, key["id"])).status_code == 204
+async def test_roles_with_agents_write_create_and_revoke_keys(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role in ["super_admin", "tenant_admin", "agent_developer"]:
+        with subtests.test(role=role):
+            caller = await world.user(role)
+            agent_id = await create_agent(caller)
+            key = await create_embed_key(caller, agent_id)
+            assert (await revoke_key(caller, key["id"])).status_code == 204
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_roles_without_agents_write_create_no_keys(
-    world: World, developer: Client, agent_id: str, role: str
+    world: World, developer: Client, agent_id: str, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role, developer.tenant_id)
-    answer = await caller.post(KEYS_PATH, {"agent_id": agent_id, "name": "x"})
-    assert answer.status_code == 403
-    assert answer.json()["error"]["code"] == "forbidden"
-    assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
-    assert await list_embed_keys(developer) == []
+    for role in ["agent_user", "viewer"]:
+        with subtests.test(role=role):
+            caller = await world.user(role, developer.tenant_id)
+            answer = await caller.post(KEYS_PATH, {"agent_id": agent_id, "name": "x"})
+            assert answer.status_code == 403
+            assert answer.json()["error"]["code"] == "forbidden"
+            assert answer.json()["error"]["details"] == {
+                "required": "agents:write",
+                "your_role": role,
+            }
+            assert await list_embed_keys(developer) == []
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_roles_without_agents_write_revoke_no_keys(
-    world: World, developer: Client, agent_id: str, role: str
+    world: World, developer: Client, agent_id: str, subtests: pytest.Subtests
 ) -> None:
     key = await create_embed_key(developer, agent_id)
-    caller = await world.user(role, developer.tenant_id)
-    answer = await revoke_key(caller, key["id"])
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
-    assert len(await list_embed_keys(developer)) == 1
+    for role in ["agent_user", "viewer"]:
+        with subtests.test(role=role):
+            caller = await world.user(role, developer.tenant_id)
+            answer = await revoke_key(caller, key["id"])
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "agents:write",
+                "your_role": role,
+            }
+            assert len(await list_embed_keys(developer)) == 1
 
 
-@pytest.mark.parametrize("role", ["tenant_admin", "agent_developer"])
 async def test_roles_with_agents_write_list_keys(
-    world: World, developer: Client, agent_id: str, role: str
+    world: World, developer: Client, agent_id: str, subtests: pytest.Subtests
 ) -> None:
     key = await create_embed_key(developer, agent_id)
-    caller = await world.user(role, developer.tenant_id)
-    assert [item["id"] for item in await list_embed_keys(caller)] == [key["id"]]
+    for role in ["tenant_admin", "agent_developer"]:
+        with subtests.test(role=role):
+            caller = await world.user(role, developer.tenant_id)
+            assert [item["id"] for item in await list_embed_keys(caller)] == [key["id"]]
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-async def test_anonymous_callers_are_unauthorized(anonymous: Client, method: str) -> None:
-    answer = await anonymous(method, KEYS_PATH)
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "unauthorized"
+async def test_anonymous_callers_are_unauthorized(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    for method in ["GET", "POST", "DELETE"]:
+        with subtests.test(method=method):
+            answer = await anonymous(method, KEYS_PATH)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "unauthorized"
 
 
 _ROUTES: list[tuple[str, str]] = [

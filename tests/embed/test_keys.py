@@ -151,34 +151,40 @@ async def test_a_wrong_field_is_named(
             assert set(answer.json()["error"]["details"]) == {field}
 
 
-@pytest.mark.parametrize("field", ["agent_id", "name"])
-async def test_a_missing_field_is_named(developer: Client, agent_id: str, field: str) -> None:
-    body = {"agent_id": agent_id, "name": "x"}
-    del body[field]
-    answer = await developer.post(KEYS_PATH, body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {field: "is required"}
+async def test_a_missing_field_is_named(
+    developer: Client, agent_id: str, subtests: pytest.Subtests
+) -> None:
+    for field in ["agent_id", "name"]:
+        with subtests.test(field=field):
+            body = {"agent_id": agent_id, "name": "x"}
+            del body[field]
+            answer = await developer.post(KEYS_PATH, body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["details"] == {field: "is required"}
 
 
 async def test_a_name_may_have_a_hundred_characters(developer: Client, agent_id: str) -> None:
     assert (await create_embed_key(developer, agent_id, "ü" * 100))["name"] == "ü" * 100
 
 
-@pytest.mark.parametrize(
-    "field", ["id", "api_key", "key_prefix", "key_hash", "tenant_id", "last_used_at"]
-)
-async def test_generated_fields_cannot_be_set(developer: Client, agent_id: str, field: str) -> None:
-    key = await create_embed_key(developer, agent_id, **{field: "emb_mine"})
-    [listed_key] = await list_embed_keys(developer)
-    assert "emb_mine" not in {*map(str, key.values()), *map(str, listed_key.values())}
-
-
-@pytest.mark.parametrize("status", ["draft", "archived"])
-async def test_a_key_can_be_created_before_the_agent_is_published(
-    developer: Client, agent_id: str, status: str
+async def test_generated_fields_cannot_be_set(
+    developer: Client, agent_id: str, subtests: pytest.Subtests
 ) -> None:
-    await developer.put(f"/api/v1/agents/{agent_id}", {"status": status})
-    assert (await create_embed_key(developer, agent_id))["agent_id"] == agent_id
+    for field in ["id", "api_key", "key_prefix", "key_hash", "tenant_id", "last_used_at"]:
+        with subtests.test(field=field):
+            key = await create_embed_key(developer, agent_id, **{field: "emb_mine"})
+            listed_keys = await list_embed_keys(developer)
+            values = [value for listed in (key, *listed_keys) for value in listed.values()]
+            assert "emb_mine" not in {*map(str, values)}
+
+
+async def test_a_key_can_be_created_before_the_agent_is_published(
+    developer: Client, agent_id: str, subtests: pytest.Subtests
+) -> None:
+    for status in ["draft", "archived"]:
+        with subtests.test(status=status):
+            await developer.put(f"/api/v1/agents/{agent_id}", {"status": status})
+            assert (await create_embed_key(developer, agent_id))["agent_id"] == agent_id
 
 
 async def test_a_repeated_request_creates_one_key(developer: Client, agent_id: str) -> None:

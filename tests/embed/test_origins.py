@@ -129,12 +129,12 @@ _NAME_CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("entry", "origin", "expected"),
-    _HOST_CASES + _WILD_CASES + _ORIGIN_CASES + _PORT_CASES + _ADDRESS_CASES + _NAME_CASES,
-)
-def test_an_entry_allows_exactly_its_origins(entry: str, origin: str, *, expected: bool) -> None:
-    assert is_allowed([normalize(entry)], origin) is expected
+def test_an_entry_allows_exactly_its_origins(subtests: pytest.Subtests) -> None:
+    for entry, origin, expected in (
+        _HOST_CASES + _WILD_CASES + _ORIGIN_CASES + _PORT_CASES + _ADDRESS_CASES + _NAME_CASES
+    ):
+        with subtests.test(entry=entry, origin=origin, expected=expected):
+            assert is_allowed([normalize(entry)], origin) is expected
 
 
 _NO_ORIGINS = [
@@ -196,28 +196,30 @@ _NO_ORIGINS = [
 ]
 
 
-@pytest.mark.parametrize("origin", _NO_ORIGINS)
-def test_an_invalid_origin_matches_no_entry(origin: str) -> None:
-    forms = ["example.com", "*.com", "https://example.com", "http://example.com", "null"]
-    forms += ["example.com:443", "*.example.com", "https://*.example.com", "evil.com"]
-    assert not is_allowed(forms, origin)
+def test_an_invalid_origin_matches_no_entry(subtests: pytest.Subtests) -> None:
+    for origin in _NO_ORIGINS:
+        with subtests.test(origin=origin):
+            forms = ["example.com", "*.com", "https://example.com", "http://example.com", "null"]
+            forms += ["example.com:443", "*.example.com", "https://*.example.com", "evil.com"]
+            assert not is_allowed(forms, origin)
 
 
-@pytest.mark.parametrize("origin", [*_NO_ORIGINS, None])
-def test_a_star_allows_every_origin(origin: str | None) -> None:
-    assert is_allowed(["*"], origin)
+def test_a_star_allows_every_origin(subtests: pytest.Subtests) -> None:
+    for origin in [*_NO_ORIGINS, None]:
+        with subtests.test(origin=origin):
+            assert is_allowed(["*"], origin)
 
 
-@pytest.mark.parametrize("origin", [*_NO_ORIGINS, None, "https://example.com"])
-def test_without_entries_there_is_no_rule(origin: str | None) -> None:
-    assert is_allowed([], origin)
+def test_without_entries_there_is_no_rule(subtests: pytest.Subtests) -> None:
+    for origin in [*_NO_ORIGINS, None, "https://example.com"]:
+        with subtests.test(origin=origin):
+            assert is_allowed([], origin)
 
 
-@pytest.mark.parametrize(
-    "entry", ["example.com", "*.example.com", "https://example.com", "null", "localhost"]
-)
-def test_a_missing_origin_matches_no_other_entry(entry: str) -> None:
-    assert not is_allowed([entry], None)
+def test_a_missing_origin_matches_no_other_entry(subtests: pytest.Subtests) -> None:
+    for entry in ["example.com", "*.example.com", "https://example.com", "null", "localhost"]:
+        with subtests.test(entry=entry):
+            assert not is_allowed([entry], None)
 
 
 def test_a_host_that_no_entry_can_have_matches_only_the_star() -> None:
@@ -233,11 +235,12 @@ def test_one_matching_entry_is_enough() -> None:
     assert not is_allowed(entries, "https://b.com")
 
 
-@pytest.mark.parametrize("host", ["[::1]", "[2001:db8::1]", "127.0.0.1", "10.0.0.1"])
-def test_no_wildcard_matches_an_ip_address(host: str) -> None:
-    entries = matching_entries(f"http://{host}:8080") - {"*"}
-    assert entries
-    assert not any("*" in entry for entry in entries)
+def test_no_wildcard_matches_an_ip_address(subtests: pytest.Subtests) -> None:
+    for host in ["[::1]", "[2001:db8::1]", "127.0.0.1", "10.0.0.1"]:
+        with subtests.test(host=host):
+            entries = matching_entries(f"http://{host}:8080") - {"*"}
+            assert entries
+            assert not any("*" in entry for entry in entries)
 
 
 @given(st.text(max_size=60))
@@ -315,6 +318,7 @@ def test_a_wildcard_matches_only_subdomains(
     assert not is_allowed(wildcard, format_entry(scheme, "", f"{label}.{host}.{label}", port))
 
 
-@pytest.mark.parametrize("head", [".", "..", "a..", ".a."])
-def test_a_wildcard_does_not_match_an_empty_label(head: str) -> None:
-    assert not is_allowed(["*.example.com"], f"https://{head}example.com")
+def test_a_wildcard_does_not_match_an_empty_label(subtests: pytest.Subtests) -> None:
+    for head in [".", "..", "a..", ".a."]:
+        with subtests.test(head=head):
+            assert not is_allowed(["*.example.com"], f"https://{head}example.com")

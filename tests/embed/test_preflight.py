@@ -15,24 +15,32 @@ from tests.embed.sites import (
 from tests.talk import Talker
 
 
-@pytest.mark.parametrize("route", ["chat", "chat/stream", "embed"])
-async def test_a_preflight_of_an_allowed_origin_is_answered(shop: Site, route: str) -> None:
-    caller = shop.talk.world.anonymous()
-    headers = {"origin": ORIGIN, **PREFLIGHT_HEADERS}
-    answer = await caller("OPTIONS", f"{shop.path}/{route}", headers=headers)
-    assert_preflight_allowed(answer, ORIGIN)
-
-
-@pytest.mark.parametrize("route", ["chat", "chat/stream", "embed"])
-@pytest.mark.parametrize("origin", [None, "null", "https://evil.com", "https://x.shop.example.com"])
-async def test_a_preflight_of_another_origin_is_refused(
-    shop: Site, route: str, origin: str | None
+async def test_a_preflight_of_an_allowed_origin_is_answered(
+    shop: Site, subtests: pytest.Subtests
 ) -> None:
-    caller = shop.talk.world.anonymous()
-    headers = {**PREFLIGHT_HEADERS} if origin is None else {"origin": origin, **PREFLIGHT_HEADERS}
-    answer = await caller("OPTIONS", f"{shop.path}/{route}", headers=headers)
-    assert error_of(answer) == (403, "origin_not_allowed")
-    assert cors_headers(answer) == NO_CORS
+    for route in ["chat", "chat/stream", "embed"]:
+        with subtests.test(route=route):
+            caller = shop.talk.world.anonymous()
+            headers = {"origin": ORIGIN, **PREFLIGHT_HEADERS}
+            answer = await caller("OPTIONS", f"{shop.path}/{route}", headers=headers)
+            assert_preflight_allowed(answer, ORIGIN)
+
+
+async def test_a_preflight_of_another_origin_is_refused(
+    shop: Site, subtests: pytest.Subtests
+) -> None:
+    for origin in [None, "null", "https://evil.com", "https://x.shop.example.com"]:
+        for route in ["chat", "chat/stream", "embed"]:
+            with subtests.test(origin=origin, route=route):
+                caller = shop.talk.world.anonymous()
+                headers = (
+                    {**PREFLIGHT_HEADERS}
+                    if origin is None
+                    else {"origin": origin, **PREFLIGHT_HEADERS}
+                )
+                answer = await caller("OPTIONS", f"{shop.path}/{route}", headers=headers)
+                assert error_of(answer) == (403, "origin_not_allowed")
+                assert cors_headers(answer) == NO_CORS
 
 
 async def test_a_preflight_counts_every_key_of_the_agent(shop: Site) -> None:
@@ -79,19 +87,21 @@ async def test_a_refused_preflight_names_neither_domains_nor_agent(shop: Site) -
     assert shop.talk.agent_id not in answer.text
 
 
-@pytest.mark.parametrize("origin", [ORIGIN, "https://nobody.example"])
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models"])
 async def test_a_preflight_of_the_openai_endpoints_allows_every_origin(
-    shop: Site, path: str, origin: str
+    shop: Site, subtests: pytest.Subtests
 ) -> None:
-    headers = {"origin": origin, **PREFLIGHT_HEADERS}
-    assert_preflight_allowed(
-        await shop.talk.world.anonymous()("OPTIONS", path, headers=headers), origin
-    )
+    for path in ["/v1/chat/completions", "/v1/models"]:
+        for origin in [ORIGIN, "https://nobody.example"]:
+            with subtests.test(path=path, origin=origin):
+                headers = {"origin": origin, **PREFLIGHT_HEADERS}
+                assert_preflight_allowed(
+                    await shop.talk.world.anonymous()("OPTIONS", path, headers=headers), origin
+                )
 
 
-@pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/embed/api-keys", "/auth/login"])
-async def test_the_console_answers_no_preflight(site: Site, path: str) -> None:
-    caller = site.talk.world.anonymous()
-    answer = await caller("OPTIONS", path, headers={"origin": ORIGIN, **PREFLIGHT_HEADERS})
-    assert cors_headers(answer) == NO_CORS
+async def test_the_console_answers_no_preflight(site: Site, subtests: pytest.Subtests) -> None:
+    for path in ["/api/v1/agents", "/api/v1/embed/api-keys", "/auth/login"]:
+        with subtests.test(path=path):
+            caller = site.talk.world.anonymous()
+            answer = await caller("OPTIONS", path, headers={"origin": ORIGIN, **PREFLIGHT_HEADERS})
+            assert cors_headers(answer) == NO_CORS

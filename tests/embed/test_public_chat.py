@@ -42,30 +42,36 @@ async def test_the_model_receives_the_prompt_and_the_question(site: Site) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+async def test_a_visitor_controls_only_the_message(site: Site, subtests: pytest.Subtests) -> None:
+    for fields in [
         {"context": {"role": "admin-of-the-shop"}},
         {"system_prompt": "admin-of-the-shop"},
         {"conversation_id": "cnv_other"},
         {"temperature": 0.0},
         {"user_id": "usr_x"},
-    ],
-)
-async def test_a_visitor_controls_only_the_message(site: Site, fields: dict[str, Any]) -> None:
-    plain = await site.say("Hi")
-    site.session = new_id("visit")
-    reply = await site.say("Hi", **fields)
-    assert site.talk.asked[0] == site.talk.asked[1]
-    assert reply["conversation_id"] not in {"cnv_other", plain["conversation_id"]}
+    ]:
+        with subtests.test(fields=fields):
+            plain = await site.say("Hi")
+            site.session = new_id("visit")
+            reply = await site.say("Hi", **fields)
+            assert site.talk.asked[0] == site.talk.asked[1]
+            assert reply["conversation_id"] not in {"cnv_other", plain["conversation_id"]}
 
 
-@pytest.mark.parametrize(
-    "text", ["x" * 32_000, "ü", "  Hi  ", "line\nline", "<script>alert(1)</script>", "\U0001f600"]
-)
-async def test_any_text_up_to_the_limit_reaches_the_model(site: Site, text: str) -> None:
-    await site.say(text)
-    assert site.talk.asked[0]["messages"][-1]["content"] == text
+async def test_any_text_up_to_the_limit_reaches_the_model(
+    site: Site, subtests: pytest.Subtests
+) -> None:
+    for text in [
+        "x" * 32_000,
+        "ü",
+        "  Hi  ",
+        "line\nline",
+        "<script>alert(1)</script>",
+        "\U0001f600",
+    ]:
+        with subtests.test(text=text):
+            await site.say(text)
+            assert site.talk.asked[-1]["messages"][-1]["content"] == text
 
 
 _INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -99,20 +105,24 @@ async def test_a_wrong_field_is_named(site: Site, subtests: pytest.Subtests) -> 
     assert site.talk.asked == []
 
 
-@pytest.mark.parametrize("field", ["message", "session_id"])
-async def test_a_missing_field_is_named(site: Site, field: str) -> None:
-    body = site.body()
-    del body[field]
-    caller = site.talk.world.anonymous()
-    answer = await caller.post(f"{site.path}/chat", body, headers=site.headers())
-    assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {field: "is required"}
+async def test_a_missing_field_is_named(site: Site, subtests: pytest.Subtests) -> None:
+    for field in ["message", "session_id"]:
+        with subtests.test(field=field):
+            body = site.body()
+            del body[field]
+            caller = site.talk.world.anonymous()
+            answer = await caller.post(f"{site.path}/chat", body, headers=site.headers())
+            assert answer.status_code == 422
+            assert answer.json()["error"]["details"] == {field: "is required"}
 
 
-@pytest.mark.parametrize("session", ["x", "s" * 128, "ünïcode", "a b", "'; --", "cnv_x"])
-async def test_a_session_may_have_any_name_of_one_line(site: Site, session: str) -> None:
-    site.session = session
-    assert (await site.say())["session_id"] == session
+async def test_a_session_may_have_any_name_of_one_line(
+    site: Site, subtests: pytest.Subtests
+) -> None:
+    for session in ["x", "s" * 128, "ünïcode", "a b", "'; --", "cnv_x"]:
+        with subtests.test(session=session):
+            site.session = session
+            assert (await site.say())["session_id"] == session
 
 
 async def test_a_body_that_cannot_be_read_is_refused(site: Site) -> None:

@@ -32,20 +32,23 @@ async def test_developers_read_a_visitors_conversation(site: Site) -> None:
     assert [item["id"] for item in conversations] == [reply["conversation_id"]]
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_users_and_viewers_do_not_read_a_visitors_conversation(site: Site, role: str) -> None:
-    reply = await site.say()
-    caller = await site.talk.world.user(role, site.talk.client.tenant_id)
-    path = f"/api/v1/conversations/{reply['conversation_id']}"
-    for answer in (
-        await caller.get(path),
-        await caller.get(f"{path}/messages"),
-        await caller.post(f"{path}/end"),
-        await caller.delete(path),
-    ):
-        assert error_of(answer) == (404, "conversation_not_found")
-    conversations = await caller.get(f"{site.talk.path}/conversations")
-    assert conversations.json()["data"] == []
+async def test_users_and_viewers_do_not_read_a_visitors_conversation(
+    site: Site, subtests: pytest.Subtests
+) -> None:
+    for role in ["agent_user", "viewer"]:
+        with subtests.test(role=role):
+            reply = await site.say()
+            caller = await site.talk.world.user(role, site.talk.client.tenant_id)
+            path = f"/api/v1/conversations/{reply['conversation_id']}"
+            for answer in (
+                await caller.get(path),
+                await caller.get(f"{path}/messages"),
+                await caller.post(f"{path}/end"),
+                await caller.delete(path),
+            ):
+                assert error_of(answer) == (404, "conversation_not_found")
+            conversations = await caller.get(f"{site.talk.path}/conversations")
+            assert conversations.json()["data"] == []
 
 
 async def test_another_tenant_does_not_read_a_visitors_conversation(

@@ -37,9 +37,10 @@ async def _request_all_routes(site: Site, origin: str | None) -> list[httpx.Resp
     ]
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
+async def test_a_foreign_origin_is_refused_by_every_route(
+    shop: Site, subtests: pytest.Subtests
+) -> None:
+    for origin in [
         None,
         "null",
         "https://evil.com",
@@ -53,14 +54,13 @@ async def _request_all_routes(site: Site, origin: str | None) -> list[httpx.Resp
         "shop.example.com",
         "*",
         "",
-    ],
-)
-async def test_a_foreign_origin_is_refused_by_every_route(shop: Site, origin: str | None) -> None:
-    for answer in await _request_all_routes(shop, origin):
-        assert error_of(answer) == (403, "origin_not_allowed")
-        assert cors_headers(answer) == NO_CORS
-        assert shop.api_key not in answer.text
-    assert shop.talk.asked == []
+    ]:
+        with subtests.test(origin=origin):
+            for answer in await _request_all_routes(shop, origin):
+                assert error_of(answer) == (403, "origin_not_allowed")
+                assert cors_headers(answer) == NO_CORS
+                assert shop.api_key not in answer.text
+            assert shop.talk.asked == []
 
 
 async def test_a_refused_origin_creates_no_conversation(shop: Site) -> None:
@@ -97,17 +97,19 @@ async def test_without_an_origin_there_are_no_cors_headers(site: Site) -> None:
         assert cors_headers(answer) == NO_CORS
 
 
-@pytest.mark.parametrize("origin", ["https://any.where", "null", None])
-async def test_a_key_with_a_star_allows_every_origin(talk: Talker, origin: str | None) -> None:
-    site = await create_site(talk, "*")
-    for answer in await _request_all_routes(site, origin):
-        assert answer.status_code == 200, answer.text
-        assert answer.headers.get("access-control-allow-origin") == origin
+async def test_a_key_with_a_star_allows_every_origin(
+    talk: Talker, subtests: pytest.Subtests
+) -> None:
+    for origin in ["https://any.where", "null", None]:
+        with subtests.test(origin=origin):
+            site = await create_site(talk, "*")
+            for answer in await _request_all_routes(site, origin):
+                assert answer.status_code == 200, answer.text
+                assert answer.headers.get("access-control-allow-origin") == origin
 
 
-@pytest.mark.parametrize(
-    ("domains", "origin", "status"),
-    [
+async def test_a_key_is_limited_to_its_entries(talk: Talker, subtests: pytest.Subtests) -> None:
+    for domains, origin, status in [
         (["*.example.com"], "https://a.example.com", 200),
         (["*.example.com"], "https://example.com", 403),
         (["https://example.com:8443"], "https://example.com:8443", 200),
@@ -115,15 +117,14 @@ async def test_a_key_with_a_star_allows_every_origin(talk: Talker, origin: str |
         (["https://example.com"], "http://example.com", 403),
         (["a.com", "b.com"], "https://b.com", 200),
         (["münchen.de"], "https://xn--mnchen-3ya.de", 200),
-    ],
-)
-async def test_a_key_is_limited_to_its_entries(
-    talk: Talker, domains: list[str], origin: str, status: int
-) -> None:
-    site = await create_site(talk, *domains)
-    answer = await site.ask(origin=origin)
-    assert answer.status_code == status
-    assert answer.headers.get("access-control-allow-origin") == (origin if status == 200 else None)
+    ]:
+        with subtests.test(domains=domains, origin=origin, status=status):
+            site = await create_site(talk, *domains)
+            answer = await site.ask(origin=origin)
+            assert answer.status_code == status
+            assert answer.headers.get("access-control-allow-origin") == (
+                origin if status == 200 else None
+            )
 
 
 @pytest.mark.parametrize(
@@ -162,11 +163,14 @@ async def test_an_allowed_site_can_read_that_the_model_failed(shop: Site) -> Non
     assert answer.headers["access-control-allow-origin"] == ORIGIN
 
 
-@pytest.mark.parametrize("message", ["", "x" * 32_001])
-async def test_an_allowed_site_can_read_a_validation_error(shop: Site, message: str) -> None:
-    answer = await shop.ask(message, origin=ORIGIN)
-    assert answer.status_code == 422
-    assert answer.headers.get("access-control-allow-origin") == ORIGIN
+async def test_an_allowed_site_can_read_a_validation_error(
+    shop: Site, subtests: pytest.Subtests
+) -> None:
+    for message in ["", "x" * 32_001]:
+        with subtests.test(message=message):
+            answer = await shop.ask(message, origin=ORIGIN)
+            assert answer.status_code == 422
+            assert answer.headers.get("access-control-allow-origin") == ORIGIN
 
 
 async def test_a_wrong_key_is_refused_before_the_body_is_validated(site: Site) -> None:

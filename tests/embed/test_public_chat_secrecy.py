@@ -76,17 +76,20 @@ async def test_visitors_do_not_see_the_providers_message(site: Site) -> None:
         assert secret not in answer.text
 
 
-@pytest.mark.parametrize("after", [0, 1])
 async def test_a_public_stream_does_not_contain_the_providers_message(
-    server: Server, site: Site, after: int
+    server: Server, site: Site, subtests: pytest.Subtests
 ) -> None:
-    site.talk.script(Reply(texts=["Half", " lost"], error_after=after, message=_PROVIDER_MESSAGE))
-    answer, events = await stream_chat(server, site)
-    name, data = events[-1]
-    assert (name, data["code"]) == ("error", "provider_error")
-    assert set(data) == {"code", "message"}
-    for secret in ("sk-scripted", "org-Acme", site.talk.model):
-        assert secret not in answer.text
+    for after in [0, 1]:
+        with subtests.test(after=after):
+            site.talk.script(
+                Reply(texts=["Half", " lost"], error_after=after, message=_PROVIDER_MESSAGE)
+            )
+            answer, events = await stream_chat(server, site)
+            name, data = events[-1]
+            assert (name, data["code"]) == ("error", "provider_error")
+            assert set(data) == {"code", "message"}
+            for secret in ("sk-scripted", "org-Acme", site.talk.model):
+                assert secret not in answer.text
 
 
 async def test_the_owner_sees_the_providers_message(site: Site) -> None:

@@ -79,22 +79,22 @@ async def test_a_sign_in_gives_a_snippet_without_a_key(talk: Talker) -> None:
     assert not str(_parse_script_tag(snippet["embed_code"])["data-api-key"]).startswith("emb_")
 
 
-@pytest.mark.parametrize(
-    "role", ["tenant_admin", "agent_developer", "agent_user", "viewer", "super_admin"]
-)
 async def test_roles_with_agents_read_get_the_snippet(
-    world: World, talk: Talker, role: str
+    world: World, talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role, talk.client.tenant_id)
-    assert (await _get_snippet(caller, talk.agent_id))["agent_id"] == talk.agent_id
+    for role in ["tenant_admin", "agent_developer", "agent_user", "viewer", "super_admin"]:
+        with subtests.test(role=role):
+            caller = await world.user(role, talk.client.tenant_id)
+            assert (await _get_snippet(caller, talk.agent_id))["agent_id"] == talk.agent_id
 
 
-@pytest.mark.parametrize("status", ["draft", "archived"])
 async def test_the_owner_gets_the_snippet_before_the_agent_is_published(
-    talk: Talker, status: str
+    talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    await talk.client.put(talk.path, {"status": status})
-    assert (await _get_snippet(talk.client, talk.agent_id))["agent_name"] == "Talker"
+    for status in ["draft", "archived"]:
+        with subtests.test(status=status):
+            await talk.client.put(talk.path, {"status": status})
+            assert (await _get_snippet(talk.client, talk.agent_id))["agent_name"] == "Talker"
 
 
 async def test_an_agent_of_another_tenant_is_not_found(talk: Talker, admin: Client) -> None:
@@ -110,12 +110,13 @@ async def test_a_super_admin_reaches_every_tenants_agent(talk: Talker, super_adm
     assert error_of(answer) == (404, "agent_not_found")
 
 
-@pytest.mark.parametrize("agent", ["agt_none", "%22%3E%3Cscript%3E", "x" * 300])
-async def test_an_unknown_agent_is_not_found(talk: Talker, agent: str) -> None:
-    answer = await talk.client.get(_snippet_path(agent))
-    assert error_of(answer) == (404, "agent_not_found")
-    assert answer.headers["content-type"].startswith("application/json")
-    assert len(answer.text) < 400
+async def test_an_unknown_agent_is_not_found(talk: Talker, subtests: pytest.Subtests) -> None:
+    for agent in ["agt_none", "%22%3E%3Cscript%3E", "x" * 300]:
+        with subtests.test(agent=agent):
+            answer = await talk.client.get(_snippet_path(agent))
+            assert error_of(answer) == (404, "agent_not_found")
+            assert answer.headers["content-type"].startswith("application/json")
+            assert len(answer.text) < 400
 
 
 async def test_an_anonymous_caller_gets_no_snippet(talk: Talker, anonymous: Client) -> None:
@@ -138,15 +139,16 @@ async def test_a_sign_in_gets_no_cors_headers(talk: Talker) -> None:
 # With a key
 
 
-@pytest.mark.parametrize("transport", ["bearer", "header", "query"])
 async def test_a_key_gives_a_snippet_that_is_ready_to_use(
-    talk: Talker, anonymous: Client, transport: str
+    talk: Talker, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
-    snippet = await _get_snippet(anonymous, talk.agent_id, **key_options(transport, key))
-    assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
-    tag = _parse_script_tag(snippet["embed_code"])
-    assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
+    for transport in ["bearer", "header", "query"]:
+        with subtests.test(transport=transport):
+            key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
+            snippet = await _get_snippet(anonymous, talk.agent_id, **key_options(transport, key))
+            assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
+            tag = _parse_script_tag(snippet["embed_code"])
+            assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
 
 
 async def test_the_key_of_a_snippet_can_chat_with_the_agent(
@@ -163,13 +165,14 @@ async def test_the_key_of_a_snippet_can_chat_with_the_agent(
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("key", ["emb_wrong", '"><script>alert(1)</script>', "wrong"])
 async def test_a_wrong_key_is_refused_and_not_repeated(
-    talk: Talker, anonymous: Client, key: str
+    talk: Talker, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await anonymous.get(_snippet_path(talk.agent_id), params={"api_key": key})
-    assert error_of(answer) == (401, "unauthorized")
-    assert key not in answer.text
+    for key in ["emb_wrong", '"><script>alert(1)</script>', "wrong"]:
+        with subtests.test(key=key):
+            answer = await anonymous.get(_snippet_path(talk.agent_id), params={"api_key": key})
+            assert error_of(answer) == (401, "unauthorized")
+            assert key not in answer.text
 
 
 async def test_a_sign_in_comes_before_a_key_that_is_sent_with_it(talk: Talker) -> None:
@@ -197,50 +200,56 @@ async def test_a_key_gives_the_snippet_of_its_own_agent_only(
     assert "Secret name" not in answer.text
 
 
-@pytest.mark.parametrize("status", ["draft", "archived"])
 async def test_a_key_gives_no_snippet_of_an_agent_that_is_not_published(
-    talk: Talker, anonymous: Client, status: str
+    talk: Talker, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
-    await talk.client.put(talk.path, {"status": status})
-    answer = await anonymous.get(_snippet_path(talk.agent_id), headers={"x-api-key": key})
-    assert error_of(answer) == (404, "agent_not_found")
+    for status in ["draft", "archived"]:
+        with subtests.test(status=status):
+            key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
+            await talk.client.put(talk.path, {"status": status})
+            answer = await anonymous.get(_snippet_path(talk.agent_id), headers={"x-api-key": key})
+            assert error_of(answer) == (404, "agent_not_found")
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"), [(ORIGIN, 200), ("https://evil.com", 403), (None, 403)]
-)
 async def test_the_keys_domains_hold_for_the_snippet(
-    talk: Talker, anonymous: Client, origin: str | None, status: int
+    talk: Talker, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    key = await create_embed_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
-    headers = {"x-api-key": key["api_key"]} | ({"origin": origin} if origin else {})
-    answer = await anonymous.get(_snippet_path(talk.agent_id), headers=headers)
-    assert answer.status_code == status
-    expected = origin if status == 200 else None
-    assert answer.headers.get("access-control-allow-origin") == expected
+    for origin, status in [(ORIGIN, 200), ("https://evil.com", 403), (None, 403)]:
+        with subtests.test(origin=origin, status=status):
+            key = await create_embed_key(
+                talk.client, talk.agent_id, allowed_domains=["shop.example.com"]
+            )
+            headers = {"x-api-key": key["api_key"]} | ({"origin": origin} if origin else {})
+            answer = await anonymous.get(_snippet_path(talk.agent_id), headers=headers)
+            assert answer.status_code == status
+            expected = origin if status == 200 else None
+            assert answer.headers.get("access-control-allow-origin") == expected
 
 
 # Escaping
 
 
-@pytest.mark.parametrize(
-    "name", ['"><script>alert(1)</script>', "Tom & Jerry's <b>", "</script>", "ü 日本 \U0001f600"]
-)
-async def test_an_agents_name_stays_text(talk: Talker, name: str) -> None:
-    await talk.client.put(talk.path, {"name": name})
-    answer = await talk.client.get(_snippet_path(talk.agent_id))
-    snippet = answer.json()
-    assert snippet["agent_name"] == name
-    # The name adds no attribute.
-    assert set(_parse_script_tag(snippet["embed_code"])) == {
-        "async",
-        "src",
-        "data-agent-id",
-        "data-api-key",
-    }
-    assert answer.headers["content-type"].startswith("application/json")
-    assert answer.headers["x-content-type-options"] == "nosniff"
+async def test_an_agents_name_stays_text(talk: Talker, subtests: pytest.Subtests) -> None:
+    for name in [
+        '"><script>alert(1)</script>',
+        "Tom & Jerry's <b>",
+        "</script>",
+        "ü 日本 \U0001f600",
+    ]:
+        with subtests.test(name=name):
+            await talk.client.put(talk.path, {"name": name})
+            answer = await talk.client.get(_snippet_path(talk.agent_id))
+            snippet = answer.json()
+            assert snippet["agent_name"] == name
+            # The name adds no attribute.
+            assert set(_parse_script_tag(snippet["embed_code"])) == {
+                "async",
+                "src",
+                "data-agent-id",
+                "data-api-key",
+            }
+            assert answer.headers["content-type"].startswith("application/json")
+            assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.fixture

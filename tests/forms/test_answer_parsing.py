@@ -34,9 +34,8 @@ def test_a_required_box_is_not_confirmed_by_a_no() -> None:
         field.type.parse(field, "no")
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "expected"),
-    [
+def test_options_by_their_names(subtests: pytest.Subtests) -> None:
+    for options, message, expected in [
         # Numbers that are options are not numbers of options.
         ([("10", "10"), ("20", "20")], "2", None),
         ([("a", "1 to 9"), ("b", "10 or more")], "2", None),
@@ -54,18 +53,15 @@ def test_a_required_box_is_not_confirmed_by_a_no() -> None:
         ([("x", "C++"), ("y", "C")], "c++", "x"),
         ([("x", "(.*)"), ("y", "[a]")], "(.*)", "x"),
         ([("x", "Stra\u00dfe"), ("y", "Weg")], "die STRASSE bitte", "x"),
-    ],
-)
-def test_options_by_their_names(
-    options: list[tuple[str, str]], message: str, expected: str | None
-) -> None:
-    items = [{"value": value, "label": label} for value, label in options]
-    field = build_field("select", options=items)
-    if expected is None:
-        with pytest.raises(WrongValue, match="one of the options"):
-            field.type.parse(field, message)
-    else:
-        assert field.type.parse(field, message) == expected
+    ]:
+        with subtests.test(options=options, message=message, expected=expected):
+            items = [{"value": value, "label": label} for value, label in options]
+            field = build_field("select", options=items)
+            if expected is None:
+                with pytest.raises(WrongValue, match="one of the options"):
+                    field.type.parse(field, message)
+            else:
+                assert field.type.parse(field, message) == expected
 
 
 def test_both_stands_for_two_options() -> None:
@@ -114,9 +110,8 @@ def test_a_stored_value_is_read_back_from_what_people_read(subtests: pytest.Subt
                 assert field.type.parse(field, field.type.format(field, stored)) == stored
 
 
-@pytest.mark.parametrize(
-    ("kind", "stored", "expected"),
-    [
+def test_a_stored_value_as_people_read_it(subtests: pytest.Subtests) -> None:
+    for kind, stored, expected in [
         ("text", "<b>", "<b>"),
         ("number", 3, "3"),
         ("number", 0.5, "0.5"),
@@ -134,11 +129,10 @@ def test_a_stored_value_is_read_back_from_what_people_read(subtests: pytest.Subt
         ("hidden", True, "true"),
         ("hidden", 0.5, "0.5"),
         ("signature", SIGNATURE, "signed"),
-    ],
-)
-def test_a_stored_value_as_people_read_it(kind: str, stored: Any, expected: str) -> None:
-    field = build_field(kind)
-    assert field.type.format(field, stored) == expected
+    ]:
+        with subtests.test(kind=kind, stored=stored, expected=expected):
+            field = build_field(kind)
+            assert field.type.format(field, stored) == expected
 
 
 # Type, validation options, and the end of "Please enter …".
@@ -211,9 +205,8 @@ def test_every_stored_value_meets_the_json_schema_of_its_field(subtests: pytest.
             assert not validator.is_valid(None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "validation", "value"),
-    [
+def test_the_json_schema_has_the_rules(subtests: pytest.Subtests) -> None:
+    for kind, validation, value in [
         ("text", {"min_length": 2}, "a"),
         ("text", {"max_length": 2}, "abc"),
         ("text", {}, ""),
@@ -229,12 +222,11 @@ def test_every_stored_value_meets_the_json_schema_of_its_field(subtests: pytest.
         ("checkbox", {}, "true"),
         ("date", {}, "31 January 2026"),
         ("datetime", {}, "2026-01-31"),
-    ],
-)
-def test_the_json_schema_has_the_rules(kind: str, validation: dict[str, Any], value: Any) -> None:
-    field = build_field(kind, validation)
-    schema = field.type.to_json_schema(field)
-    assert not jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
+    ]:
+        with subtests.test(kind=kind, validation=validation, value=value):
+            field = build_field(kind, validation)
+            schema = field.type.to_json_schema(field)
+            assert not jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(value)
 
 
 def test_the_schema_of_a_field_that_is_not_answered_has_no_value() -> None:

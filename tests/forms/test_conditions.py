@@ -133,15 +133,18 @@ _CHAINS: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str]], 
 }
 
 
-@pytest.mark.parametrize("name", _CHAINS)
-def test_a_chain_of_conditionals(name: str) -> None:
-    answers, values, problems, visible = _CHAINS[name]
-    form = build_form(*_CHAIN)
-    checked = check_answers(form, answers)
-    assert checked.values == values
-    assert list(checked.values) == [key for key in ("reason", "budget", "topic") if key in values]
-    assert checked.problems == problems
-    assert checked.visible == set(visible.split()) == form.list_visible(values)
+def test_a_chain_of_conditionals(subtests: pytest.Subtests) -> None:
+    for name, case in _CHAINS.items():
+        with subtests.test(name=name):
+            answers, values, problems, visible = case
+            form = build_form(*_CHAIN)
+            checked = check_answers(form, answers)
+            assert checked.values == values
+            assert list(checked.values) == [
+                key for key in ("reason", "budget", "topic") if key in values
+            ]
+            assert checked.problems == problems
+            assert checked.visible == set(visible.split()) == form.list_visible(values)
 
 
 def test_stored_answers_of_hidden_fields_show_nothing() -> None:

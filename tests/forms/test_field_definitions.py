@@ -87,12 +87,13 @@ _WRONG_FIELDS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", _WRONG_FIELDS)
-def test_wrong_fields_are_refused_by_their_path(name: str) -> None:
-    fields, path, fragment = _WRONG_FIELDS[name]
-    details = _refuse(*fields)
-    assert list(details) == [path]
-    assert fragment in details[path]
+def test_wrong_fields_are_refused_by_their_path(subtests: pytest.Subtests) -> None:
+    for name, case in _WRONG_FIELDS.items():
+        with subtests.test(name=name):
+            fields, path, fragment = case
+            details = _refuse(*fields)
+            assert list(details) == [path]
+            assert fragment in details[path]
 
 
 def test_only_choices_have_options(subtests: pytest.Subtests) -> None:
@@ -188,9 +189,8 @@ def test_a_conditional_names_another_field_that_is_answered(subtests: pytest.Sub
     assert details == {"fields.0.conditional.field": "must be another field that is answered"}
 
 
-@pytest.mark.parametrize(
-    ("names", "wrong"),
-    [
+def test_fields_must_not_depend_on_themselves(subtests: pytest.Subtests) -> None:
+    for names, wrong in [
         # Each field with the one that it depends on.
         ("a:a", "a"),
         ("a:b b:a", "a b"),
@@ -200,26 +200,29 @@ def test_a_conditional_names_another_field_that_is_answered(subtests: pytest.Sub
         ("a:c b:c c", ""),
         ("a:b b:c c:d d", ""),
         ("d c:d b:c a:b", ""),
-    ],
-)
-def test_fields_must_not_depend_on_themselves(names: str, wrong: str) -> None:
-    fields = []
-    for part in names.split():
-        name, _, other = part.partition(":")
-        rest = _conditional("is_not_empty", field=other) if other else {}
-        fields.append({"id": name, "type": "text", **rest})
-    if not wrong:
-        form = build_form(*fields)
-        order = [field.id for field in form.evaluation_order]
-        assert sorted(order) == sorted(form.by_id)
-        for part in names.split():
-            name, _, other = part.partition(":")
-            assert not other or order.index(other) < order.index(name)
-        return
-    paths = [f"fields.{number}.conditional.field" for number, part in enumerate(names.split())]
-    by_name = dict(zip((part[0] for part in names.split()), paths, strict=True))
-    details = _refuse(*fields)
-    assert details == {by_name[name]: "depends on this field itself" for name in wrong.split()}
+    ]:
+        with subtests.test(names=names, wrong=wrong):
+            fields = []
+            for part in names.split():
+                name, _, other = part.partition(":")
+                rest = _conditional("is_not_empty", field=other) if other else {}
+                fields.append({"id": name, "type": "text", **rest})
+            if not wrong:
+                form = build_form(*fields)
+                order = [field.id for field in form.evaluation_order]
+                assert sorted(order) == sorted(form.by_id)
+                for part in names.split():
+                    name, _, other = part.partition(":")
+                    assert not other or order.index(other) < order.index(name)
+                return
+            paths = [
+                f"fields.{number}.conditional.field" for number, part in enumerate(names.split())
+            ]
+            by_name = dict(zip((part[0] for part in names.split()), paths, strict=True))
+            details = _refuse(*fields)
+            assert details == {
+                by_name[name]: "depends on this field itself" for name in wrong.split()
+            }
 
 
 def test_a_chain_of_all_fields_is_put_in_order_at_once() -> None:

@@ -117,18 +117,22 @@ def test_a_long_value_is_refused_at_once(subtests: pytest.Subtests) -> None:
                 assert time.process_time() - started < 0.1
 
 
-@pytest.mark.parametrize("value", [None, "", " ", "\t\r\n", "\u3000\u00a0", " " * _MEGABYTE])
-def test_a_blank_value_is_no_answer(value: Any, subtests: pytest.Subtests) -> None:
-    for kind, type_ in FIELD_TYPES.items():
-        if not type_.has_value:
-            continue
-        with subtests.test(kind):
-            field = build_field(kind, required=True).definition
-            optional = msgspec.structs.replace(field, required=False)
-            for definition, problems in ((field, [("answer", "is required")]), (optional, [])):
-                form = build_form(msgspec.to_builtins(definition))
-                checked = check_answers(form, {"answer": value})
-                assert (checked.values, checked.problems) == ({}, problems)
+def test_a_blank_value_is_no_answer(subtests: pytest.Subtests) -> None:
+    for value in [None, "", " ", "\t\r\n", "\u3000\u00a0", " " * _MEGABYTE]:
+        with subtests.test(value=value):
+            for kind, type_ in FIELD_TYPES.items():
+                if not type_.has_value:
+                    continue
+                with subtests.test(kind):
+                    field = build_field(kind, required=True).definition
+                    optional = msgspec.structs.replace(field, required=False)
+                    for definition, problems in (
+                        (field, [("answer", "is required")]),
+                        (optional, []),
+                    ):
+                        form = build_form(msgspec.to_builtins(definition))
+                        checked = check_answers(form, {"answer": value})
+                        assert (checked.values, checked.problems) == ({}, problems)
 
 
 def test_an_empty_list_is_no_answer_only_where_lists_are(subtests: pytest.Subtests) -> None:
@@ -172,9 +176,8 @@ _TEXT, _PDF = content_types.TEXT, "application/pdf"
 _ELF = "application/x-elf"
 
 
-@pytest.mark.parametrize(
-    ("allowed_types", "filename", "mime_type", "is_allowed"),
-    [
+def test_which_files_a_field_allows(subtests: pytest.Subtests) -> None:
+    for allowed_types, filename, mime_type, is_allowed in [
         (None, "a.pdf", _PDF, True),
         (None, "a", content_types.UNKNOWN, True),
         (None, "a.pdf", _ELF, False),
@@ -198,13 +201,15 @@ _ELF = "application/x-elf"
         (["txt"], "a.txt", "text/html", False),
         (["doc"], "a.doc", "application/x-ole-storage", True),
         (["zip"], "a.zip", next(iter(CONTENT["docx"])), False),
-    ],
-)
-def test_which_files_a_field_allows(
-    allowed_types: list[str] | None, filename: str, mime_type: str, *, is_allowed: bool
-) -> None:
-    rules = FileRules(allowed_types=allowed_types)
-    assert rules.allows(filename, mime_type) is is_allowed
+    ]:
+        with subtests.test(
+            allowed_types=allowed_types,
+            filename=filename,
+            mime_type=mime_type,
+            is_allowed=is_allowed,
+        ):
+            rules = FileRules(allowed_types=allowed_types)
+            assert rules.allows(filename, mime_type) is is_allowed
 
 
 def test_the_size_of_a_file_is_ten_megabytes_unless_it_is_set() -> None:

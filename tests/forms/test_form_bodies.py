@@ -91,17 +91,21 @@ def _build(path: str, value: Any) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("kind", [CreateForm, UpdateForm])
-def test_a_wrong_value_is_refused_with_its_path(kind: type, subtests: pytest.Subtests) -> None:
-    for path, values in WRONG_VALUES.items():
-        for value in values:
-            if (path, msgspec.json.encode(value).decode()) in CHECKED_LATER:
-                continue
-            with subtests.test(path=path, value=str(value)[:40]):
-                with pytest.raises(Invalid) as error:
-                    validation.decode(msgspec.json.encode(_build(path, value)), kind)
-                (problem,) = error.value.details or {}
-                assert problem.startswith(path) or (path, value) == ("data_table_config", {})
+def test_a_wrong_value_is_refused_with_its_path(subtests: pytest.Subtests) -> None:
+    for kind in [CreateForm, UpdateForm]:
+        with subtests.test(kind=kind):
+            for path, values in WRONG_VALUES.items():
+                for value in values:
+                    if (path, msgspec.json.encode(value).decode()) in CHECKED_LATER:
+                        continue
+                    with subtests.test(path=path, value=str(value)[:40]):
+                        with pytest.raises(Invalid) as error:
+                            validation.decode(msgspec.json.encode(_build(path, value)), kind)
+                        (problem,) = error.value.details or {}
+                        assert problem.startswith(path) or (path, value) == (
+                            "data_table_config",
+                            {},
+                        )
 
 
 def test_only_the_workflow_and_the_table_can_be_removed(subtests: pytest.Subtests) -> None:

@@ -108,9 +108,8 @@ def test_a_message_answers_several_questions(subtests: pytest.Subtests) -> None:
             assert not reading.problems
 
 
-@pytest.mark.parametrize(
-    ("current", "text", "expected"),
-    [
+def test_a_message_corrects_an_answer(subtests: pytest.Subtests) -> None:
+    for current, text, expected in [
         ("topic", "actually my e-mail is ada2@example.com", {"email": "ada2@example.com"}),
         ("topic", "Actually, my mail should be ada2@example.com.", {"email": "ada2@example.com"}),
         ("topic", "change my name to Bob", {"name": "Bob"}),
@@ -131,32 +130,26 @@ def test_a_message_answers_several_questions(subtests: pytest.Subtests) -> None:
             "My name is Ad, sorry, my name is Ada",
             {"name": "Ada"},
         ),
-    ],
-)
-def test_a_message_corrects_an_answer(current: str, text: str, expected: dict[str, Any]) -> None:
-    assert read(current, text, ANSWERED).values == expected
+    ]:
+        with subtests.test(current=current, text=text, expected=expected):
+            assert read(current, text, ANSWERED).values == expected
 
 
-@pytest.mark.parametrize(
-    ("current", "text", "kept"),
-    [
+def test_an_answer_is_kept_unless_a_message_corrects_or_names_it(subtests: pytest.Subtests) -> None:
+    for current, text, kept in [
         ("topic", "sales, write to bob@example.com", "email"),
         ("phone", "bob@example.com", "email"),
         ("message", "Actually the order was one of bob@example.com for his shop", "email"),
         ("message", "I looked twice: the name is wrong on my bill", "name"),
         ("message", "Bob", "name"),
         ("guests", "what is my name to you", "name"),
-    ],
-)
-def test_an_answer_is_kept_unless_a_message_corrects_or_names_it(
-    current: str, text: str, kept: str
-) -> None:
-    assert kept not in read(current, text, ANSWERED).values
+    ]:
+        with subtests.test(current=current, text=text, kept=kept):
+            assert kept not in read(current, text, ANSWERED).values
 
 
-@pytest.mark.parametrize(
-    ("current", "text", "is_skip"),
-    [
+def test_a_message_skips_a_question(subtests: pytest.Subtests) -> None:
+    for current, text, is_skip in [
         ("email", "skip", True),
         ("email", " Skip this. ", True),
         ("email", "No thanks!", True),
@@ -167,12 +160,11 @@ def test_an_answer_is_kept_unless_a_message_corrects_or_names_it(
         ("name", "None", False),
         ("email", "skip@example.com", False),
         ("message", "Skip the onions", False),
-    ],
-)
-def test_a_message_skips_a_question(current: str, text: str, *, is_skip: bool) -> None:
-    reading = read(current, text)
-    assert reading.is_skip is is_skip
-    assert bool(reading.values) is not is_skip
+    ]:
+        with subtests.test(current=current, text=text, is_skip=is_skip):
+            reading = read(current, text)
+            assert reading.is_skip is is_skip
+            assert bool(reading.values) is not is_skip
 
 
 def test_an_option_that_is_called_none_is_chosen_and_not_skipped() -> None:
@@ -182,21 +174,19 @@ def test_an_option_that_is_called_none_is_chosen_and_not_skipped() -> None:
     assert (reading.values, reading.is_skip) == ({"diet": "x"}, False)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_question_of_a_visitor_is_not_stored(subtests: pytest.Subtests) -> None:
+    for text in [
         "What is this for?",
         "Hi, what is this for?",
         "why do you need my name?",
         "Is it safe to tell you my name?",
         "Which name is needed?",
         "what?",
-    ],
-)
-def test_a_question_of_a_visitor_is_not_stored(text: str) -> None:
-    reading = read("name", text)
-    assert (reading.values, reading.is_question) == ({}, True)
-    assert not interpreting.needs_model(ask("name"), text, reading, is_trusted=True)
+    ]:
+        with subtests.test(text=text):
+            reading = read("name", text)
+            assert (reading.values, reading.is_question) == ({}, True)
+            assert not interpreting.needs_model(ask("name"), text, reading, is_trusted=True)
 
 
 def test_a_text_that_is_no_question_may_end_with_a_question_mark() -> None:
@@ -288,9 +278,8 @@ def test_letters_of_all_scripts_are_kept() -> None:
 # What a model has found
 
 
-@pytest.mark.parametrize(
-    ("text", "found", "expected"),
-    [
+def test_a_model_that_is_not_trusted_may_only_repeat_the_message(subtests: pytest.Subtests) -> None:
+    for text, found, expected in [
         ("people usually call me Ada Byron", {"name": "Ada Byron"}, "Ada Byron"),
         ("people usually call me ada  byron", {"name": "Ada Byron"}, "Ada Byron"),
         ("people usually call me Ada Byron", {"name": "Grace"}, None),
@@ -299,13 +288,10 @@ def test_letters_of_all_scripts_are_kept() -> None:
         ("people usually call me Ada Byron", {"name": ["Ada"]}, None),
         ("people usually call me Ada Byron", {"name": None}, None),
         ("people usually call me Ada Byron", {"other": "Ada"}, None),
-    ],
-)
-def test_a_model_that_is_not_trusted_may_only_repeat_the_message(
-    text: str, found: dict[str, Any], expected: str | None
-) -> None:
-    reading = interpreting.read(ask("name"), text, Extract(found))
-    assert reading.values == {"name": expected or text}
+    ]:
+        with subtests.test(text=text, found=found, expected=expected):
+            reading = interpreting.read(ask("name"), text, Extract(found))
+            assert reading.values == {"name": expected or text}
 
 
 def test_a_model_that_is_not_trusted_answers_only_what_was_asked_or_named() -> None:
@@ -314,9 +300,10 @@ def test_a_model_that_is_not_trusted_answers_only_what_was_asked_or_named() -> N
     assert reading.values == {"email": MAIL}
 
 
-@pytest.mark.parametrize(
-    ("current", "found", "expected"),
-    [
+def test_values_of_a_trusted_model_are_used_if_their_fields_take_them(
+    subtests: pytest.Subtests,
+) -> None:
+    for current, found, expected in [
         ("name", {"name": "Ada", "topic": "help"}, {"name": "Ada", "topic": "help"}),
         ("name", {"name": "Ada", "guests": 3}, {"name": "Ada", "guests": 3}),
         ("name", {"name": "Ada", "guests": 10}, {"name": "Ada"}),
@@ -325,15 +312,14 @@ def test_a_model_that_is_not_trusted_answers_only_what_was_asked_or_named() -> N
         ("name", {"name": "Ada", "email": {"a": 1}}, {"name": "Ada"}),
         ("name", {"name": "Ada", "email": "", "unknown": 1}, {"name": "Ada"}),
         ("topic", {"topic": "sales", "name": "Bob"}, {"topic": "sales"}),
-    ],
-)
-def test_values_of_a_trusted_model_are_used_if_their_fields_take_them(
-    current: str, found: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    answers = {"name": "Ada"} if current != "name" else {}
-    text = "we want something to buy there"
-    reading = interpreting.read(ask(current, answers), text, Extract(found, is_trusted=True))
-    assert reading.values == expected
+    ]:
+        with subtests.test(current=current, found=found, expected=expected):
+            answers = {"name": "Ada"} if current != "name" else {}
+            text = "we want something to buy there"
+            reading = interpreting.read(
+                ask(current, answers), text, Extract(found, is_trusted=True)
+            )
+            assert reading.values == expected
 
 
 def test_what_the_message_says_plainly_wins_over_the_model() -> None:
@@ -349,23 +335,19 @@ def test_a_text_that_a_trusted_model_finds_no_answer_in_is_not_stored() -> None:
     assert interpreting.read(ask("message"), text, found).values == {"message": text}
 
 
-@pytest.mark.parametrize(
-    ("current", "text", "trusted", "local"),
-    [
+def test_a_model_is_asked_when_it_may_find_more(subtests: pytest.Subtests) -> None:
+    for current, text, trusted, local in [
         ("name", "Ada", False, False),
         ("name", "well hello there, most people call me Ada", True, True),
         ("topic", "I have a problem with my computer", True, False),
         ("guests", "hm", True, False),
         ("name", "skip", False, False),
         ("email", f"you can always reach me at {MAIL}", True, False),
-    ],
-)
-def test_a_model_is_asked_when_it_may_find_more(
-    current: str, text: str, *, trusted: bool, local: bool
-) -> None:
-    question, reading = ask(current), read(current, text)
-    needed = [
-        interpreting.needs_model(question, text, reading, is_trusted=is_trusted)
-        for is_trusted in (True, False)
-    ]
-    assert needed == [trusted, local]
+    ]:
+        with subtests.test(current=current, text=text, trusted=trusted, local=local):
+            question, reading = ask(current), read(current, text)
+            needed = [
+                interpreting.needs_model(question, text, reading, is_trusted=is_trusted)
+                for is_trusted in (True, False)
+            ]
+            assert needed == [trusted, local]

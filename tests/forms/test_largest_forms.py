@@ -92,22 +92,25 @@ def test_names_of_a_form_with_long_labels_are_still_found() -> None:
     assert mentions.find_named(form.inputs, "about aaab") == {"terms"}
 
 
-@pytest.mark.parametrize("kind", ["email", "phone", "url"])
-def test_addresses_are_found_in_time(kind: str, subtests: pytest.Subtests) -> None:
-    form = build_form({"type": "text"}, *({"type": kind, "label": f"n{n}"} for n in range(199)))
-    texts = (
-        "a" * 3900 + "@-.x",
-        "a." * 1990 + "@x",
-        ("a" * 62 + "@ ") * 31 + " ".join(f"a{n}@example.com" for n in range(120)),
-        "a" * 2000 + " ".join(f"a{n}@ex.com" for n in range(180)),
-        "12345 " * 660,
-        "(0" * 1999,
-        "http://x " * 440,
-        " ".join(f"www.a{n}.example" for n in range(250)),
-    )
-    for text in texts:
-        with subtests.test(start=text[:20]):
-            assert _measure(_read, form, text[:_MAX_CHARS]) < _MAX_SECONDS
+def test_addresses_are_found_in_time(subtests: pytest.Subtests) -> None:
+    for kind in ["email", "phone", "url"]:
+        with subtests.test(kind=kind):
+            form = build_form(
+                {"type": "text"}, *({"type": kind, "label": f"n{n}"} for n in range(199))
+            )
+            texts = (
+                "a" * 3900 + "@-.x",
+                "a." * 1990 + "@x",
+                ("a" * 62 + "@ ") * 31 + " ".join(f"a{n}@example.com" for n in range(120)),
+                "a" * 2000 + " ".join(f"a{n}@ex.com" for n in range(180)),
+                "12345 " * 660,
+                "(0" * 1999,
+                "http://x " * 440,
+                " ".join(f"www.a{n}.example" for n in range(250)),
+            )
+            for text in texts:
+                with subtests.test(start=text[:20]):
+                    assert _measure(_read, form, text[:_MAX_CHARS]) < _MAX_SECONDS
 
 
 def _build_choices(label: Callable[[int], str], kind: str = "select") -> FormDefinition:

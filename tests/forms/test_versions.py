@@ -74,20 +74,21 @@ async def test_new_fields_of_a_published_form_are_a_version_that_is_live_at_once
     assert (event["data"]["version"], event["data"]["changed"]) == (2, ["name", "fields"])
 
 
-@pytest.mark.parametrize("action", ["unpublish", "archive"])
 async def test_new_fields_of_a_withdrawn_form_are_a_version_that_is_live_once_published(
-    developer: Client, anonymous: Client, action: str
+    developer: Client, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
     """The version that was published stays: submissions refer to it."""
-    form = await create_form(developer, TEXT)
-    await act(developer, form, action)
-    for fields in ([TEXT, EMAIL], [TEXT, AGE]):
-        assert (await update_form(developer, form, fields=fields))["version"] == 2
-    versions = await list_versions(developer, form)
-    assert [bool(version["published_at"]) for version in versions] == [False, True]
-    await publish(developer, form)
-    assert problems(await send(anonymous, form, {"name": "Ada"})) == {"age": "is required"}
-    await submit(anonymous, form, {"name": "Ada"}, version=1)
+    for action in ["unpublish", "archive"]:
+        with subtests.test(action=action):
+            form = await create_form(developer, TEXT)
+            await act(developer, form, action)
+            for fields in ([TEXT, EMAIL], [TEXT, AGE]):
+                assert (await update_form(developer, form, fields=fields))["version"] == 2
+            versions = await list_versions(developer, form)
+            assert [bool(version["published_at"]) for version in versions] == [False, True]
+            await publish(developer, form)
+            assert problems(await send(anonymous, form, {"name": "Ada"})) == {"age": "is required"}
+            await submit(anonymous, form, {"name": "Ada"}, version=1)
 
 
 async def test_submissions_keep_the_fields_that_they_were_made_with(
