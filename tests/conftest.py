@@ -112,6 +112,14 @@ def world(app: Litestar) -> World:
 
 
 @pytest.fixture(scope="session")
+async def product(app: Litestar, stores: Stores) -> AsyncIterator[World]:
+    """The application as it is served, without routes of tests, on the same stores."""
+    world = World(create_app(stores.settings))
+    yield world
+    await world.services.close()
+
+
+@pytest.fixture(scope="session")
 async def models() -> AsyncIterator[ModelServer]:
     """A server with scripted models; each test uses model names of its own."""
     async with serving() as models:

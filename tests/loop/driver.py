@@ -84,9 +84,7 @@ class Driver:
                 stack.enter_context(peak.running())
                 if costs:
                     stack.enter_context(sampling(samples))
-                async with timer.running():
-                    response = await asgi.call(self.world.app, prepared, client.address)
-                    await wait_until(self._is_idle)
+                response = await timer.run(self._call(client, prepared))
             for step, seconds in timer.seconds.items():
                 self.steps[step] = max(seconds, self.steps.get(step, 0.0))
             places = [f"{count} x {place}" for place, count in samples.most_common(4)]
@@ -94,6 +92,12 @@ class Driver:
                 Cost(str(route), name, response.status_code, *timer.longest, peak.bytes, places)
             )
         self.costs.append(costs[-1])
+        return response
+
+    async def _call(self, client: Client, request: httpx.Request) -> httpx.Response:
+        """Returns when the work that the request caused has ended, too."""
+        response = await asgi.call(self.world.app, request, client.address)
+        await wait_until(self._is_idle)
         return response
 
     async def _find_client(self, route: Route) -> Client:

@@ -10,60 +10,114 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _ROOT = str(Path(__file__).parents[2])
 _SAMPLE_SECONDS = 0.005
+_BEAT_SECONDS = 0.001
+
+Result = TypeVar("Result")
 
 
 class StepTimer:
     """Measures the longest step of each name. The name is the kind of work if a worker runs it, or
-    else the function of the task.
+    else the function of the task; `callbacks` are what the loop runs between steps of tasks, such
+    as protocols. Only tasks that were created within `watched_tasks` are measured.
     """
+
+    current: ClassVar["StepTimer | None"] = None
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self._in_tasks = 0.0
 
     @property
     def longest(self) -> tuple[str, float]:
         return max(self.seconds.items(), key=lambda item: item[1], default=("none", 0.0))
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        run = asyncio.Handle._run
+    def add(self, name: str, seconds: float) -> None:
+        self._in_tasks += seconds
+        self._keep(name, seconds)
 
-        def measure(handle: asyncio.Handle) -> None:
-            name, started = _name_step(handle), time.thread_time()
-            run(handle)
-            seconds = time.thread_time() - started
-            if seconds > self.seconds.get(name, 0.0):
-                self.seconds[name] = seconds
+    def _keep(self, name: str, seconds: float) -> None:
+        if seconds > self.seconds.get(name, 0.0):
+            self.seconds[name] = seconds
 
-        # A step each for what is done before and after.
-        await asyncio.sleep(0)
-        asyncio.Handle._run = measure  # type: ignore[method-assign, assignment]
+    async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Runs a coroutine as a task, while this timer measures all of them."""
+        watch = asyncio.create_task(self._watch_callbacks())
+        StepTimer.current = self
         try:
-            await asyncio.sleep(0)
-            yield
-            await asyncio.sleep(0)
+            return await asyncio.create_task(coroutine)
         finally:
-            asyncio.Handle._run = run  # type: ignore[method-assign]
+            StepTimer.current = None
+            watch.cancel()
+
+    async def _watch_callbacks(self) -> None:
+        while True:
+            started, in_tasks = time.thread_time(), self._in_tasks
+            await asyncio.sleep(_BEAT_SECONDS)
+            self._keep("callbacks", time.thread_time() - started - (self._in_tasks - in_tasks))
 
 
-def _name_step(handle: asyncio.Handle) -> str:
-    task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
-    if not isinstance(task, asyncio.Task):
-        return getattr(handle._callback, "__qualname__", "callback")  # type: ignore[attr-defined]
-    coroutine: Any = task.get_coro()
+class _TimedCoroutine(Coroutine[Any, Any, Any]):
+    """Passes everything on to a coroutine, and its steps to the timer."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.coroutine = coroutine
+
+    def send(self, value: Any) -> Any:
+        return self._step(self.coroutine.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._step(self.coroutine.throw, *error)
+
+    def close(self) -> None:
+        self.coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.coroutine.__await__()
+
+    def _step(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        timer = StepTimer.current
+        if timer is None:
+            return function(*arguments)
+        name, started = _name_step(self.coroutine), time.thread_time()
+        try:
+            return function(*arguments)
+        finally:
+            timer.add(name, time.thread_time() - started)
+
+
+@contextmanager
+def watched_tasks() -> Iterator[None]:
+    """The steps of tasks that are created meanwhile can be measured."""
+    loop = asyncio.get_running_loop()
+    factory = loop.get_task_factory()
+    loop.set_task_factory(_create_timed_task)
+    try:
+        yield
+    finally:
+        loop.set_task_factory(factory)
+
+
+def _create_timed_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+) -> asyncio.Task[Any]:
+    return asyncio.Task(_TimedCoroutine(coroutine), loop=loop, **options)
+
+
+def _name_step(coroutine: Any) -> str:
     name: str = getattr(coroutine, "__qualname__", type(coroutine).__name__)
-    if name == "Runner._run_consecutively" and coroutine.cr_frame is not None:
-        return f"work {coroutine.cr_frame.f_locals['row'].kind}"
+    frame = getattr(coroutine, "cr_frame", None)
+    if name == "Runner._run_consecutively" and frame is not None:
+        return f"work {frame.f_locals['row'].kind}"
     return name
 
 

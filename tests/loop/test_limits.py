@@ -4,7 +4,6 @@ the event loop for long, and no request takes much memory.
 
 import gc
 import sys
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -14,6 +13,7 @@ from app.kit import memory
 from app.kit.work import QUEUES
 from tests.loop.driver import Driver
 from tests.loop.multiplied import multiply_rows
+from tests.loop.steps import watched_tasks
 from tests.loop.tour import Tour
 from tests.model_server import ModelServer
 from tests.running_worker import cancel_earlier_work, run_worker
@@ -72,13 +72,10 @@ _LATER_WORK: Final = {
 
 
 @pytest.fixture
-def _garbage_collection_of_a_web_process() -> Iterator[None]:
-    thresholds = gc.get_threshold()
+def _collected_garbage() -> None:
+    """What other tests left is not collected while this one measures."""
     gc.collect()
     memory.tune_gc()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*thresholds)
 
 
 async def _create_driver(world: World, models: ModelServer) -> Driver:
@@ -116,15 +113,16 @@ async def _go(tour: Tour) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("_garbage_collection_of_a_web_process", "restored_grants")
+@pytest.mark.usefixtures("_collected_garbage", "restored_grants")
 async def test_the_largest_definitions_hold_nobody_up(
     product: World, stores: Stores, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
     await cancel_earlier_work(stores)
     driver = await _create_driver(product, models)
     tour = Tour(driver, _EXCEEDING)
-    async with run_worker(stores.settings, *QUEUES):
-        await _go(tour)
+    with watched_tasks():
+        async with run_worker(stores.settings, *QUEUES):
+            await _go(tour)
     slowest = sorted(driver.costs, key=lambda cost: -cost.seconds)
     sys.stdout.write("\n".join(map(str, slowest[:10])))
     with subtests.test("steps and memory"):

@@ -4,6 +4,7 @@ new areas are called without new code.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import httpx
@@ -56,6 +57,7 @@ class Route(msgspec.Struct, frozen=True):
         return await client(self.method, self.fill_path(values or {}), **more)
 
 
+@cache
 def list_routes(app: Litestar) -> list[Route]:
     openapi = document(app)
     schemas: dict[str, Any] = openapi["components"]["schemas"]

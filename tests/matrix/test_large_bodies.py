@@ -2,14 +2,12 @@
 other request waits for them.
 """
 
-import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
-from app.kit import memory
-from tests.loop.steps import StepTimer
+from tests.loop.steps import StepTimer, watched_tasks
 from tests.matrix import seeds
 from tests.matrix.large_bodies import list_bodies
 from tests.matrix.routes import Route, list_routes
@@ -26,8 +24,10 @@ async def _send(
     client: Client, route: Route, values: dict[str, str], body: bytes
 ) -> tuple[httpx.Response, float]:
     timer = StepTimer()
-    async with timer.running():
-        answer = await client(route.method, route.fill_path(values), content=body, headers=JSON)
+    with watched_tasks():
+        answer = await timer.run(
+            client(route.method, route.fill_path(values), content=body, headers=JSON)
+        )
     return answer, timer.longest[1]
 
 
@@ -51,15 +51,6 @@ async def _find_problems(
             yield f"{route}: {name}: {answer.status_code} before the body was read"
 
 
-@pytest.fixture
-def _garbage_collection_of_a_web_process() -> Iterator[None]:
-    thresholds = gc.get_threshold()
-    memory.collect_rarely()
-    yield
-    gc.set_threshold(*thresholds)
-
-
-@pytest.mark.usefixtures("_garbage_collection_of_a_web_process")
 async def test_a_large_wrong_body_holds_nobody_up(
     product: World, subtests: pytest.Subtests
 ) -> None:
