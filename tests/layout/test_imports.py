@@ -1,6 +1,11 @@
 """Which modules of a package or area others may import, and who imports which library."""
 
+import re
+import sys
+from importlib.metadata import packages_distributions
+
 from tests.layout.sources import (
+    PACKAGES,
     ROOT,
     find_area,
     find_loaded,
@@ -18,6 +23,27 @@ PARSERS = {
     *("PIL", "av", "bz2", "docx", "lxml", "lzma", "pickle", "plistlib", "pypdfium2"),
     *("semantic_text_splitter", "sqlite3", "tarfile", "xml", "zipfile"),
 }
+
+
+def test_every_library_is_in_the_lock_that_users_install() -> None:
+    """Tests have more packages; a start on a machine without them is only in the long run."""
+    locks = [ROOT / "requirements.lock", *ROOT.glob("requirements-speech.lock")]
+    text = "\n".join(lock.read_text(encoding="utf-8") for lock in locks)
+    locked = {_normal_name(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+    imported = {other.partition(".")[0] for _, other in list_imports()}
+    distributions = packages_distributions()
+    libraries = imported - {*PACKAGES, *sys.stdlib_module_names}
+    assert len(libraries) > 30
+    missing = {
+        name
+        for name in libraries
+        if not {_normal_name(item) for item in distributions.get(name, [])} & locked
+    }
+    assert missing == set()
+
+
+def _normal_name(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def test_nothing_imports_tests() -> None:

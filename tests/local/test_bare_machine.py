@@ -14,7 +14,7 @@ from tests.packages import locked, source
 from tests.ports import free_port
 from tests.processes import ROOT
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

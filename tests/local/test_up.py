@@ -86,6 +86,7 @@ def agent(instance: Up) -> Iterator[tuple[httpx.Client, str]]:
     client.close()
 
 
+@pytest.mark.long
 def test_an_agent_on_the_local_model_answers_from_its_prompt(
     agent: tuple[httpx.Client, str],
 ) -> None:
@@ -97,6 +98,7 @@ def test_an_agent_on_the_local_model_answers_from_its_prompt(
     assert client.get(f"/api/v1/agents/{agent_id}/status").json()["is_online"]
 
 
+@pytest.mark.long
 def test_the_local_model_does_not_repeat_how_a_document_is_quoted(
     agent: tuple[httpx.Client, str],
 ) -> None:
@@ -129,6 +131,7 @@ def test_the_local_model_streams_word_by_word(agent: tuple[httpx.Client, str]) -
     assert events[-1][1]["usage"]["completion_tokens"] > 1
 
 
+@pytest.mark.long
 def test_the_local_model_answers_later_through_a_worker(agent: tuple[httpx.Client, str]) -> None:
     client, agent_id = agent
     job = client.post(f"/api/v1/agents/{agent_id}/chat/async", json=QUESTION).json()
@@ -314,40 +317,25 @@ def test_stopping_ends_every_process_and_the_data_survives(instance: Up, data_di
     assert "everything is stopped" in instance.text
     assert not [child for child in children if child.is_running()]
 
-    again = Up(data_dir, free_port())
+    again = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    again.wait_ready()
     try:
-        again.wait_ready()
         assert "shown this once" not in again.text
         assert f"warning: {schema.describe('9999')}" in again.text
         assert again.login(password).status_code == 200
     finally:
-        again.stop()
+        _check_that_children_end_with_a_killed_up(again)
+    (data_dir / "keys" / "master.keys").unlink()
+    without_key = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    assert without_key.wait_ended() == 1
+    assert "root key" in without_key.text
 
 
-@pytest.fixture
-def own_data_dir() -> Iterator[Path]:
-    """A data directory that no other test uses."""
-    with tempfile.TemporaryDirectory(prefix="parley-up-") as folder:
-        yield Path(folder) / "data"
-
-
-def test_children_end_when_up_itself_is_killed_and_data_without_its_key_is_refused(
-    own_data_dir: Path,
-) -> None:
-    started = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    started.wait_ready()
-    children = psutil.Process(started.process.pid).children(recursive=True)
-    started.process.kill()
-    started.wait_ended()
-    wait_for(
-        lambda: all(map(has_ended, children)),
-        40,
-        "the end of all children",
-    )
-    (own_data_dir / "keys" / "master.keys").unlink()
-    again = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    assert again.wait_ended() == 1
-    assert "root key" in again.text
+def _check_that_children_end_with_a_killed_up(instance: Up) -> None:
+    children = psutil.Process(instance.process.pid).children(recursive=True)
+    instance.process.kill()
+    instance.wait_ended()
+    wait_for(lambda: all(map(has_ended, children)), 40, "the end of all children")
 
 
 def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
