@@ -12,6 +12,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.lengths import rounds
 from tests.server import Server
 from tests.world import World
 
@@ -24,8 +25,8 @@ CHECKS = [
 
 _PARTS = 4
 # Most of what can go wrong is in bodies.
-_EXAMPLES_WITH_BODY = 20
-_EXAMPLES_WITHOUT_BODY = 8
+_EXAMPLES_WITH_BODY = rounds(2, 40)
+_EXAMPLES_WITHOUT_BODY = rounds(1, 10)
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("restored_grants")]
 
