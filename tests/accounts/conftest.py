@@ -39,9 +39,14 @@ async def replayed_session(anonymous: Client, developer: Client) -> ReplayedSess
     return await replay_refresh_token(anonymous, developer)
 
 
-@pytest.fixture
-async def closed_instance(stores: Stores, app: Litestar) -> AsyncIterator[Client]:
-    """A caller of an instance without open registration."""
+@pytest.fixture(scope="session")
+async def _closed_app(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
     closed_app = create_app(msgspec.structs.replace(stores.settings, allow_signup=False))
-    yield Client(closed_app)
+    yield closed_app
     await closed_app.state.services.close()
+
+
+@pytest.fixture
+def closed_instance(_closed_app: Litestar) -> Client:
+    """A caller of an instance without open registration."""
+    return Client(_closed_app)

@@ -27,23 +27,31 @@ async def test_a_guess_at_the_current_password_that_is_not_recorded_learns_nothi
     assert [answer.status_code for answer in answers] == [429, 429]
 
 
-@pytest.mark.parametrize("respell", [str.upper, lambda email: f" {email} "])
 async def test_failures_are_counted_together_for_every_spelling_of_an_email(
-    anonymous: Client, developer: Client, respell: Callable[[str], str]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    await guess_passwords(anonymous, developer.email)
-    assert (await log_in(anonymous, respell(developer.email))).status_code == 429
+    cases: list[Callable[[str], str]] = [str.upper, lambda email: f" {email} "]
+    for respell in cases:
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(respell=respell.__name__):
+            await guess_passwords(anonymous, developer.email)
+            assert (await log_in(anonymous, respell(developer.email))).status_code == 429
 
 
-@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "I\u0307"])
 async def test_an_email_with_a_letter_that_only_looks_alike_is_another_one(
-    anonymous: Client, letter: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
     """If the database treated it as equal, the response would reveal who has an account."""
-    email = f"viki.{anonymous.address}@example.com"
-    await register(anonymous, email=email)
-    await guess_passwords(anonymous, email)
-    assert (await log_in(anonymous, email.replace("viki", f"v{letter}ki"))).status_code == 401
+    for letter in ("\u0130", "\u0131", "I\u0307"):
+        anonymous = world.anonymous()
+        with subtests.test(letter=letter):
+            email = f"viki.{anonymous.address}@example.com"
+            await register(anonymous, email=email)
+            await guess_passwords(anonymous, email)
+            assert (
+                await log_in(anonymous, email.replace("viki", f"v{letter}ki"))
+            ).status_code == 401
 
 
 async def test_a_user_with_an_encoded_domain_can_sign_in(anonymous: Client) -> None:
@@ -101,11 +109,14 @@ async def test_an_unknown_invitation_does_not_reveal_who_has_an_account(
     assert registered.content == unknown.content
 
 
-@pytest.mark.parametrize("owner", ["somebody", "nobody"])
 async def test_a_reset_request_takes_the_same_minimum_time_with_and_without_an_account(
-    anonymous: Client, developer: Client, owner: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    email = developer.email if owner == "somebody" else "nobody@example.com"
-    started = time.perf_counter()
-    await anonymous.post("/auth/forgot-password", {"email": email})
-    assert time.perf_counter() - started >= password._MIN_RESPONSE_SECONDS
+    for owner in ("somebody", "nobody"):
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(owner=owner):
+            email = developer.email if owner == "somebody" else "nobody@example.com"
+            started = time.perf_counter()
+            await anonymous.post("/auth/forgot-password", {"email": email})
+            assert time.perf_counter() - started >= password._MIN_RESPONSE_SECONDS

@@ -53,22 +53,21 @@ async def _make_admin(actor: Client, user_id: str) -> httpx.Response:
 # A running request
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "undo"),
-    [("status", "inactive", reactivate), ("role", "viewer", _make_admin)],
-)
 async def test_an_admin_cannot_undo_the_loss_of_access_with_a_running_request(
-    services: Services,
-    admin: Client,
-    column: str,
-    value: str,
-    undo: Callable[[Client, str], Coroutine[Any, Any, httpx.Response]],
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    async with _hold_request(services, undo(admin, admin.user_id)) as task:
-        await set_user(services, admin, **{column: value})
-        await _end_sessions(services, admin)
-    assert (await task).status_code == 401
-    assert getattr(await find_user(services, admin.user_id), column) == value
+    cases: list[tuple[str, str, Callable[[Client, str], Coroutine[Any, Any, httpx.Response]]]] = [
+        ("status", "inactive", reactivate),
+        ("role", "viewer", _make_admin),
+    ]
+    for column, value, undo in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(column=column, value=value):
+            async with _hold_request(services, undo(admin, admin.user_id)) as task:
+                await set_user(services, admin, **{column: value})
+                await _end_sessions(services, admin)
+            assert (await task).status_code == 401
+            assert getattr(await find_user(services, admin.user_id), column) == value
 
 
 async def test_a_request_whose_session_ends_while_it_runs_is_refused(

@@ -140,16 +140,19 @@ async def test_of_twenty_guesses_at_once_five_are_recorded(developer: Client) ->
     assert sorted(answer.status_code for answer in answers) == [422] * 5 + [429] * 15
 
 
-@pytest.mark.parametrize("new", [NEW_PASSWORD, None])
 async def test_a_right_guess_among_many_wrong_ones_at_once_learns_nothing(
-    developer: Client, new: str | None
+    world: World, subtests: pytest.Subtests
 ) -> None:
     """The same holds for a new password equal to the guess, which has another error."""
-    guesses = [*(f"Wrong{number}Horse" for number in range(30)), PASSWORD]
-    answers = await asyncio.gather(
-        *(change_password(developer, guess, new or guess) for guess in guesses)
-    )
-    assert answers[-1].status_code == 429
+    cases: list[str | None] = [NEW_PASSWORD, None]
+    for new in cases:
+        developer = await world.user()
+        with subtests.test(new=new):
+            guesses = [*(f"Wrong{number}Horse" for number in range(30)), PASSWORD]
+            answers = await asyncio.gather(
+                *(change_password(developer, guess, new or guess) for guess in guesses)
+            )
+            assert answers[-1].status_code == 429
 
 
 async def test_guesses_at_the_current_password_do_not_block_signing_in(
@@ -181,11 +184,12 @@ async def test_a_password_with_decomposed_accents_is_the_same(developer: Client)
     assert set(answer.json()["error"]["details"]) == {"new_password"}
 
 
-@pytest.mark.parametrize("new", [*WEAK_PASSWORDS, *COMMON_PASSWORDS])
-async def test_a_weak_new_password_is_refused(developer: Client, new: str) -> None:
-    answer = await change_password(developer, PASSWORD, new)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"new_password"}
+async def test_a_weak_new_password_is_refused(developer: Client, subtests: pytest.Subtests) -> None:
+    for new in (*WEAK_PASSWORDS, *COMMON_PASSWORDS):
+        with subtests.test(new=new):
+            answer = await change_password(developer, PASSWORD, new)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"new_password"}
 
 
 async def test_a_weak_new_password_changes_nothing(
@@ -197,26 +201,27 @@ async def test_a_weak_new_password_changes_nothing(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        ({}, {"current_password", "new_password"}),
-        ({"current_password": PASSWORD}, {"new_password"}),
-        ({"new_password": NEW_PASSWORD}, {"current_password"}),
-        (
-            {"current_password": None, "new_password": 5},
-            {"current_password", "new_password"},
-        ),
-        ({"current_password": "x" * 1025, "new_password": NEW_PASSWORD}, {"current_password"}),
-        ({"current_password": PASSWORD, "new_password": "x" * 1025}, {"new_password"}),
-    ],
-)
+_CASES: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"current_password", "new_password"}),
+    ({"current_password": PASSWORD}, {"new_password"}),
+    ({"new_password": NEW_PASSWORD}, {"current_password"}),
+    (
+        {"current_password": None, "new_password": 5},
+        {"current_password", "new_password"},
+    ),
+    ({"current_password": "x" * 1025, "new_password": NEW_PASSWORD}, {"current_password"}),
+    ({"current_password": PASSWORD, "new_password": "x" * 1025}, {"new_password"}),
+]
+
+
 async def test_an_invalid_field_of_a_change_is_refused(
-    developer: Client, body: dict[str, Any], fields: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer.post("/auth/change-password", body)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == fields
+    for body, fields in _CASES:
+        with subtests.test(body=body, fields=fields):
+            answer = await developer.post("/auth/change-password", body)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == fields
 
 
 async def test_the_password_of_another_user_cannot_be_changed(
@@ -320,11 +325,15 @@ async def test_the_owner_gets_a_notice_of_a_change(developer: Client, services: 
     assert "password" in text
 
 
-@pytest.mark.parametrize("current", [PASSWORD, WRONG_PASSWORD])
-async def test_the_answer_to_a_change_contains_no_password(developer: Client, current: str) -> None:
-    answer = await change_password(developer, current)
-    passwords = (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD)
-    assert not [password for password in passwords if password in answer.text]
+async def test_the_answer_to_a_change_contains_no_password(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for current in (PASSWORD, WRONG_PASSWORD):
+        developer = await world.user()
+        with subtests.test(current=current):
+            answer = await change_password(developer, current)
+            passwords = (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD)
+            assert not [password for password in passwords if password in answer.text]
 
 
 async def test_mails_and_events_of_a_change_contain_no_password(

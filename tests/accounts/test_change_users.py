@@ -7,7 +7,6 @@ import pytest
 from app.services import Services
 from tests.accounts.api_calls import (
     ACCESS_REMOVALS,
-    UserAction,
     begin_session,
     change_role,
     deactivate,
@@ -38,14 +37,20 @@ async def test_a_changed_role_is_stored(admin: Client, colleague: Client) -> Non
     assert answer.json()["role"] == "agent_developer"
 
 
-@pytest.mark.parametrize("role", ["tenant_admin", "viewer"])
 async def test_a_changed_role_applies_after_the_next_sign_in(
-    admin: Client, colleague: Client, anonymous: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    await change_role(admin, colleague.user_id, role)
-    token = (await log_in(anonymous, colleague.email)).json()["access_token"]
-    answer = await anonymous.get("/me/permissions", headers={"authorization": f"Bearer {token}"})
-    assert answer.json()["role"] == role
+    for role in ("tenant_admin", "viewer"):
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        anonymous = world.anonymous()
+        with subtests.test(role=role):
+            await change_role(admin, colleague.user_id, role)
+            token = (await log_in(anonymous, colleague.email)).json()["access_token"]
+            answer = await anonymous.get(
+                "/me/permissions", headers={"authorization": f"Bearer {token}"}
+            )
+            assert answer.json()["role"] == role
 
 
 async def test_setting_the_same_role_again_returns_it(admin: Client, colleague: Client) -> None:
@@ -123,76 +128,99 @@ async def test_an_invalid_role_is_refused(
             assert set(answer.json()["error"]["details"]) == {"role"}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("tenant_id", "ten_other"), ("status", "inactive"), ("email", "x@y.example"), ("id", "x")],
-)
-async def test_no_other_field_changes_with_a_role(
-    admin: Client, colleague: Client, field: str, value: str
-) -> None:
-    body = {"role": "viewer", field: value}
-    assert (await admin.put(f"/users/{colleague.user_id}/role", body)).status_code == 200
-    user = (await admin.get(f"/users/{colleague.user_id}")).json()
-    assert user[field] != value
+async def test_no_other_field_changes_with_a_role(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
+        ("tenant_id", "ten_other"),
+        ("status", "inactive"),
+        ("email", "x@y.example"),
+        ("id", "x"),
+    ]
+    for field, value in cases:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(field=field, value=value):
+            body = {"role": "viewer", field: value}
+            assert (await admin.put(f"/users/{colleague.user_id}/role", body)).status_code == 200
+            user = (await admin.get(f"/users/{colleague.user_id}")).json()
+            assert user[field] != value
 
 
 # Sessions of a user who loses access
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_the_session_of_a_user_who_loses_access_ends_at_once(
-    admin: Client, colleague: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    before = await get_own_status(colleague)
-    await action(admin, colleague.user_id)
-    assert (before, await get_own_status(colleague)) == (200, 401)
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            before = await get_own_status(colleague)
+            await action(admin, colleague.user_id)
+            assert (before, await get_own_status(colleague)) == (200, 401)
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_the_session_of_a_user_who_loses_access_is_ended_after_redis_lost_its_data(
-    admin: Client, colleague: Client, services: Services, action: UserAction
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await get_own_status(colleague)
-    await action(admin, colleague.user_id)
-    await services.redis.flushall()
-    assert await get_own_status(colleague) == 401
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            await get_own_status(colleague)
+            await action(admin, colleague.user_id)
+            await services.redis.flushall()
+            assert await get_own_status(colleague) == 401
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_the_session_of_a_user_who_loses_access_cannot_be_refreshed(
-    admin: Client, colleague: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    await action(admin, colleague.user_id)
-    assert await refresh_own_tokens(colleague) == 401
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            await action(admin, colleague.user_id)
+            assert await refresh_own_tokens(colleague) == 401
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_all_sessions_of_a_user_who_loses_access_end(
-    world: World, admin: Client, colleague: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    second = await begin_session(world, colleague.email)
-    await action(admin, colleague.user_id)
-    assert (await get_own_status(second), await refresh_own_tokens(second)) == (401, 401)
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            second = await begin_session(world, colleague.email)
+            await action(admin, colleague.user_id)
+            assert (await get_own_status(second), await refresh_own_tokens(second)) == (401, 401)
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_a_loss_of_access_ends_no_session_of_another_user(
-    world: World, admin: Client, colleague: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    other = await world.user("agent_user", admin.tenant_id)
-    assert (await action(admin, colleague.user_id)).status_code == 200
-    assert [await get_own_status(user) for user in (admin, other)] == [200, 200]
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            other = await world.user("agent_user", admin.tenant_id)
+            assert (await action(admin, colleague.user_id)).status_code == 200
+            assert [await get_own_status(user) for user in (admin, other)] == [200, 200]
 
 
-@pytest.mark.parametrize("action", ACCESS_REMOVALS)
 async def test_a_loss_of_access_voids_the_mfa_token_of_a_started_sign_in(
-    admin: Client, colleague: Client, anonymous: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    codes = await enable_mfa(colleague)
-    token = await request_mfa_token(anonymous, colleague.email)
-    await action(admin, colleague.user_id)
-    await reactivate(admin, colleague.user_id)
-    assert (await verify_code(anonymous, token, codes[0])).status_code == 401
+    for action in ACCESS_REMOVALS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        anonymous = world.anonymous()
+        with subtests.test(action=action.__name__):
+            codes = await enable_mfa(colleague)
+            token = await request_mfa_token(anonymous, colleague.email)
+            await action(admin, colleague.user_id)
+            await reactivate(admin, colleague.user_id)
+            assert (await verify_code(anonymous, token, codes[0])).status_code == 401
 
 
 # Deactivate and reactivate

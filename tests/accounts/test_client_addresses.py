@@ -25,23 +25,23 @@ async def _sign_in_at(world: World, address: str, email: str) -> dict[str, Any]:
     return dict(session)
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
+async def test_a_session_shows_the_address_of_the_client(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("192.0.2.7", "192.0.2.7"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("2001:db8:1:2:0::7", "2001:db8:1:2::7"),
         ("fe80::1%eth0", "fe80::1"),
         ("a socket", "unknown"),
-    ],
-)
-async def test_a_session_shows_the_address_of_the_client(
-    world: World, developer: Client, services: Services, address: str, shown: str
-) -> None:
-    for _ in range(2):
-        assert (await _sign_in_at(world, address, developer.email))["ip_address"] == shown
-    events = await read_tenant_events(services, developer, "signed_in")
-    assert [event["ip_address"] for event in events] == [shown, shown]
+    ]
+    for address, shown in cases:
+        developer = await world.user()
+        with subtests.test(address=address, shown=shown):
+            for _ in range(2):
+                assert (await _sign_in_at(world, address, developer.email))["ip_address"] == shown
+            events = await read_tenant_events(services, developer, "signed_in")
+            assert [event["ip_address"] for event in events] == [shown, shown]
 
 
 async def test_an_address_of_a_network_is_known_where_another_one_was_used(

@@ -7,7 +7,6 @@ import pytest
 from app.services import Services
 from tests.accounts.api_calls import (
     USER_ACTIONS,
-    UserAction,
     deactivate,
     delete_user,
     invitation_body,
@@ -43,14 +42,15 @@ async def test_a_deleted_user_cannot_sign_in(
     assert (await log_in(anonymous, colleague.email)).status_code == 401
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_a_deleted_user_cannot_be_changed(
-    admin: Client, colleague: Client, action: UserAction
-) -> None:
-    await delete_user(admin, colleague.user_id)
-    answer = await action(admin, colleague.user_id)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "user_not_found"
+async def test_a_deleted_user_cannot_be_changed(world: World, subtests: pytest.Subtests) -> None:
+    for action in USER_ACTIONS:
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        with subtests.test(action=action.__name__):
+            await delete_user(admin, colleague.user_id)
+            answer = await action(admin, colleague.user_id)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "user_not_found"
 
 
 async def test_an_inactive_user_can_be_deleted(admin: Client, colleague: Client) -> None:
@@ -58,17 +58,21 @@ async def test_an_inactive_user_can_be_deleted(admin: Client, colleague: Client)
     assert (await delete_user(admin, colleague.user_id)).status_code == 200
 
 
-@pytest.mark.parametrize("table", ["sessions", "one_time_tokens", "mfa_devices", "recovery_codes"])
 async def test_a_deletion_removes_the_users_personal_data(
-    admin: Client, colleague: Client, anonymous: Client, services: Services, table: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await enable_mfa(colleague)
-    await request_reset(anonymous, colleague.email)
-    sql = f"SELECT count(*) FROM {table} WHERE user_id = $1"
-    before = await fetch_value(services, sql, colleague.user_id)
-    await delete_user(admin, colleague.user_id)
-    assert before > 0
-    assert await fetch_value(services, sql, colleague.user_id) == 0
+    for table in ("sessions", "one_time_tokens", "mfa_devices", "recovery_codes"):
+        admin = await world.user("tenant_admin")
+        colleague = await world.user("agent_user", admin.tenant_id)
+        anonymous = world.anonymous()
+        with subtests.test(table=table):
+            await enable_mfa(colleague)
+            await request_reset(anonymous, colleague.email)
+            sql = f"SELECT count(*) FROM {table} WHERE user_id = $1"
+            before = await fetch_value(services, sql, colleague.user_id)
+            await delete_user(admin, colleague.user_id)
+            assert before > 0
+            assert await fetch_value(services, sql, colleague.user_id) == 0
 
 
 async def test_the_picture_of_a_deleted_user_is_deleted(

@@ -109,9 +109,10 @@ async def test_a_verification_token_is_valid_for_nearly_three_days(
     assert await _is_verified(newcomer)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_an_invalid_verification_token_is_refused(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, Any]] = [
         {},
         {"token": ""},
         {"token": " "},
@@ -120,14 +121,12 @@ async def test_a_verification_token_is_valid_for_nearly_three_days(
         {"token": []},
         {"token": "unknown"},
         {"token": "x" * 5000},
-    ],
-)
-async def test_an_invalid_verification_token_is_refused(
-    anonymous: Client, body: dict[str, Any]
-) -> None:
-    answer = await anonymous.post("/auth/verify-email", body)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"token"}
+    ]
+    for body in cases:
+        with subtests.test(body=body):
+            answer = await anonymous.post("/auth/verify-email", body)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"token"}
 
 
 async def test_a_reset_token_does_not_verify_an_address(

@@ -54,14 +54,20 @@ async def test_every_invitation_has_a_token_of_its_own(admin: Client) -> None:
     assert len(set(invitation_tokens)) == 3
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_super_admin_invites_any_role(super_admin: Client, role: str) -> None:
-    assert (await invite(super_admin, role=role))["role"] == role
+async def test_super_admin_invites_any_role(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        super_admin = await world.user("super_admin")
+        with subtests.test(role=role):
+            assert (await invite(super_admin, role=role))["role"] == role
 
 
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
-async def test_a_tenant_admin_invites_up_to_its_own_role(admin: Client, role: str) -> None:
-    assert (await invite(admin, role=role))["role"] == role
+async def test_a_tenant_admin_invites_up_to_its_own_role(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role in ROLES_BELOW_SUPER_ADMIN:
+        admin = await world.user("tenant_admin")
+        with subtests.test(role=role):
+            assert (await invite(admin, role=role))["role"] == role
 
 
 async def test_nobody_invites_above_their_own_role(admin: Client) -> None:
@@ -71,11 +77,15 @@ async def test_nobody_invites_above_their_own_role(admin: Client) -> None:
     assert answer.json()["error"]["details"]["your_role"] == "tenant_admin"
 
 
-@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
-async def test_other_roles_cannot_invite(world: World, role: str) -> None:
-    answer = await (await world.user(role)).post("/users/invite", invitation_body())
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
+async def test_other_roles_cannot_invite(world: World, subtests: pytest.Subtests) -> None:
+    for role in NON_ADMIN_ROLES:
+        with subtests.test(role=role):
+            answer = await (await world.user(role)).post("/users/invite", invitation_body())
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "admin:users",
+                "your_role": role,
+            }
 
 
 async def test_a_refused_invitation_is_not_stored(admin: Client, services: Services) -> None:
@@ -109,29 +119,39 @@ async def test_a_tenant_that_does_not_exist_is_404(super_admin: Client) -> None:
     assert answer.json()["error"]["code"] == "tenant_not_found"
 
 
-@pytest.mark.parametrize("tenant", ["another", "unknown"])
 async def test_a_tenant_admin_invites_to_its_own_tenant_only(
-    world: World, admin: Client, tenant: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    tenant_id = await world.tenant() if tenant == "another" else "ten_nothing"
-    assert (await invite(admin, tenant_id=tenant_id))["tenant_id"] == admin.tenant_id
+    for tenant in ("another", "unknown"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(tenant=tenant):
+            tenant_id = await world.tenant() if tenant == "another" else "ten_nothing"
+            assert (await invite(admin, tenant_id=tenant_id))["tenant_id"] == admin.tenant_id
 
 
-@pytest.mark.parametrize("field", ["id", "invitation_token", "expires_at", "token_hash"])
-async def test_no_other_field_of_an_invitation_can_be_set(admin: Client, field: str) -> None:
-    fields: dict[str, Any] = {field: "2099-01-01T00:00:00Z"}
-    invitation = await invite(admin, **fields)
-    assert invitation.get(field) != "2099-01-01T00:00:00Z"
+async def test_no_other_field_of_an_invitation_can_be_set(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for field in ("id", "invitation_token", "expires_at", "token_hash"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(field=field):
+            fields: dict[str, Any] = {field: "2099-01-01T00:00:00Z"}
+            invitation = await invite(admin, **fields)
+            assert invitation.get(field) != "2099-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("change", [str.lower, str.upper])
 async def test_an_email_with_an_account_cannot_be_invited(
-    admin: Client, developer: Client, change: Any
+    admin: Client, developer: Client, subtests: pytest.Subtests
 ) -> None:
     """An e-mail has one account in the whole instance, in any tenant."""
-    answer = await admin.post("/users/invite", invitation_body(email=change(developer.email)))
-    assert answer.status_code == 409
-    assert answer.json()["error"]["code"] == "conflict"
+    cases: list[Any] = [str.lower, str.upper]
+    for change in cases:
+        with subtests.test(change=change):
+            answer = await admin.post(
+                "/users/invite", invitation_body(email=change(developer.email))
+            )
+            assert answer.status_code == 409
+            assert answer.json()["error"]["code"] == "conflict"
 
 
 async def test_an_invalid_email_is_not_invited(admin: Client, subtests: pytest.Subtests) -> None:
@@ -142,40 +162,43 @@ async def test_an_invalid_email_is_not_invited(admin: Client, subtests: pytest.S
             assert set(answer.json()["error"]["details"]) == {"email"}
 
 
-@pytest.mark.parametrize(
-    "email", ["a@localhost", "first.last+tag@sub.example.com", "o'brien@example.com"]
-)
-async def test_unusual_emails_are_invited(admin: Client, email: str) -> None:
-    assert (await invite(admin, email=email))["email"] == email
+async def test_unusual_emails_are_invited(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[str] = ["a@localhost", "first.last+tag@sub.example.com", "o'brien@example.com"]
+    for email in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(email=email):
+            assert (await invite(admin, email=email))["email"] == email
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
+async def test_every_address_that_can_be_invited_can_be_mailed(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    """Either the address is refused at once, or the worker can compose a mail to it."""
+    cases: list[str] = [
         "a..b@example.com",
         ".a@example.com",
         "a@example..com",
         "\xfc@example.com",
         "a@ex\xe4mple.com",
         "a\x01@example.com",
-    ],
-)
-async def test_every_address_that_can_be_invited_can_be_mailed(
-    admin: Client, services: Services, email: str
-) -> None:
-    """Either the address is refused at once, or the worker can compose a mail to it."""
-    answer = await admin.post("/users/invite", invitation_body(email=email))
-    assert answer.status_code in {201, 422}
-    if answer.status_code == 201:
-        content = mail.MailContent("s", "t", "h")
-        assert mail.compose("parley@localhost", "mal_x", email, content, domain="localhost")
+    ]
+    for email in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(email=email):
+            answer = await admin.post("/users/invite", invitation_body(email=email))
+            assert answer.status_code in {201, 422}
+            if answer.status_code == 201:
+                content = mail.MailContent("s", "t", "h")
+                assert mail.compose("parley@localhost", "mal_x", email, content, domain="localhost")
 
 
-@pytest.mark.parametrize("role", ["owner", "", "SUPER_ADMIN", None, 1])
-async def test_an_unknown_role_is_refused(admin: Client, role: object) -> None:
-    answer = await admin.post("/users/invite", invitation_body(role=role))
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"role"}
+async def test_an_unknown_role_is_refused(admin: Client, subtests: pytest.Subtests) -> None:
+    cases: list[object] = ["owner", "", "SUPER_ADMIN", None, 1]
+    for role in cases:
+        with subtests.test(role=role):
+            answer = await admin.post("/users/invite", invitation_body(role=role))
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"role"}
 
 
 async def test_all_missing_fields_are_reported(admin: Client) -> None:
@@ -193,19 +216,20 @@ async def test_the_token_is_stored_hashed(admin: Client, services: Services) -> 
     assert token_hash == tokens.hash_secret(invitation["invitation_token"])
 
 
-@pytest.mark.parametrize(
-    "table", ["invitations", "mail_messages", "work", "event_log", "idempotency_keys"]
-)
 async def test_the_token_is_not_stored_in_plain_text(
-    admin: Client, services: Services, table: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    body, headers = invitation_body(), {"idempotency-key": new_id("key")}
-    token: str = (await admin.post("/users/invite", body, headers=headers)).json()[
-        "invitation_token"
-    ]
-    rows = await fetch_rows(services, f"SELECT * FROM {table}")
-    assert rows
-    assert not [row for row in rows if contains_secret(row, token)]
+    cases: list[str] = ["invitations", "mail_messages", "work", "event_log", "idempotency_keys"]
+    for table in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(table=table):
+            body, headers = invitation_body(), {"idempotency-key": new_id("key")}
+            token: str = (await admin.post("/users/invite", body, headers=headers)).json()[
+                "invitation_token"
+            ]
+            rows = await fetch_rows(services, f"SELECT * FROM {table}")
+            assert rows
+            assert not [row for row in rows if contains_secret(row, token)]
 
 
 async def test_the_token_is_not_in_redis(admin: Client, services: Services) -> None:

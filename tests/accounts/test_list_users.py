@@ -1,5 +1,6 @@
 """Listing and reading users."""
 
+import itertools
 from datetime import timedelta
 from typing import Any
 
@@ -155,35 +156,40 @@ SORT_VALUES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("descending", ["", "-"])
-@pytest.mark.parametrize("field", SORT_VALUES)
 async def test_a_list_is_sorted_by_the_requested_field(
-    admin: Client, services: Services, field: str, descending: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    values = SORT_VALUES[field]
-    if field == "email":
-        values = [f"{letter}.{new_id('x')}@example.com" for letter in values]
-    marker = new_id("mark")
-    marked_field = "last_name" if field == "first_name" else "first_name"
-    user_ids = await _create_users(
-        services, admin.tenant_id, *({marked_field: marker, field: value} for value in values)
-    )
-    ids = await list_user_ids(admin, search=marker, sort=descending + field)
-    assert ids == (user_ids[::-1] if descending else user_ids)
+    for descending, field in itertools.product(("", "-"), SORT_VALUES):
+        admin = await world.user("tenant_admin")
+        with subtests.test(descending=descending, field=field):
+            values = SORT_VALUES[field]
+            if field == "email":
+                values = [f"{letter}.{new_id('x')}@example.com" for letter in values]
+            marker = new_id("mark")
+            marked_field = "last_name" if field == "first_name" else "first_name"
+            user_ids = await _create_users(
+                services,
+                admin.tenant_id,
+                *({marked_field: marker, field: value} for value in values),
+            )
+            ids = await list_user_ids(admin, search=marker, sort=descending + field)
+            assert ids == (user_ids[::-1] if descending else user_ids)
 
 
-@pytest.mark.parametrize("sort", ["last_login_at", "-last_login_at"])
 async def test_users_who_never_signed_in_come_last_in_both_orders(
-    admin: Client, services: Services, sort: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    marker = new_id("mark")
-    never, once = await _create_users(
-        services,
-        admin.tenant_id,
-        {"first_name": marker},
-        {"first_name": marker, "last_login_at": clock.now()},
-    )
-    assert await list_user_ids(admin, search=marker, sort=sort) == [once, never]
+    for sort in ("last_login_at", "-last_login_at"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(sort=sort):
+            marker = new_id("mark")
+            never, once = await _create_users(
+                services,
+                admin.tenant_id,
+                {"first_name": marker},
+                {"first_name": marker, "last_login_at": clock.now()},
+            )
+            assert await list_user_ids(admin, search=marker, sort=sort) == [once, never]
 
 
 _INVALID_SORTS: list[str] = [
@@ -210,41 +216,51 @@ async def test_an_unknown_sort_field_is_refused(admin: Client, subtests: pytest.
             assert set(answer.json()["error"]["details"]) == {"sort"}
 
 
-@pytest.mark.parametrize("sort", ["first_name", "-role", "status", "-last_login_at", "created_at"])
 async def test_pages_of_equal_users_neither_repeat_nor_skip(
-    admin: Client, services: Services, sort: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    marker = new_id("mark")
-    user_ids = await _create_users(services, admin.tenant_id, *[{"last_name": marker}] * 7)
-    ids = []
-    for page in range(1, 5):
-        ids += await list_user_ids(admin, search=marker, sort=sort, page=page, per_page=2)
-    assert sorted(ids) == sorted(user_ids)
+    for sort in ("first_name", "-role", "status", "-last_login_at", "created_at"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(sort=sort):
+            marker = new_id("mark")
+            user_ids = await _create_users(services, admin.tenant_id, *[{"last_name": marker}] * 7)
+            ids = []
+            for page in range(1, 5):
+                ids += await list_user_ids(admin, search=marker, sort=sort, page=page, per_page=2)
+            assert sorted(ids) == sorted(user_ids)
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_a_list_can_be_filtered_by_role(admin: Client, services: Services, role: str) -> None:
-    marker = new_id("mark")
-    user_ids = await _create_users(
-        services,
-        admin.tenant_id,
-        *({"last_name": marker, "role": other_role} for other_role in ROLES),
-    )
-    assert await list_user_ids(admin, search=marker, role=role) == [user_ids[ROLES.index(role)]]
+async def test_a_list_can_be_filtered_by_role(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    for role in ROLES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(role=role):
+            marker = new_id("mark")
+            user_ids = await _create_users(
+                services,
+                admin.tenant_id,
+                *({"last_name": marker, "role": other_role} for other_role in ROLES),
+            )
+            assert await list_user_ids(admin, search=marker, role=role) == [
+                user_ids[ROLES.index(role)]
+            ]
 
 
-@pytest.mark.parametrize(("status", "index"), [("active", 0), ("inactive", 1)])
 async def test_a_list_can_be_filtered_by_status(
-    admin: Client, services: Services, status: str, index: int
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    marker = new_id("mark")
-    user_ids = await _create_users(
-        services,
-        admin.tenant_id,
-        {"last_name": marker},
-        {"last_name": marker, "status": "inactive"},
-    )
-    assert await list_user_ids(admin, search=marker, status=status) == [user_ids[index]]
+    for status, index in (("active", 0), ("inactive", 1)):
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status, index=index):
+            marker = new_id("mark")
+            user_ids = await _create_users(
+                services,
+                admin.tenant_id,
+                {"last_name": marker},
+                {"last_name": marker, "status": "inactive"},
+            )
+            assert await list_user_ids(admin, search=marker, status=status) == [user_ids[index]]
 
 
 async def test_filters_can_be_combined(admin: Client, services: Services) -> None:
@@ -262,34 +278,45 @@ async def test_filters_can_be_combined(admin: Client, services: Services) -> Non
     assert page["total"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("role", "owner"), ("role", ""), ("status", "deleted"), ("status", "")]
-)
 async def test_an_unknown_value_of_a_filter_is_refused(
-    admin: Client, name: str, value: str
+    admin: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await admin.get("/users", params={name: value})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {name}
+    cases: list[tuple[str, str]] = [
+        ("role", "owner"),
+        ("role", ""),
+        ("status", "deleted"),
+        ("status", ""),
+    ]
+    for name, value in cases:
+        with subtests.test(name=name, value=value):
+            answer = await admin.get("/users", params={name: value})
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {name}
 
 
-@pytest.mark.parametrize("field", ["email", "first_name", "last_name"])
-@pytest.mark.parametrize("change", [str.lower, str.upper])
 async def test_a_search_finds_part_of_an_email_or_a_name_in_any_case(
-    admin: Client, services: Services, field: str, change: Any
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    marker = new_id("mark")
-    value = f"x.{marker}@example.com" if field == "email" else f"Van {marker} Beek"
-    user_ids = await _create_users(services, admin.tenant_id, {field: value}, {})
-    assert await list_user_ids(admin, search=change(marker)) == user_ids[:1]
+    cases: list[Any] = [str.lower, str.upper]
+    for field, change in itertools.product(("email", "first_name", "last_name"), cases):
+        admin = await world.user("tenant_admin")
+        with subtests.test(field=field, change=change):
+            marker = new_id("mark")
+            value = f"x.{marker}@example.com" if field == "email" else f"Van {marker} Beek"
+            user_ids = await _create_users(services, admin.tenant_id, {field: value}, {})
+            assert await list_user_ids(admin, search=change(marker)) == user_ids[:1]
 
 
-@pytest.mark.parametrize("text", ["%", "_", "\\", "a%c", "A_a", ".*", "' OR ''='"])
-async def test_a_search_takes_text_literally(admin: Client, services: Services, text: str) -> None:
-    user_ids = await _create_users(
-        services, admin.tenant_id, {"first_name": f"x{text}y"}, {"first_name": "Ada"}
-    )
-    assert await list_user_ids(admin, search=text) == user_ids[:1]
+async def test_a_search_takes_text_literally(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    for text in ("%", "_", "\\", "a%c", "A_a", ".*", "' OR ''='"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(text=text):
+            user_ids = await _create_users(
+                services, admin.tenant_id, {"first_name": f"x{text}y"}, {"first_name": "Ada"}
+            )
+            assert await list_user_ids(admin, search=text) == user_ids[:1]
 
 
 async def test_an_empty_search_finds_everybody(admin: Client, colleague: Client) -> None:
@@ -336,8 +363,12 @@ async def test_the_tenant_header_hides_a_user_of_another_tenant(
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("user_id", ["usr_nothing", "me", "%", "x" * 500])
-async def test_a_user_that_does_not_exist_is_404(super_admin: Client, user_id: str) -> None:
-    answer = await super_admin.get(f"/users/{user_id}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "user_not_found"
+async def test_a_user_that_does_not_exist_is_404(
+    super_admin: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = ["usr_nothing", "me", "%", "x" * 500]
+    for user_id in cases:
+        with subtests.test(user_id=user_id):
+            answer = await super_admin.get(f"/users/{user_id}")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "user_not_found"

@@ -1,5 +1,7 @@
 """The second step of a sign-in with MFA."""
 
+import itertools
+
 import pytest
 
 from app.domain.accounts import one_time_tokens
@@ -153,39 +155,48 @@ async def test_an_unknown_mfa_token_is_401(anonymous: Client, mfa_user: MfaUser)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("kind", ["access", "refresh", "hash"])
 async def test_other_tokens_are_not_accepted_as_an_mfa_token(
-    anonymous: Client, mfa_user: MfaUser, kind: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    token = await request_mfa_token(anonymous, mfa_user.user.email)
-    others = {
-        "access": mfa_user.user.token,
-        "refresh": mfa_user.user.refresh_token,
-        "hash": tokens.hash_secret(token),
-    }
-    assert (await verify_code(anonymous, others[kind], mfa_user.code())).status_code == 401
+    for kind in ("access", "refresh", "hash"):
+        anonymous = world.anonymous()
+        admin = await world.user("tenant_admin")
+        mfa_user = await create_mfa_user(await world.user("viewer", admin.tenant_id))
+        with subtests.test(kind=kind):
+            token = await request_mfa_token(anonymous, mfa_user.user.email)
+            others = {
+                "access": mfa_user.user.token,
+                "refresh": mfa_user.user.refresh_token,
+                "hash": tokens.hash_secret(token),
+            }
+            assert (await verify_code(anonymous, others[kind], mfa_user.code())).status_code == 401
 
 
-@pytest.mark.parametrize("field", ["mfa_token", "code"])
-@pytest.mark.parametrize("value", ["", None, 123456, "x" * 4097])
 async def test_an_invalid_field_of_the_second_step_is_refused(
-    anonymous: Client, field: str, value: object
+    anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    body = {"mfa_token": "x", "code": "123456", field: value}
-    answer = await anonymous.post("/auth/mfa/verify", body)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {field}
+    cases: list[object] = ["", None, 123456, "x" * 4097]
+    for field, value in itertools.product(("mfa_token", "code"), cases):
+        with subtests.test(field=field, value=value):
+            body = {"mfa_token": "x", "code": "123456", field: value}
+            answer = await anonymous.post("/auth/mfa/verify", body)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {field}
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(299, 200), (300, 401)])
 async def test_an_mfa_token_is_valid_for_five_minutes(
-    anonymous: Client, mfa_user: MfaUser, seconds: int, status: int
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    now = clock.now()
-    with clock.frozen(now):
-        token = await request_mfa_token(anonymous, mfa_user.user.email)
-    with clock.frozen(add_seconds(now, seconds)):
-        assert (await verify_code(anonymous, token, mfa_user.code())).status_code == status
+    for seconds, status in ((299, 200), (300, 401)):
+        anonymous = world.anonymous()
+        admin = await world.user("tenant_admin")
+        mfa_user = await create_mfa_user(await world.user("viewer", admin.tenant_id))
+        with subtests.test(seconds=seconds, status=status):
+            now = clock.now()
+            with clock.frozen(now):
+                token = await request_mfa_token(anonymous, mfa_user.user.email)
+            with clock.frozen(add_seconds(now, seconds)):
+                assert (await verify_code(anonymous, token, mfa_user.code())).status_code == status
 
 
 async def test_an_mfa_token_allows_five_attempts(anonymous: Client, mfa_user: MfaUser) -> None:
@@ -252,14 +263,18 @@ ADMIN_CHANGES: dict[str, list[UserAction]] = {
 }
 
 
-@pytest.mark.parametrize("name", ADMIN_CHANGES)
 async def test_an_mfa_token_is_void_after_a_change_by_an_administrator(
-    anonymous: Client, mfa_user: MfaUser, admin: Client, name: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    token = await request_mfa_token(anonymous, mfa_user.user.email)
-    for change in ADMIN_CHANGES[name]:
-        assert (await change(admin, mfa_user.user.user_id)).status_code == 200
-    assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401
+    for name, changes in ADMIN_CHANGES.items():
+        anonymous = world.anonymous()
+        admin = await world.user("tenant_admin")
+        mfa_user = await create_mfa_user(await world.user("viewer", admin.tenant_id))
+        with subtests.test(name=name):
+            token = await request_mfa_token(anonymous, mfa_user.user.email)
+            for change in changes:
+                assert (await change(admin, mfa_user.user.user_id)).status_code == 200
+            assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401
 
 
 async def test_the_mfa_token_of_an_inactive_user_is_401(

@@ -117,17 +117,19 @@ async def test_ending_the_current_session_signs_out(developer: Client, services:
     assert len(await read_tenant_events(services, developer, "signed_out")) == 1
 
 
-@pytest.mark.parametrize("role", ["tenant_admin", "super_admin"])
 async def test_nobody_ends_the_session_of_another_user(
-    world: World, developer: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    tenant_id = developer.tenant_id if role == "tenant_admin" else None
-    other = await world.user(role, tenant_id)
-    answer = await other.delete(
-        f"{PATH}/{developer.session_id}", headers={"x-tenant-id": developer.tenant_id}
-    )
-    refused(answer, 404, "session_not_found")
-    assert await get_own_status(developer) == 200
+    for role in ("tenant_admin", "super_admin"):
+        developer = await world.user()
+        with subtests.test(role=role):
+            tenant_id = developer.tenant_id if role == "tenant_admin" else None
+            other = await world.user(role, tenant_id)
+            answer = await other.delete(
+                f"{PATH}/{developer.session_id}", headers={"x-tenant-id": developer.tenant_id}
+            )
+            refused(answer, 404, "session_not_found")
+            assert await get_own_status(developer) == 200
 
 
 async def test_a_super_admin_who_acts_in_another_tenant_sees_their_own_sessions(
@@ -138,10 +140,11 @@ async def test_a_super_admin_who_acts_in_another_tenant_sees_their_own_sessions(
     assert [item["id"] for item in answer.json()["data"]] == [super_admin.session_id]
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_sessions_need_a_sign_in(anonymous: Client, method: str) -> None:
-    path = PATH if method == "GET" else f"{PATH}/ses_1"
-    assert (await anonymous(method, path)).status_code == 401
+async def test_sessions_need_a_sign_in(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for method in ("GET", "DELETE"):
+        with subtests.test(method=method):
+            path = PATH if method == "GET" else f"{PATH}/ses_1"
+            assert (await anonymous(method, path)).status_code == 401
 
 
 # The time of the last use
@@ -206,52 +209,53 @@ async def test_a_refresh_counts_as_use(
 # The device
 
 
-@pytest.mark.parametrize(
-    ("header", "device"),
-    [
-        (FIREFOX, "Firefox on Linux"),
+_CASES: list[tuple[str | None, str]] = [
+    (FIREFOX, "Firefox on Linux"),
+    (
         (
-            (
-                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
-                "Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0"
-            ),
-            "Edge on Windows",
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+            "Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0"
         ),
+        "Edge on Windows",
+    ),
+    (
         (
-            (
-                "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
-                "Chrome/142.0.0.0 Mobile Safari/537.36"
-            ),
-            "Chrome on Android",
+            "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
+            "Chrome/142.0.0.0 Mobile Safari/537.36"
         ),
+        "Chrome on Android",
+    ),
+    (
         (
-            (
-                "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 "
-                "(KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1"
-            ),
-            "Safari on iPhone",
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 "
+            "(KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1"
         ),
+        "Safari on iPhone",
+    ),
+    (
         (
-            (
-                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 "
-                "(KHTML, like Gecko) Version/18.6 Safari/605.1.15"
-            ),
-            "Safari on macOS",
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 "
+            "(KHTML, like Gecko) Version/18.6 Safari/605.1.15"
         ),
-        ("Mozilla/5.0 (Linux; Android 10) Chrome/142.0 EdgA/142.0", "Edge on Android"),
-        ("Mozilla/5.0 (iPhone) Version/18.0 EdgiOS/142.0 Safari/604.1", "Edge on iPhone"),
-        ("Mozilla/5.0 (Windows NT 10.0) Chrome/64.0 Safari/537.36 Edge/17.1", "Edge on Windows"),
-        ("Edgar Tool/1.0", "Edgar Tool"),
-        ("curl/8.5.0", "curl"),
-        ("python-httpx/0.28.1", "python-httpx"),
-        ("x" * 5000 + "/1", "Unknown device"),
-        ("\x00\x1b[31m", "Unknown device"),
-        ("", "Unknown device"),
-        (None, "Unknown device"),
-    ],
-)
-def test_a_user_agent_is_described(header: str | None, device: str) -> None:
-    assert describe_user_agent(clean_user_agent(header)) == device
+        "Safari on macOS",
+    ),
+    ("Mozilla/5.0 (Linux; Android 10) Chrome/142.0 EdgA/142.0", "Edge on Android"),
+    ("Mozilla/5.0 (iPhone) Version/18.0 EdgiOS/142.0 Safari/604.1", "Edge on iPhone"),
+    ("Mozilla/5.0 (Windows NT 10.0) Chrome/64.0 Safari/537.36 Edge/17.1", "Edge on Windows"),
+    ("Edgar Tool/1.0", "Edgar Tool"),
+    ("curl/8.5.0", "curl"),
+    ("python-httpx/0.28.1", "python-httpx"),
+    ("x" * 5000 + "/1", "Unknown device"),
+    ("\x00\x1b[31m", "Unknown device"),
+    ("", "Unknown device"),
+    (None, "Unknown device"),
+]
+
+
+def test_a_user_agent_is_described(subtests: pytest.Subtests) -> None:
+    for header, device in _CASES:
+        with subtests.test(header=header, device=device):
+            assert describe_user_agent(clean_user_agent(header)) == device
 
 
 def test_a_stored_user_agent_is_printable_and_of_limited_length() -> None:

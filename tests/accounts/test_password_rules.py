@@ -3,7 +3,7 @@
 import pytest
 
 from tests.accounts.api_calls import log_in, register, registration_body
-from tests.world import Client
+from tests.world import Client, World
 
 PASSWORD_RULES = {
     "at least 8 characters",
@@ -45,28 +45,40 @@ async def test_the_error_names_every_rule_that_a_password_breaks(
             assert {rule for rule in PASSWORD_RULES if rule in details["password"]} == rules
 
 
-@pytest.mark.parametrize(
-    "password",
-    ["Password1", "pASSWORD1", "PassWord1", "Qwerty123", "qWERTY123", "Passw0rd", "pASSW0RD"],
-)
-async def test_a_common_password_is_refused_in_any_case(anonymous: Client, password: str) -> None:
-    answer = await anonymous.post("/auth/register", registration_body(password=password))
-    assert answer.status_code == 422
-    assert "common" in answer.json()["error"]["details"]["password"]
-
-
-@pytest.mark.parametrize("password", [5, None, [], "x" * 1025])
-async def test_a_password_of_a_wrong_type_or_size_is_refused(
-    anonymous: Client, password: object
+async def test_a_common_password_is_refused_in_any_case(
+    anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await anonymous.post("/auth/register", registration_body(password=password))
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"password"}
+    cases: list[str] = [
+        "Password1",
+        "pASSWORD1",
+        "PassWord1",
+        "Qwerty123",
+        "qWERTY123",
+        "Passw0rd",
+        "pASSW0RD",
+    ]
+    for password in cases:
+        with subtests.test(password=password):
+            answer = await anonymous.post("/auth/register", registration_body(password=password))
+            assert answer.status_code == 422
+            assert "common" in answer.json()["error"]["details"]["password"]
 
 
-@pytest.mark.parametrize(
-    "password",
-    [
+async def test_a_password_of_a_wrong_type_or_size_is_refused(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[object] = [5, None, [], "x" * 1025]
+    for password in cases:
+        with subtests.test(password=password):
+            answer = await anonymous.post("/auth/register", registration_body(password=password))
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"password"}
+
+
+async def test_a_password_that_follows_the_rules_signs_in(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = [
         "Eight7ch",
         "Aa1" + "x" * 125,
         "Aa1" + "é" * 125,
@@ -75,19 +87,22 @@ async def test_a_password_of_a_wrong_type_or_size_is_refused(
         " Aa345678 ",
         "Aa1🐎🔋📎🐴🐎",
         "Aa1'\"\\;--%_${}<>",
-    ],
-)
-async def test_a_password_that_follows_the_rules_signs_in(anonymous: Client, password: str) -> None:
-    account = await register(anonymous, password=password)
-    assert (await log_in(anonymous, account["email"], password)).status_code == 200
+    ]
+    for password in cases:
+        anonymous = world.anonymous()
+        with subtests.test(password=password):
+            account = await register(anonymous, password=password)
+            assert (await log_in(anonymous, account["email"], password)).status_code == 200
 
 
-@pytest.mark.parametrize("attempt", ["Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"])
 async def test_every_character_of_the_longest_password_is_compared(
-    anonymous: Client, attempt: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    account = await register(anonymous, password="Aa1" + "x" * 125)
-    assert (await log_in(anonymous, account["email"], attempt)).status_code == 401
+    for attempt in ("Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"):
+        anonymous = world.anonymous()
+        with subtests.test(attempt=attempt):
+            account = await register(anonymous, password="Aa1" + "x" * 125)
+            assert (await log_in(anonymous, account["email"], attempt)).status_code == 401
 
 
 async def test_spaces_around_a_password_are_part_of_it(anonymous: Client) -> None:

@@ -15,7 +15,7 @@ from tests.accounts.records import add_seconds, read_sessions, read_tenant_event
 from tests.accounts.replays import ReplayedSession, replay_refresh_token
 from tests.accounts.values import PAIR_KEYS
 from tests.server import Server
-from tests.world import Client
+from tests.world import Client, World
 
 # Refresh
 
@@ -48,14 +48,18 @@ async def test_the_new_refresh_token_returns_the_next_pair(
     assert await get_me_status(anonymous, second["access_token"]) == 200
 
 
-@pytest.mark.parametrize("typ", ["access", "refresh"])
 async def test_a_new_token_has_the_same_user_tenant_role_and_session(
-    anonymous: Client, developer: Client, services: Services, typ: tokens.TokenType
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    old = services.tokens.verify(developer.refresh_token, "refresh")
-    pair = await refresh_pair(anonymous, developer.refresh_token)
-    new = services.tokens.verify(pair[f"{typ}_token"], typ)
-    assert (new.sub, new.tid, new.role, new.sid) == (old.sub, old.tid, old.role, old.sid)
+    cases: list[tokens.TokenType] = ["access", "refresh"]
+    for typ in cases:
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(typ=typ):
+            old = services.tokens.verify(developer.refresh_token, "refresh")
+            pair = await refresh_pair(anonymous, developer.refresh_token)
+            new = services.tokens.verify(pair[f"{typ}_token"], typ)
+            assert (new.sub, new.tid, new.role, new.sid) == (old.sub, old.tid, old.role, old.sid)
 
 
 async def test_every_token_has_its_own_id(
@@ -122,32 +126,30 @@ async def test_a_pair_from_a_process_whose_clock_is_ahead_is_accepted(
 # The same refresh token again
 
 
-@pytest.mark.parametrize("seconds", [0, 1, 9.9, 10])
 async def test_a_repeat_within_ten_seconds_returns_the_same_pair(
-    anonymous: Client, developer: Client, seconds: float
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    now = clock.now()
-    with clock.frozen(now):
-        first = await refresh_tokens(anonymous, developer.refresh_token)
-    with clock.frozen(add_seconds(now, seconds)):
-        second = await refresh_tokens(anonymous, developer.refresh_token)
-    assert (second.status_code, second.content) == (200, first.content)
+    cases: list[float] = [0, 1, 9.9, 10]
+    for seconds in cases:
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(seconds=seconds):
+            now = clock.now()
+            with clock.frozen(now):
+                first = await refresh_tokens(anonymous, developer.refresh_token)
+            with clock.frozen(add_seconds(now, seconds)):
+                second = await refresh_tokens(anonymous, developer.refresh_token)
+            assert (second.status_code, second.content) == (200, first.content)
 
 
-async def test_fifty_uses_at_once_return_one_pair(anonymous: Client, developer: Client) -> None:
-    answers = await asyncio.gather(
-        *(refresh_tokens(anonymous, developer.refresh_token) for _ in range(50))
-    )
-    assert Counter(answer.status_code for answer in answers) == {200: 50}
-    assert len({answer.content for answer in answers}) == 1
-
-
-async def test_the_pair_of_fifty_uses_at_once_is_accepted(
+async def test_fifty_uses_at_once_return_one_pair_that_is_accepted(
     anonymous: Client, developer: Client
 ) -> None:
     answers = await asyncio.gather(
         *(refresh_tokens(anonymous, developer.refresh_token) for _ in range(50))
     )
+    assert Counter(answer.status_code for answer in answers) == {200: 50}
+    assert len({answer.content for answer in answers}) == 1
     assert await get_me_status(anonymous, answers[-1].json()["access_token"]) == 200
 
 
@@ -204,12 +206,17 @@ async def test_a_replayed_token_ends_the_session(
     assert ended_at is not None
 
 
-@pytest.mark.parametrize("which", ["old", "new"])
 async def test_a_replayed_token_voids_the_access_tokens(
-    anonymous: Client, replayed_session: ReplayedSession, which: str
+    anonymous: Client, replayed_session: ReplayedSession, subtests: pytest.Subtests
 ) -> None:
-    token = replayed_session.user.token if which == "old" else replayed_session.pair["access_token"]
-    assert await get_me_status(anonymous, token or "") == 401
+    for which in ("old", "new"):
+        with subtests.test(which=which):
+            token = (
+                replayed_session.user.token
+                if which == "old"
+                else replayed_session.pair["access_token"]
+            )
+            assert await get_me_status(anonymous, token or "") == 401
 
 
 async def test_a_replayed_token_voids_an_access_token_of_a_cached_session(

@@ -13,7 +13,7 @@ from app.kit.ids import new_id
 from app.services import Services
 from tests.accounts.api_calls import refresh_pair, refresh_tokens
 from tests.accounts.records import execute, read_sessions
-from tests.world import Client
+from tests.world import Client, World
 
 REMOVALS = {
     "an ended session": "UPDATE sessions SET ended_at = now() WHERE user_id = $1",
@@ -26,23 +26,29 @@ REMOVALS = {
 }
 
 
-@pytest.mark.parametrize("removal", REMOVALS)
 async def test_the_refresh_token_of_a_removed_session_or_user_is_refused(
-    anonymous: Client, developer: Client, services: Services, removal: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await execute(services, REMOVALS[removal], developer.user_id)
-    answer = await refresh_tokens(anonymous, developer.refresh_token)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
+    for removal, sql in REMOVALS.items():
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(removal=removal):
+            await execute(services, sql, developer.user_id)
+            answer = await refresh_tokens(anonymous, developer.refresh_token)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("removal", REMOVALS)
 async def test_a_repeat_after_a_removal_is_refused(
-    anonymous: Client, developer: Client, services: Services, removal: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
     """The same holds within the ten seconds of the grace period."""
-    await refresh_pair(anonymous, developer.refresh_token)
-    await execute(services, REMOVALS[removal], developer.user_id)
-    assert (await refresh_tokens(anonymous, developer.refresh_token)).status_code == 401
+    for removal, sql in REMOVALS.items():
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(removal=removal):
+            await refresh_pair(anonymous, developer.refresh_token)
+            await execute(services, sql, developer.user_id)
+            assert (await refresh_tokens(anonymous, developer.refresh_token)).status_code == 401
 
 
 def _encode_part(value: object) -> str:
@@ -110,31 +116,19 @@ async def test_a_correctly_signed_refresh_token_is_accepted(
     assert (await refresh_tokens(anonymous, forger.sign())).status_code == 200
 
 
-@pytest.mark.parametrize("name", BAD_TOKENS)
-async def test_a_bad_refresh_token_is_refused(anonymous: Client, forger: Forger, name: str) -> None:
-    status, build = BAD_TOKENS[name]
-    answer = await refresh_tokens(anonymous, build(forger))
-    code = {401: "unauthorized", 422: "validation_error"}[status]
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-
-
-@pytest.mark.parametrize("name", BAD_TOKENS)
-async def test_a_bad_refresh_token_changes_no_session(
-    anonymous: Client, forger: Forger, services: Services, name: str
+async def test_a_bad_refresh_token_is_refused_and_changes_no_session(
+    world: World, forger: Forger, services: Services, subtests: pytest.Subtests
 ) -> None:
     before = await read_sessions(services, forger.user)
-    await refresh_tokens(anonymous, BAD_TOKENS[name][1](forger))
-    assert await read_sessions(services, forger.user) == before
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, (status, _) in BAD_TOKENS.items() if status == 422]
-)
-async def test_the_error_names_a_malformed_refresh_token(
-    anonymous: Client, forger: Forger, name: str
-) -> None:
-    answer = await refresh_tokens(anonymous, BAD_TOKENS[name][1](forger))
-    assert set(answer.json()["error"]["details"]) == {"refresh_token"}
+    for name, (status, build) in BAD_TOKENS.items():
+        with subtests.test(name):
+            answer = await refresh_tokens(world.anonymous(), build(forger))
+            error = answer.json()["error"]
+            code = {401: "unauthorized", 422: "validation_error"}[status]
+            assert (answer.status_code, error["code"]) == (status, code)
+            assert await read_sessions(services, forger.user) == before
+            if status == 422:
+                assert set(error["details"]) == {"refresh_token"}
 
 
 async def test_a_refresh_without_a_token_is_422(anonymous: Client) -> None:

@@ -92,26 +92,28 @@ async def test_the_password_is_stored_as_an_argon2id_hash(
     assert user.password_hash.startswith("$argon2id$")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("role", "super_admin"),
-        ("tenant_id", "ten_other"),
-        ("email_verified", True),
-        ("id", "usr_mine"),
-        ("status", "inactive"),
-        ("mfa_enabled", True),
-        ("password_hash", "$argon2id$v=19$mine"),
-        ("timezone", "Europe/London"),
-        ("avatar_key", "mine"),
-        ("last_login_at", "2000-01-01T00:00:00Z"),
-    ],
-)
+_CASES: list[tuple[str, object]] = [
+    ("role", "super_admin"),
+    ("tenant_id", "ten_other"),
+    ("email_verified", True),
+    ("id", "usr_mine"),
+    ("status", "inactive"),
+    ("mfa_enabled", True),
+    ("password_hash", "$argon2id$v=19$mine"),
+    ("timezone", "Europe/London"),
+    ("avatar_key", "mine"),
+    ("last_login_at", "2000-01-01T00:00:00Z"),
+]
+
+
 async def test_no_other_field_of_a_registration_has_any_effect(
-    anonymous: Client, services: Services, field: str, value: object
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    account = await register(anonymous, **{field: value})
-    assert getattr(await find_user_by_email(services, account["email"]), field) != value
+    for field, value in _CASES:
+        anonymous = world.anonymous()
+        with subtests.test(field=field, value=value):
+            account = await register(anonymous, **{field: value})
+            assert getattr(await find_user_by_email(services, account["email"]), field) != value
 
 
 async def test_the_body_of_a_registration_does_not_select_the_tenant(
@@ -142,14 +144,19 @@ async def test_a_signed_in_user_can_register_another_account(
     assert user.tenant_id == await _find_default_tenant(services)
 
 
-@pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
-async def test_an_email_can_register_once_in_any_case(anonymous: Client, change: Any) -> None:
-    account = await register(anonymous)
-    answer = await anonymous.post(
-        "/auth/register", registration_body(email=change(account["email"]))
-    )
-    assert answer.status_code == 409
-    assert answer.json()["error"]["code"] == "conflict"
+async def test_an_email_can_register_once_in_any_case(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[Any] = [str.lower, str.upper, str.title]
+    for change in cases:
+        anonymous = world.anonymous()
+        with subtests.test(change=change):
+            account = await register(anonymous)
+            answer = await anonymous.post(
+                "/auth/register", registration_body(email=change(account["email"]))
+            )
+            assert answer.status_code == 409
+            assert answer.json()["error"]["code"] == "conflict"
 
 
 async def test_a_second_registration_does_not_change_the_password(anonymous: Client) -> None:
@@ -164,20 +171,23 @@ async def test_a_second_registration_does_not_change_the_password(anonymous: Cli
     assert statuses == [200, 401]
 
 
-@pytest.mark.parametrize("spellings", [(str.lower,), (str.lower, str.upper)])
 async def test_of_twenty_registrations_of_one_email_at_once_one_succeeds(
-    world: World, spellings: tuple[Any, ...]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    email = f"{new_id('crowd')}@example.com"
-    answers = await asyncio.gather(
-        *(
-            world.anonymous().post(
-                "/auth/register", registration_body(email=spellings[number % len(spellings)](email))
+    cases: list[tuple[Any, ...]] = [(str.lower,), (str.lower, str.upper)]
+    for spellings in cases:
+        with subtests.test(spellings=spellings):
+            email = f"{new_id('crowd')}@example.com"
+            answers = await asyncio.gather(
+                *(
+                    world.anonymous().post(
+                        "/auth/register",
+                        registration_body(email=spellings[number % len(spellings)](email)),
+                    )
+                    for number in range(20)
+                )
             )
-            for number in range(20)
-        )
-    )
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 19
+            assert sorted(answer.status_code for answer in answers) == [201] + [409] * 19
 
 
 async def test_of_twenty_registrations_of_one_email_at_once_one_sends_a_mail(
@@ -250,17 +260,20 @@ async def test_a_name_may_have_a_hundred_characters_of_any_script(anonymous: Cli
     assert (account["first_name"], account["last_name"]) == ("名" * 100, "O'Brien-Ünal")
 
 
-@pytest.mark.parametrize("changes", [{"password": "weak"}, {"first_name": ""}])
 async def test_a_refused_registration_stores_neither_user_nor_mail(
-    anonymous: Client, services: Services, changes: dict[str, Any]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    body = registration_body(**changes)
-    await anonymous.post("/auth/register", body)
-    stored = (
-        await find_user_by_email(services, body["email"]),
-        await read_mail_texts(services, body["email"]),
-    )
-    assert stored == (None, [])
+    cases: list[dict[str, Any]] = [{"password": "weak"}, {"first_name": ""}]
+    for changes in cases:
+        anonymous = world.anonymous()
+        with subtests.test(changes=changes):
+            body = registration_body(**changes)
+            await anonymous.post("/auth/register", body)
+            stored = (
+                await find_user_by_email(services, body["email"]),
+                await read_mail_texts(services, body["email"]),
+            )
+            assert stored == (None, [])
 
 
 async def test_a_registration_repeated_with_one_key_returns_the_first_answer(
@@ -323,21 +336,33 @@ async def test_the_work_of_mailing_is_caused_by_the_registration(
     ]
 
 
-@pytest.mark.parametrize(
-    "table",
-    ["users", "one_time_tokens", "mail_messages", "work", "event_log", "idempotency_keys"],
-)
 async def test_neither_token_nor_password_is_stored_in_plain_text(
-    anonymous: Client, services: Services, table: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    body, headers = registration_body(password="Unheard7Of"), {"idempotency-key": new_id("key")}
-    await anonymous.post("/auth/register", body, headers=headers)
-    (token,) = await read_mailed_tokens(services, body["email"], "verify-email")
-    rows = await fetch_rows(services, f"SELECT * FROM {table}")
-    assert rows
-    assert not [
-        row for row in rows if contains_secret(row, token) or contains_secret(row, "Unheard7Of")
+    cases: list[str] = [
+        "users",
+        "one_time_tokens",
+        "mail_messages",
+        "work",
+        "event_log",
+        "idempotency_keys",
     ]
+    for table in cases:
+        anonymous = world.anonymous()
+        with subtests.test(table=table):
+            body, headers = (
+                registration_body(password="Unheard7Of"),
+                {"idempotency-key": new_id("key")},
+            )
+            await anonymous.post("/auth/register", body, headers=headers)
+            (token,) = await read_mailed_tokens(services, body["email"], "verify-email")
+            rows = await fetch_rows(services, f"SELECT * FROM {table}")
+            assert rows
+            assert not [
+                row
+                for row in rows
+                if contains_secret(row, token) or contains_secret(row, "Unheard7Of")
+            ]
 
 
 async def test_a_registration_is_in_the_event_log_without_secrets(

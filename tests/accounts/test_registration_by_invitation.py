@@ -10,7 +10,6 @@ from app.kit import clock
 from app.services import Services
 from tests.accounts.api_calls import (
     ACCESS_REMOVALS,
-    UserAction,
     deactivate,
     delete_user,
     invite,
@@ -60,28 +59,33 @@ async def test_a_closed_instance_accepts_an_invitation(
     assert answer.status_code == 201
 
 
-@pytest.mark.parametrize("token", ["unknown", "", None])
 async def test_a_closed_instance_refuses_an_invalid_invitation(
-    closed_instance: Client, services: Services, token: str | None
+    closed_instance: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    body = registration_body(invitation_token=token)
-    answer = await closed_instance.post("/auth/register", body)
-    assert answer.status_code == 422
-    assert await find_user_by_email(services, body["email"]) is None
+    cases: list[str | None] = ["unknown", "", None]
+    for token in cases:
+        with subtests.test(token=token):
+            body = registration_body(invitation_token=token)
+            answer = await closed_instance.post("/auth/register", body)
+            assert answer.status_code == 422
+            assert await find_user_by_email(services, body["email"]) is None
 
 
 # By invitation
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_an_invitation_gives_its_role(
-    super_admin: Client, anonymous: Client, role: str
-) -> None:
-    account = (
-        await anonymous.post("/auth/register", invited_body(await invite(super_admin, role=role)))
-    ).json()
-    assert set(account) == REGISTERED_KEYS
-    assert (account["role"], account["email_verified"]) == (role, True)
+async def test_an_invitation_gives_its_role(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        super_admin = await world.user("super_admin")
+        anonymous = world.anonymous()
+        with subtests.test(role=role):
+            account = (
+                await anonymous.post(
+                    "/auth/register", invited_body(await invite(super_admin, role=role))
+                )
+            ).json()
+            assert set(account) == REGISTERED_KEYS
+            assert (account["role"], account["email_verified"]) == (role, True)
 
 
 async def test_an_invited_user_joins_the_tenant_of_the_invitation(
@@ -103,16 +107,24 @@ async def test_a_user_invited_by_super_admin_joins_the_selected_tenant(
     assert user.tenant_id == admin.tenant_id
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("role", "super_admin"), ("tenant_id", "ten_other"), ("status", "x")]
-)
 async def test_an_invited_user_cannot_set_other_fields(
-    admin: Client, anonymous: Client, services: Services, field: str, value: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    invitation = await invite(admin)
-    answer = await anonymous.post("/auth/register", invited_body(invitation, **{field: value}))
-    assert answer.status_code == 201
-    assert getattr(await find_user_by_email(services, invitation["email"]), field) != value
+    cases: list[tuple[str, str]] = [
+        ("role", "super_admin"),
+        ("tenant_id", "ten_other"),
+        ("status", "x"),
+    ]
+    for field, value in cases:
+        admin = await world.user("tenant_admin")
+        anonymous = world.anonymous()
+        with subtests.test(field=field, value=value):
+            invitation = await invite(admin)
+            answer = await anonymous.post(
+                "/auth/register", invited_body(invitation, **{field: value})
+            )
+            assert answer.status_code == 201
+            assert getattr(await find_user_by_email(services, invitation["email"]), field) != value
 
 
 async def test_an_invited_user_gets_no_verification_mail(
@@ -201,27 +213,36 @@ async def test_an_invitation_is_valid_for_nearly_seven_days(
     assert answer.status_code == 201
 
 
-@pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
 async def test_an_invalid_invitation_token_does_not_register(
-    anonymous: Client, services: Services, token: object
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    body = registration_body(invitation_token=token)
-    answer = await anonymous.post("/auth/register", body)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"invitation_token"}
-    assert await find_user_by_email(services, body["email"]) is None
+    cases: list[object] = ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097]
+    for token in cases:
+        anonymous = world.anonymous()
+        with subtests.test(token=token):
+            body = registration_body(invitation_token=token)
+            answer = await anonymous.post("/auth/register", body)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"invitation_token"}
+            assert await find_user_by_email(services, body["email"]) is None
 
 
-@pytest.mark.parametrize(
-    "change",
-    [str.swapcase, lambda token: token[:-1], lambda token: f"{token} ", lambda token: f" {token}"],
-)
 async def test_an_altered_invitation_token_is_refused(
-    admin: Client, anonymous: Client, change: Any
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    invitation = await invite(admin)
-    body = invited_body(invitation, invitation_token=change(invitation["invitation_token"]))
-    assert (await anonymous.post("/auth/register", body)).status_code == 422
+    cases: list[Any] = [
+        str.swapcase,
+        lambda token: token[:-1],
+        lambda token: f"{token} ",
+        lambda token: f" {token}",
+    ]
+    for change in cases:
+        admin = await world.user("tenant_admin")
+        anonymous = world.anonymous()
+        with subtests.test(change=change):
+            invitation = await invite(admin)
+            body = invited_body(invitation, invitation_token=change(invitation["invitation_token"]))
+            assert (await anonymous.post("/auth/register", body)).status_code == 422
 
 
 async def test_a_verification_token_is_not_accepted_as_an_invitation(
@@ -233,22 +254,23 @@ async def test_a_verification_token_is_not_accepted_as_an_invitation(
     assert answer.status_code == 422
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+async def test_a_refused_registration_does_not_use_up_the_invitation(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, Any]] = [
         {"password": "weak"},
         {"first_name": ""},
         {"email": "somebody.else@example.com"},
         {"email": "nobody"},
-    ],
-)
-async def test_a_refused_registration_does_not_use_up_the_invitation(
-    admin: Client, anonymous: Client, changes: dict[str, Any]
-) -> None:
-    invitation = await invite(admin)
-    failed = await anonymous.post("/auth/register", invited_body(invitation, **changes))
-    answer = await anonymous.post("/auth/register", invited_body(invitation))
-    assert (failed.status_code, answer.status_code) == (422, 201)
+    ]
+    for changes in cases:
+        admin = await world.user("tenant_admin")
+        anonymous = world.anonymous()
+        with subtests.test(changes=changes):
+            invitation = await invite(admin)
+            failed = await anonymous.post("/auth/register", invited_body(invitation, **changes))
+            answer = await anonymous.post("/auth/register", invited_body(invitation))
+            assert (failed.status_code, answer.status_code) == (422, 201)
 
 
 async def test_a_new_invitation_replaces_the_old_one(admin: Client, anonymous: Client) -> None:
@@ -273,15 +295,19 @@ async def test_a_registration_voids_other_invitations_of_the_same_email(
     assert (await anonymous.post("/auth/register", invited_body(second))).status_code == 422
 
 
-@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
 async def test_an_invitation_is_void_after_its_inviter_loses_access(
-    super_admin: Client, admin: Client, anonymous: Client, services: Services, removal: UserAction
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    invitation = await invite(admin, role="tenant_admin")
-    assert (await removal(super_admin, admin.user_id)).status_code == 200
-    answer = await anonymous.post("/auth/register", invited_body(invitation))
-    assert answer.status_code == 422
-    assert await find_user_by_email(services, invitation["email"]) is None
+    for removal in ACCESS_REMOVALS:
+        super_admin = await world.user("super_admin")
+        admin = await world.user("tenant_admin")
+        anonymous = world.anonymous()
+        with subtests.test(removal=removal.__name__):
+            invitation = await invite(admin, role="tenant_admin")
+            assert (await removal(super_admin, admin.user_id)).status_code == 200
+            answer = await anonymous.post("/auth/register", invited_body(invitation))
+            assert answer.status_code == 422
+            assert await find_user_by_email(services, invitation["email"]) is None
 
 
 async def test_an_invitation_to_another_tenant_is_void_after_its_inviter_loses_access(

@@ -139,13 +139,18 @@ async def test_a_reset_verifies_the_address(
     assert me["email_verified"] is True
 
 
-@pytest.mark.parametrize(("verified", "event_count"), [(False, 1), (True, 0)])
 async def test_a_reset_emits_the_verification_event_for_an_unverified_address_only(
-    anonymous: Client, developer: Client, services: Services, *, verified: bool, event_count: int
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await set_user(services, developer, email_verified=verified)
-    await reset_password(anonymous, await _request_reset_token(services, developer))
-    assert len(await read_events(services, "email_verified", developer.user_id)) == event_count
+    for verified, event_count in ((False, 1), (True, 0)):
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(verified=verified, event_count=event_count):
+            await set_user(services, developer, email_verified=verified)
+            await reset_password(anonymous, await _request_reset_token(services, developer))
+            assert (
+                len(await read_events(services, "email_verified", developer.user_id)) == event_count
+            )
 
 
 async def test_a_reset_ends_a_block_of_signing_in(
@@ -167,13 +172,18 @@ async def test_a_reset_ends_a_block_of_changing_the_password(
     assert (await change_password(user, NEW_PASSWORD, "Another3Word")).status_code == 200
 
 
-@pytest.mark.parametrize("new", [*WEAK_PASSWORDS, *COMMON_PASSWORDS])
 async def test_a_weak_new_password_is_refused(
-    anonymous: Client, developer: Client, services: Services, new: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    answer = await reset_password(anonymous, await _request_reset_token(services, developer), new)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"new_password"}
+    for new in (*WEAK_PASSWORDS, *COMMON_PASSWORDS):
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(new=new):
+            answer = await reset_password(
+                anonymous, await _request_reset_token(services, developer), new
+            )
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"new_password"}
 
 
 async def test_a_weak_password_does_not_use_up_the_link(
@@ -204,11 +214,15 @@ async def test_a_link_is_valid_for_nearly_an_hour(
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
-async def test_an_invalid_reset_token_is_refused(anonymous: Client, token: object) -> None:
-    answer = await reset_password(anonymous, token)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"token"}
+async def test_an_invalid_reset_token_is_refused(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[object] = ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097]
+    for token in cases:
+        with subtests.test(token=token):
+            answer = await reset_password(anonymous, token)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"token"}
 
 
 async def test_all_missing_fields_of_a_reset_are_reported(anonymous: Client) -> None:

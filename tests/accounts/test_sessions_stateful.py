@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from litestar import Litestar
 
 from app.kit import clock
+from tests.lengths import rounds
 from tests.world import PASSWORD, Client, World
 
 T = TypeVar("T")
@@ -201,7 +202,7 @@ def test_every_token_is_accepted_or_refused_as_the_model_says(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=50,
+            max_examples=rounds(10, 50),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

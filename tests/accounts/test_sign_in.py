@@ -36,14 +36,16 @@ async def test_a_sign_in_returns_both_tokens_and_the_user(
     }
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_the_access_token_is_accepted_for_every_role(
-    world: World, anonymous: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    user = await world.user(role)
-    token = (await log_in(anonymous, user.email)).json()["access_token"]
-    answer = await anonymous.get("/auth/me", headers={"authorization": f"Bearer {token}"})
-    assert (answer.json()["id"], answer.json()["role"]) == (user.user_id, role)
+    for role in ROLES:
+        anonymous = world.anonymous()
+        with subtests.test(role=role):
+            user = await world.user(role)
+            token = (await log_in(anonymous, user.email)).json()["access_token"]
+            answer = await anonymous.get("/auth/me", headers={"authorization": f"Bearer {token}"})
+            assert (answer.json()["id"], answer.json()["role"]) == (user.user_id, role)
 
 
 async def test_the_refresh_token_is_no_access_token(anonymous: Client, developer: Client) -> None:
@@ -72,13 +74,17 @@ async def test_every_sign_in_opens_a_session_of_its_own(
     assert {row.user_id for row in rows} == {developer.user_id}
 
 
-@pytest.mark.parametrize("change", [str.upper, str.title, str.lower])
 async def test_the_case_of_the_email_does_not_matter(
-    anonymous: Client, developer: Client, change: Any
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    answer = await log_in(anonymous, change(developer.email))
-    assert answer.status_code == 200
-    assert answer.json()["user"]["email"] == developer.email
+    cases: list[Any] = [str.upper, str.title, str.lower]
+    for change in cases:
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(change=change):
+            answer = await log_in(anonymous, change(developer.email))
+            assert answer.status_code == 200
+            assert answer.json()["user"]["email"] == developer.email
 
 
 async def test_the_case_of_the_password_matters(anonymous: Client, developer: Client) -> None:
@@ -125,11 +131,12 @@ async def test_an_inactive_user_gets_the_answer_of_a_wrong_password(
     assert (right.status_code, right.content) == (wrong.status_code, wrong.content)
 
 
-@pytest.mark.parametrize("email", ["%@example.com", "' OR 1=1 --", "", "*"])
 async def test_an_email_is_not_taken_as_a_pattern(
-    anonymous: Client, developer: Client, email: str
+    anonymous: Client, developer: Client, subtests: pytest.Subtests
 ) -> None:
-    assert (await log_in(anonymous, email)).status_code == 401
+    for email in ("%@example.com", "' OR 1=1 --", "", "*"):
+        with subtests.test(email=email):
+            assert (await log_in(anonymous, email)).status_code == 401
 
 
 async def test_a_failed_sign_in_opens_no_session(
@@ -140,37 +147,47 @@ async def test_a_failed_sign_in_opens_no_session(
     assert await read_sessions(services, developer) == before
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
+async def test_an_invalid_field_of_a_sign_in_is_refused(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], set[str]]] = [
         ({}, {"email", "password"}),
         ({"email": "a@b.example"}, {"password"}),
         ({"email": 5, "password": []}, {"email", "password"}),
         ({"email": None, "password": "x"}, {"email"}),
         ({"email": "x" * 255, "password": "x"}, {"email"}),
         ({"email": "a@b.example", "password": "x" * 1025}, {"password"}),
-    ],
-)
-async def test_an_invalid_field_of_a_sign_in_is_refused(
-    anonymous: Client, body: dict[str, Any], fields: set[str]
-) -> None:
-    answer = await anonymous.post("/auth/login", body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert set(answer.json()["error"]["details"]) == fields
+    ]
+    for body, fields in cases:
+        with subtests.test(body=body, fields=fields):
+            answer = await anonymous.post("/auth/login", body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert set(answer.json()["error"]["details"]) == fields
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("role", "super_admin"), ("tenant_id", "ten_other"), ("id", "usr_other"), ("status", "x")],
-)
 async def test_no_other_field_of_a_sign_in_has_any_effect(
-    anonymous: Client, developer: Client, field: str, value: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    body = {"email": developer.email, "password": PASSWORD, field: value, "user": {field: value}}
-    token = (await anonymous.post("/auth/login", body)).json()["access_token"]
-    me = await anonymous.get("/auth/me", headers={"authorization": f"Bearer {token}"})
-    assert me.json()[field] == (await developer.get("/auth/me")).json()[field]
+    cases: list[tuple[str, str]] = [
+        ("role", "super_admin"),
+        ("tenant_id", "ten_other"),
+        ("id", "usr_other"),
+        ("status", "x"),
+    ]
+    for field, value in cases:
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(field=field, value=value):
+            body = {
+                "email": developer.email,
+                "password": PASSWORD,
+                field: value,
+                "user": {field: value},
+            }
+            token = (await anonymous.post("/auth/login", body)).json()["access_token"]
+            me = await anonymous.get("/auth/me", headers={"authorization": f"Bearer {token}"})
+            assert me.json()[field] == (await developer.get("/auth/me")).json()[field]
 
 
 async def test_a_caller_with_a_session_can_sign_in(
@@ -259,31 +276,29 @@ USER_CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", USER_CHANGES)
 async def test_a_user_changed_during_the_sign_in_is_refused(
-    anonymous: Client,
-    developer: Client,
-    services: Services,
-    monkeypatch: pytest.MonkeyPatch,
-    change: str,
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    _change_user_after_verification(monkeypatch, services, developer, USER_CHANGES[change])
-    answer = await log_in(anonymous, developer.email)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
+    for change, sql in USER_CHANGES.items():
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(change=change), pytest.MonkeyPatch.context() as monkeypatch:
+            _change_user_after_verification(monkeypatch, services, developer, sql)
+            answer = await log_in(anonymous, developer.email)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("change", ["another password", "deactivated"])
 async def test_a_user_changed_during_the_sign_in_gets_no_session(
-    anonymous: Client,
-    developer: Client,
-    services: Services,
-    monkeypatch: pytest.MonkeyPatch,
-    change: str,
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    before = await read_sessions(services, developer)
-    _change_user_after_verification(monkeypatch, services, developer, USER_CHANGES[change])
-    await log_in(anonymous, developer.email)
-    assert await read_sessions(services, developer) == before
+    for change in ("another password", "deactivated"):
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(change=change), pytest.MonkeyPatch.context() as monkeypatch:
+            before = await read_sessions(services, developer)
+            _change_user_after_verification(monkeypatch, services, developer, USER_CHANGES[change])
+            await log_in(anonymous, developer.email)
+            assert await read_sessions(services, developer) == before
 
 
 async def test_a_user_who_enables_mfa_during_the_sign_in_must_send_a_code(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.accounts.api_calls import get_me_status, refresh_pair, refresh_tokens, sign_in_pair
 from tests.server import Server
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_a_sign_out_returns_a_message(developer: Client) -> None:
@@ -94,12 +94,18 @@ async def test_a_sign_out_does_not_end_other_sessions_of_the_user(
     assert await get_me_status(anonymous, other["access_token"]) == 200
 
 
-@pytest.mark.parametrize("first", ["refresh", "logout"])
 async def test_tokens_of_a_refresh_during_the_sign_out_are_void(
-    anonymous: Client, developer: Client, first: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    calls = [refresh_tokens(anonymous, developer.refresh_token), developer.post("/auth/logout")]
-    answers = await asyncio.gather(*(calls if first == "refresh" else reversed(calls)))
-    pairs = [answer.json() for answer in answers]
-    access_tokens = {pair.get("access_token", developer.token) for pair in pairs}
-    assert {await get_me_status(anonymous, token or "") for token in access_tokens} == {401}
+    for first in ("refresh", "logout"):
+        anonymous = world.anonymous()
+        developer = await world.user()
+        with subtests.test(first=first):
+            calls = [
+                refresh_tokens(anonymous, developer.refresh_token),
+                developer.post("/auth/logout"),
+            ]
+            answers = await asyncio.gather(*(calls if first == "refresh" else reversed(calls)))
+            pairs = [answer.json() for answer in answers]
+            access_tokens = {pair.get("access_token", developer.token) for pair in pairs}
+            assert {await get_me_status(anonymous, token or "") for token in access_tokens} == {401}

@@ -7,32 +7,38 @@ import httpx
 import pytest
 
 from app.services import Services
-from tests.accounts.api_calls import USER_ACTIONS, UserAction, change_role, get_own_status
+from tests.accounts.api_calls import USER_ACTIONS, change_role, get_own_status
 from tests.accounts.records import read_role_and_status
 from tests.accounts.values import ADMIN_ROLES, NON_ADMIN_ROLES, ROLES
 from tests.security.grants import change_grant
 from tests.world import Client, World
 
 
-@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
-async def test_other_roles_cannot_read_users(world: World, role: str) -> None:
-    caller = await world.user(role)
+async def test_other_roles_cannot_read_users(world: World, subtests: pytest.Subtests) -> None:
+    for role in NON_ADMIN_ROLES:
+        with subtests.test(role=role):
+            caller = await world.user(role)
+            for path in ("/users", "/users/usr_x"):
+                answer = await caller.get(path)
+                assert answer.status_code == 403
+                assert answer.json()["error"]["details"] == {
+                    "required": "admin:users",
+                    "your_role": role,
+                }
+
+
+async def test_reading_users_needs_a_login(anonymous: Client, subtests: pytest.Subtests) -> None:
     for path in ("/users", "/users/usr_x"):
-        answer = await caller.get(path)
-        assert answer.status_code == 403
-        assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
+        with subtests.test(path=path):
+            assert (await anonymous.get(path)).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/users", "/users/usr_x"])
-async def test_reading_users_needs_a_login(anonymous: Client, path: str) -> None:
-    assert (await anonymous.get(path)).status_code == 401
-
-
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_changing_users_needs_a_login(
-    anonymous: Client, stranger: Client, action: UserAction
+    anonymous: Client, stranger: Client, subtests: pytest.Subtests
 ) -> None:
-    assert (await action(anonymous, stranger.user_id)).status_code == 401
+    for action in USER_ACTIONS:
+        with subtests.test(action=action.__name__):
+            assert (await action(anonymous, stranger.user_id)).status_code == 401
 
 
 def _find_missing_permission(actor: str, target: str) -> str | None:
@@ -49,54 +55,64 @@ def _assert_answer(answer: httpx.Response, actor: str, target: str) -> None:
         assert answer.json()["error"]["details"] == {"required": required, "your_role": actor}
 
 
-@pytest.mark.parametrize("actor", ROLES)
 async def test_nobody_changes_a_user_above_their_own_role(
-    world: World, subtests: pytest.Subtests, actor: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(actor)
-    for target, action in itertools.product(ROLES, USER_ACTIONS):
-        user = await world.user(target, caller.tenant_id)
-        with subtests.test(target=target, action=action.__name__):
-            _assert_answer(await action(caller, user.user_id), actor, target)
+    for actor in ROLES:
+        with subtests.test(actor=actor):
+            caller = await world.user(actor)
+            for target, action in itertools.product(ROLES, USER_ACTIONS):
+                user = await world.user(target, caller.tenant_id)
+                with subtests.test(target=target, action=action.__name__):
+                    _assert_answer(await action(caller, user.user_id), actor, target)
 
 
-@pytest.mark.parametrize("actor", ROLES)
 async def test_nobody_assigns_a_role_above_their_own(
-    world: World, subtests: pytest.Subtests, actor: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(actor)
+    for actor in ROLES:
+        with subtests.test(actor=actor):
+            caller = await world.user(actor)
+            for role in ROLES:
+                user = await world.user("viewer", caller.tenant_id)
+                with subtests.test(role=role):
+                    _assert_answer(await change_role(caller, user.user_id, role), actor, role)
+
+
+async def test_nobody_raises_their_own_role(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
     for role in ROLES:
-        user = await world.user("viewer", caller.tenant_id)
         with subtests.test(role=role):
-            _assert_answer(await change_role(caller, user.user_id, role), actor, role)
+            caller = await world.user(role)
+            for higher in ROLES[: ROLES.index(role)]:
+                assert (await change_role(caller, caller.user_id, higher)).status_code == 403
+            assert await read_role_and_status(services, caller) == (role, "active")
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_nobody_raises_their_own_role(world: World, services: Services, role: str) -> None:
-    caller = await world.user(role)
-    for higher in ROLES[: ROLES.index(role)]:
-        assert (await change_role(caller, caller.user_id, higher)).status_code == 403
-    assert await read_role_and_status(services, caller) == (role, "active")
-
-
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_a_refused_action_changes_nothing(
-    world: World, admin: Client, services: Services, action: UserAction
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    above = await world.user("super_admin", admin.tenant_id)
-    await action(admin, above.user_id)
-    assert await read_role_and_status(services, above) == ("super_admin", "active")
-    assert await get_own_status(above) == 200
+    for action in USER_ACTIONS:
+        admin = await world.user("tenant_admin")
+        with subtests.test(action=action.__name__):
+            above = await world.user("super_admin", admin.tenant_id)
+            await action(admin, above.user_id)
+            assert await read_role_and_status(services, above) == ("super_admin", "active")
+            assert await get_own_status(above) == 200
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_a_user_of_another_tenant_cannot_be_changed(
-    admin: Client, stranger: Client, services: Services, action: UserAction
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    answer = await action(admin, stranger.user_id)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "user_not_found"
-    assert await read_role_and_status(services, stranger) == ("viewer", "active")
+    for action in USER_ACTIONS:
+        admin = await world.user("tenant_admin")
+        stranger = await world.user("viewer")
+        with subtests.test(action=action.__name__):
+            answer = await action(admin, stranger.user_id)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "user_not_found"
+            assert await read_role_and_status(services, stranger) == ("viewer", "active")
 
 
 def _act_in_tenant(world: World, user: Client, tenant_id: str) -> Client:
@@ -106,36 +122,42 @@ def _act_in_tenant(world: World, user: Client, tenant_id: str) -> Client:
     return client
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_the_tenant_header_does_not_let_an_admin_change_a_user_of_another_tenant(
-    world: World, admin: Client, stranger: Client, action: UserAction
+    world: World, admin: Client, stranger: Client, subtests: pytest.Subtests
 ) -> None:
-    caller = _act_in_tenant(world, admin, stranger.tenant_id)
-    assert (await action(caller, stranger.user_id)).status_code == 404
+    for action in USER_ACTIONS:
+        with subtests.test(action=action.__name__):
+            caller = _act_in_tenant(world, admin, stranger.tenant_id)
+            assert (await action(caller, stranger.user_id)).status_code == 404
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_super_admin_changes_users_of_every_tenant(
-    super_admin: Client, stranger: Client, action: UserAction
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    assert (await action(super_admin, stranger.user_id)).status_code == 200
+    for action in USER_ACTIONS:
+        super_admin = await world.user("super_admin")
+        stranger = await world.user("viewer")
+        with subtests.test(action=action.__name__):
+            assert (await action(super_admin, stranger.user_id)).status_code == 200
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_super_admin_acting_in_one_tenant_cannot_change_users_of_another(
-    world: World, super_admin: Client, admin: Client, stranger: Client, action: UserAction
+    world: World, super_admin: Client, admin: Client, stranger: Client, subtests: pytest.Subtests
 ) -> None:
-    caller = _act_in_tenant(world, super_admin, admin.tenant_id)
-    assert (await action(caller, stranger.user_id)).status_code == 404
+    for action in USER_ACTIONS:
+        with subtests.test(action=action.__name__):
+            caller = _act_in_tenant(world, super_admin, admin.tenant_id)
+            assert (await action(caller, stranger.user_id)).status_code == 404
 
 
-@pytest.mark.parametrize("action", USER_ACTIONS)
 async def test_a_user_that_does_not_exist_cannot_be_changed(
-    super_admin: Client, action: UserAction
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await action(super_admin, "usr_nothing")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "user_not_found"
+    for action in USER_ACTIONS:
+        with subtests.test(action=action.__name__):
+            answer = await action(super_admin, "usr_nothing")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "user_not_found"
 
 
 @pytest.fixture
@@ -158,15 +180,16 @@ async def test_the_permission_alone_does_not_allow_changing_a_user_with_a_higher
 
 
 @pytest.mark.usefixtures("_grant_user_management")
-@pytest.mark.parametrize("role", ADMIN_ROLES)
 async def test_the_permission_alone_does_not_allow_assigning_a_higher_role(
-    world: World, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user("agent_developer")
-    user = await world.user("viewer", caller.tenant_id)
-    answer = await change_role(caller, user.user_id, role)
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {
-        "required": f"role:{role}",
-        "your_role": "agent_developer",
-    }
+    for role in ADMIN_ROLES:
+        with subtests.test(role=role):
+            caller = await world.user("agent_developer")
+            user = await world.user("viewer", caller.tenant_id)
+            answer = await change_role(caller, user.user_id, role)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": f"role:{role}",
+                "your_role": "agent_developer",
+            }
