@@ -1,7 +1,8 @@
 """A client that keeps the server waiting is disconnected, and no other; with short deadlines."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -78,6 +79,12 @@ async def _trickle(writer: asyncio.StreamWriter, data: bytes, size: int = 1) -> 
         await asyncio.sleep(0.05)
 
 
+async def _run_four_at_a_time(clients: list[Coroutine[Any, Any, None]]) -> None:
+    """As many as an address may have connections."""
+    for start in range(0, len(clients), 4):
+        await asyncio.gather(*clients[start : start + 4])
+
+
 SLOW: list[tuple[str, bytes, bytes, bool]] = [
     # What is sent at once, what slowly after it, and whether there is an answer.
     ("nothing", b"", b"", False),
@@ -93,7 +100,7 @@ SLOW: list[tuple[str, bytes, bytes, bool]] = [
 async def test_a_client_that_keeps_the_server_waiting_is_disconnected(
     port: int, subtests: pytest.Subtests
 ) -> None:
-    for name, data, slow, is_answered in SLOW:
+    async def run(name: str, data: bytes, slow: bytes, is_answered: bool) -> None:  # noqa: FBT001
         with subtests.test(name):
             async with connect(port) as (reader, writer):
                 writer.write(data)
@@ -106,6 +113,8 @@ async def test_a_client_that_keeps_the_server_waiting_is_disconnected(
                     assert answer.headers["connection"] == "close"
                 assert await is_closed(reader)
                 trickle.cancel()
+
+    await _run_four_at_a_time([run(*client) for client in SLOW])
 
 
 async def test_a_slow_upload_is_told_why_it_ended(port: int) -> None:
@@ -208,6 +217,4 @@ async def test_a_client_that_does_its_part_is_not_disconnected(
                 await client(connection)
                 assert (await read_response(connection[0])).status_code == 200
 
-    # As many at a time as an address may have connections.
-    for clients in (CLIENTS[:4], CLIENTS[4:]):
-        await asyncio.gather(*map(run, clients))
+    await _run_four_at_a_time([run(client) for client in CLIENTS])

@@ -1,7 +1,12 @@
 """Rate limits: the responses of the HTTP API."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import msgspec
 import pytest
+from litestar import Litestar
 
 from app.kit import limits
 from app.main import create_app
@@ -36,9 +41,8 @@ async def test_a_429_has_the_limit_and_the_time_to_retry(world: World) -> None:
     assert answer.headers["x-ratelimit-remaining"] == "0"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "cost"),
-    [
+async def test_a_request_costs_by_its_type(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str, int]] = [
         ("GET", "/auth/me", 1),
         ("POST", "/users/invite", 2),
         ("DELETE", "/api/v1/tenants/ten_none", 2),
@@ -47,12 +51,14 @@ async def test_a_429_has_the_limit_and_the_time_to_retry(world: World) -> None:
         ("POST", "/test//chat", 10),
         ("POST", "/test/chat//", 10),
         ("GET", "/nowhere", 1),
-    ],
-)
-async def test_a_request_costs_by_its_type(world: World, method: str, path: str, cost: int) -> None:
-    user = await world.user("viewer", await world.tenant(limits={"requests_per_minute": 100}))
-    answer = await user(method, path)
-    assert answer.headers["x-ratelimit-remaining"] == str(100 - cost)
+    ]
+    for method, path, cost in cases:
+        with subtests.test(method=method, path=path):
+            user = await world.user(
+                "viewer", await world.tenant(limits={"requests_per_minute": 100})
+            )
+            answer = await user(method, path)
+            assert answer.headers["x-ratelimit-remaining"] == str(100 - cost)
 
 
 async def test_all_users_of_a_tenant_share_its_limit(world: World) -> None:
@@ -87,34 +93,50 @@ def test_the_plans_have_their_documented_limits(plan: str) -> None:
     assert msgspec.structs.astuple(limits.PLANS[plan]) == (*expected[plan], *days[plan])
 
 
+@asynccontextmanager
+async def _open_app(stores: Stores, **changes: Any) -> AsyncIterator[Litestar]:
+    app = create_app(msgspec.structs.replace(stores.settings, **changes))
+    yield app
+    await app.state.services.close()
+
+
+@pytest.fixture(scope="module")
+async def direct_app(stores: Stores) -> AsyncIterator[Litestar]:
+    """Callers without login have three requests per minute."""
+    async with _open_app(stores, anonymous_per_minute=3) as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+async def proxied_app(stores: Stores) -> AsyncIterator[Litestar]:
+    """Like `direct_app`, behind a proxy."""
+    changes = {"anonymous_per_minute": 3, "trusted_proxies": ("10.0.0.0/8",)}
+    async with _open_app(stores, **changes) as app:
+        yield app
+
+
 async def test_callers_without_login_are_limited_by_address(
-    stores: Stores, services: Services
+    direct_app: Litestar, services: Services
 ) -> None:
-    app = create_app(msgspec.structs.replace(stores.settings, anonymous_per_minute=3))
     await services.redis.flushdb()
-    anonymous = Client(app)
+    anonymous = Client(direct_app)
     statuses = [(await anonymous.get("/auth/me")).status_code for _ in range(4)]
     assert statuses == [401, 401, 401, 429]
     assert (await anonymous.get("/health/live")).status_code == 200
     await services.redis.flushdb()
-    await app.state.services.close()
 
 
 async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
-    stores: Stores, services: Services
+    direct_app: Litestar, proxied_app: Litestar, services: Services
 ) -> None:
-    direct = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
-    behind_proxy = msgspec.structs.replace(direct, trusted_proxies=("10.0.0.0/8",))
-    for configuration, expected in ((direct, 429), (behind_proxy, 401)):
+    for app, expected in ((direct_app, 429), (proxied_app, 401)):
         await services.redis.flushdb()
-        app = create_app(configuration)
         caller = Client(app)
-        for number in range(3):
+        for number in range(4):
             answer = await caller.get(
                 "/auth/me", headers={"x-forwarded-for": f"198.51.100.{number}"}
             )
         assert answer.status_code == expected
-        await app.state.services.close()
     await services.redis.flushdb()
 
 
@@ -198,21 +220,18 @@ async def test_an_ended_session_is_refused_although_its_cached_copy_is_active(
     assert (await user.get("/auth/me")).status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("lines", "subject"),
-    [
+async def test_the_forwarded_address_is_parsed_in_every_form_of_proxies(
+    proxied_app: Litestar, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["203.0.113.9"], "203.0.113.9"),
         (["203.0.113.9", "10.0.0.1"], "203.0.113.9"),
         (["198.51.100.1, 203.0.113.9:443"], "203.0.113.9"),
         (["[2001:db8:1:2::7]:443"], "2001:db8:1:2::"),
-    ],
-)
-async def test_the_forwarded_address_is_parsed_in_every_form_of_proxies(
-    stores: Stores, services: Services, lines: list[str], subject: str
-) -> None:
-    app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("10.0.0.0/8",)))
-    await services.redis.flushdb()
-    headers = [("x-forwarded-for", line) for line in lines]
-    await Client(app).get("/auth/me", headers=headers)
-    assert await services.redis.exists(f"parley:limit:{subject}")
-    await app.state.services.close()
+    ]
+    for lines, subject in cases:
+        with subtests.test(lines=lines, subject=subject):
+            await services.redis.flushdb()
+            headers = [("x-forwarded-for", line) for line in lines]
+            await Client(proxied_app).get("/auth/me", headers=headers)
+            assert await services.redis.exists(f"parley:limit:{subject}")

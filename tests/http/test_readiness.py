@@ -11,7 +11,7 @@ from app.http import health
 from app.kit import heartbeat
 from app.services import Services
 from app.settings import Settings
-from db import migrate, schema
+from db import schema
 from db.session import ALL_TENANTS, Database
 from tests.asking import refused, until, wait_until
 from tests.http.test_requests import LIMIT_HEADERS
@@ -26,7 +26,10 @@ LOGIN = {"email": "ada@example.com", "password": "Wrong7Password"}
 
 @pytest.fixture
 async def behind(stores: Stores) -> Settings:
-    return await stores.create_database(PREVIOUS)
+    """A database with the tables of this release and the revision of an older one."""
+    settings = await stores.create_database()
+    await _set_revision(settings, PREVIOUS)
+    return settings
 
 
 async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
@@ -49,7 +52,7 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
             assert needed in ready.json()["parts"]["postgres"]["detail"]
             error = refused(await client.post("/auth/login", json=LOGIN), 503, "unavailable")
             assert needed in error["message"]
-            await migrate.upgrade(behind.sqlalchemy_url)
+            await _set_revision(behind, schema.newest_revision())
             await wait_until(is_ready)
             assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
             await _set_revision(behind, PREVIOUS)
@@ -64,7 +67,7 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
 
 
 async def _set_revision(settings: Settings, revision: str) -> None:
-    """Changes the schema's revision, as the restore of an older backup does."""
+    """Changes the schema's revision, as a migration or the restore of an older backup does."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
     async with db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", revision)
@@ -91,7 +94,7 @@ async def test_a_worker_claims_nothing_until_the_database_is_migrated(behind: Se
 
         await until(lambda: process.services.readiness.problem is not None)
         assert not await is_ready()
-        await migrate.upgrade(behind.sqlalchemy_url)
+        await _set_revision(behind, schema.newest_revision())
         await wait_until(is_ready)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.world import Client
+from tests.world import Client, World
 
 LIMIT_HEADERS = {
     "x-ratelimit-limit",
@@ -20,24 +20,24 @@ async def test_a_failed_commit_is_500(anonymous: Client) -> None:
     assert answer.json()["error"]["code"] == "internal_error"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [
+async def test_every_error_has_the_envelope_and_the_common_headers(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str, int, str]] = [
         ("GET", "/nothing/here", 404, "not_found"),
         ("PATCH", "/auth/login", 405, "method_not_allowed"),
         ("GET", "/auth/me", 401, "unauthorized"),
         ("GET", "/test/crash", 500, "internal_error"),
         ("GET", "/api/v1/tenants/%00", 422, "validation_error"),
-    ],
-)
-async def test_every_error_has_the_envelope_and_the_common_headers(
-    anonymous: Client, method: str, path: str, status: int, code: str
-) -> None:
-    answer = await anonymous(method, path)
-    assert answer.status_code == status
-    assert answer.json()["error"]["code"] == code
-    assert LIMIT_HEADERS | {"x-request-id", "x-correlation-id"} <= set(answer.headers)
-    assert answer.headers["x-content-type-options"] == "nosniff"
+    ]
+    for method, path, status, code in cases:
+        anonymous = world.anonymous()
+        with subtests.test(method=method, path=path):
+            answer = await anonymous(method, path)
+            assert answer.status_code == status
+            assert answer.json()["error"]["code"] == code
+            assert LIMIT_HEADERS | {"x-request-id", "x-correlation-id"} <= set(answer.headers)
+            assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_an_unexpected_error_shows_the_request_id_and_no_details(anonymous: Client) -> None:
@@ -54,43 +54,47 @@ async def test_valid_ids_of_the_caller_are_returned(anonymous: Client) -> None:
     assert answer.headers["x-correlation-id"] == "order:42"
 
 
-@pytest.mark.parametrize("correlation_id", ["a b\tc", "a/b", "", "x" * 129, "é"])
 async def test_ids_that_are_invalid_in_a_log_line_or_a_path_are_replaced(
-    anonymous: Client, correlation_id: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    headers = {"x-correlation-id": correlation_id.encode("latin-1")}
-    answer = await anonymous.get("/health/live", headers=headers)
-    assert answer.headers["x-correlation-id"].startswith("cor_")
+    cases: list[str] = ["a b\tc", "a/b", "", "x" * 129, "é"]
+    for correlation_id in cases:
+        anonymous = world.anonymous()
+        with subtests.test(correlation_id=correlation_id):
+            headers = {"x-correlation-id": correlation_id.encode("latin-1")}
+            answer = await anonymous.get("/health/live", headers=headers)
+            assert answer.headers["x-correlation-id"].startswith("cor_")
 
 
-@pytest.mark.parametrize(
-    ("body", "details"),
-    [
-        (b"{", {"body": "is not valid JSON"}),
-        (b"\xff\xfe", {"body": "is not valid JSON"}),
-        (b"[1]", {"body": "must be a JSON object"}),
-        (b"{}", {"name": "is required", "nested": "is required"}),
-        (
-            b'{"name": 5, "nested": {"count": "3"}, "age": "7"}',
-            {
-                "name": "Expected `str`, got `int`",
-                "nested.count": "Expected `int`, got `str`",
-                "age": "Expected `int`, got `str`",
-            },
-        ),
-        (
-            b'{"name": "a\\u0000b", "nested": {"count": 1}}',
-            {"body": "must not contain NUL characters"},
-        ),
-    ],
-)
+_CASES: list[tuple[bytes, dict[str, str]]] = [
+    (b"{", {"body": "is not valid JSON"}),
+    (b"\xff\xfe", {"body": "is not valid JSON"}),
+    (b"[1]", {"body": "must be a JSON object"}),
+    (b"{}", {"name": "is required", "nested": "is required"}),
+    (
+        b'{"name": 5, "nested": {"count": "3"}, "age": "7"}',
+        {
+            "name": "Expected `str`, got `int`",
+            "nested.count": "Expected `int`, got `str`",
+            "age": "Expected `int`, got `str`",
+        },
+    ),
+    (
+        b'{"name": "a\\u0000b", "nested": {"count": 1}}',
+        {"body": "must not contain NUL characters"},
+    ),
+]
+
+
 async def test_all_invalid_fields_of_a_body_are_reported(
-    anonymous: Client, body: bytes, details: dict[str, str]
+    anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await anonymous("POST", "/test/form", content=body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert answer.json()["error"]["details"] == details
+    for body, details in _CASES:
+        with subtests.test(body=body, details=details):
+            answer = await anonymous("POST", "/test/form", content=body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert answer.json()["error"]["details"] == details
 
 
 async def test_a_missing_body_is_a_validation_error(anonymous: Client) -> None:
@@ -126,20 +130,23 @@ async def test_other_origins_are_not_allowed(anonymous: Client) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-@pytest.mark.parametrize("depth", [100, 600, 900, 5000])
 async def test_a_nul_deep_inside_an_unknown_field_causes_no_server_error(
-    anonymous: Client, depth: int
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    deep = b"[" * depth + b'"\\u0000"' + b"]" * depth
-    body = b'{"name": "a", "nested": {"count": 1}, "x": ' + deep + b"}"
-    answer = await anonymous("POST", "/test/form", content=body)
-    assert answer.status_code in {201, 422}
+    for depth in (100, 600, 900, 5000):
+        anonymous = world.anonymous()
+        with subtests.test(depth=depth):
+            deep = b"[" * depth + b'"\\u0000"' + b"]" * depth
+            body = b'{"name": "a", "nested": {"count": 1}, "x": ' + deep + b"}"
+            answer = await anonymous("POST", "/test/form", content=body)
+            assert answer.status_code in {201, 422}
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/api/v1/agents"), ("POST", "/auth/login")])
 async def test_a_missing_body_is_named_in_the_details(
-    developer: Client, method: str, path: str
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer(method, path)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {"body": "is required"}
+    for method, path in (("POST", "/api/v1/agents"), ("POST", "/auth/login")):
+        with subtests.test(method=method, path=path):
+            answer = await developer(method, path)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["details"] == {"body": "is required"}
