@@ -2,13 +2,15 @@
 
 import io
 import struct
+import warnings
 import zipfile
 import zlib
 from typing import Any
 
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
-from app.kit.images import Picture
+from app.kit import image_child
+from app.kit.images import NotAPicture, Picture
 
 MARK = b"private metadata"
 KINDS = ["PNG", "JPEG", "WEBP"]
@@ -35,6 +37,19 @@ def four_colours(width: int = 64, height: int = 32) -> Image.Image:
 
 
 _COLOURS = [RED, GREEN, BLUE, WHITE]
+
+
+def redraw(content: bytes, max_side: int) -> Picture:
+    """Decodes and draws in this process; `images.redraw` starts one, which takes much longer."""
+    pixel_limit = Image.MAX_IMAGE_PIXELS
+    try:
+        with warnings.catch_warnings():
+            head, _, body = image_child.respond(content, max_side).partition(b"\n")
+    finally:
+        Image.MAX_IMAGE_PIXELS = pixel_limit
+    if head.startswith(b"!"):
+        raise NotAPicture(head[1:].decode())
+    return Picture(body, head.decode())
 
 
 def load_picture(picture: Picture) -> Image.Image:
@@ -76,6 +91,25 @@ def one_colour_png(width: int, height: int) -> bytes:
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
     )
+
+
+def build_samples() -> dict[str, bytes]:
+    """Returns accepted files that need all parts of the decoders."""
+    image, exif, texts = four_colours(), Image.Exif(), PngImagePlugin.PngInfo()
+    exif[0x0112] = 6
+    exif[0x8825] = {1: "N", 2: (51.0, 30.0, 0.0)}
+    texts.add_text("Comment", "a", zip=True)
+    texts.add_itxt("Title", "\u00e9")
+    more = {"save_all": True, "append_images": [image]}
+    return {
+        **{f"{kind} with EXIF data": encode_image(image, kind, exif=exif) for kind in KINDS},
+        "several pictures in a JPEG": encode_image(image, "MPO", **more),
+        "animated PNG": encode_image(image, "PNG", **more),
+        "animated WebP": encode_image(image, "WEBP", **more),
+        "progressive JPEG": encode_image(image.convert("CMYK"), "JPEG", progressive=True),
+        "PNG with a palette and texts": encode_image(image.convert("P"), "PNG", pnginfo=texts),
+        "PNG of 16 bits": encode_image(Image.new("I;16", (64, 32), 32768), "PNG"),
+    }
 
 
 def zip_archive() -> bytes:

@@ -12,39 +12,40 @@ def test_ordinary_headers_are_kept() -> None:
     assert dict(custom_headers(headers)) == headers
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Host",
-        "HOST",
-        " host ",
-        "Content-Length",
-        "Transfer-Encoding",
-        "Connection",
-        "Upgrade",
-        "X-Service-Token",
-        "x-service-name",
-        " X-Service-Tenant",
-        "X-SERVICE-",
-        "Webhook-Id",
-        "webhook-signature",
-        "\tWebhook-Timestamp",
-        "webhook_signature",
-        "X_Service_Token",
-        "Svix-Id",
-        "svix_signature",
-        "Content_Length",
-        "Content-Encoding",
-        "Expect",
-        "Keep-Alive",
-        "Proxy-Connection",
-        "Accept-Encoding",
-        "TE",
-        "Trailer",
-    ],
-)
-def test_a_header_that_only_the_service_sets_is_dropped(name: str) -> None:
-    assert not custom_headers({name: "x"})
+_CASES: list[str] = [
+    "Host",
+    "HOST",
+    " host ",
+    "Content-Length",
+    "Transfer-Encoding",
+    "Connection",
+    "Upgrade",
+    "X-Service-Token",
+    "x-service-name",
+    " X-Service-Tenant",
+    "X-SERVICE-",
+    "Webhook-Id",
+    "webhook-signature",
+    "\tWebhook-Timestamp",
+    "webhook_signature",
+    "X_Service_Token",
+    "Svix-Id",
+    "svix_signature",
+    "Content_Length",
+    "Content-Encoding",
+    "Expect",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Accept-Encoding",
+    "TE",
+    "Trailer",
+]
+
+
+def test_a_header_that_only_the_service_sets_is_dropped(subtests: pytest.Subtests) -> None:
+    for name in _CASES:
+        with subtests.test(name=name):
+            assert not custom_headers({name: "x"})
 
 
 def test_a_delivery_has_its_own_content_type() -> None:
@@ -97,10 +98,11 @@ def test_a_header_whose_name_is_no_token_is_dropped(name: str) -> None:
     assert not custom_headers({name: "x"})
 
 
-@pytest.mark.parametrize("value", ["a\x0bb", "a\x7fb", "\x1b[31m"])
 async def test_a_custom_header_never_makes_the_request_crash(
-    loopback: Egress, site: Site, value: str
+    loopback: Egress, site: Site, subtests: pytest.Subtests
 ) -> None:
-    headers = custom_headers({"X-A": value})
-    answer = await loopback.request("GET", site.url(), headers=headers)
-    assert answer.status == 200
+    for value in ("a\x0bb", "a\x7fb", "\x1b[31m"):
+        with subtests.test(value=value):
+            headers = custom_headers({"X-A": value})
+            answer = await loopback.request("GET", site.url(), headers=headers)
+            assert answer.status == 200

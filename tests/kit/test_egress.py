@@ -16,15 +16,19 @@ async def test_an_answer_of_just_the_limit_is_read(loopback: Egress, site: Site)
     assert len(answer.body) == 1000
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"), [("/bytes/1001", 1000), ("/endless", 1024 * 1024), ("/bomb", 1024 * 1024)]
-)
 async def test_an_answer_over_the_limit_is_cut_off(
-    loopback: Egress, site: Site, path: str, limit: int
+    loopback: Egress, site: Site, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ResponseTooLarge) as raised:
-        await loopback.request("GET", site.url(path), max_bytes=limit)
-    assert raised.value.code == "output_too_large"
+    cases: list[tuple[str, int]] = [
+        ("/bytes/1001", 1000),
+        ("/endless", 1024 * 1024),
+        ("/bomb", 1024 * 1024),
+    ]
+    for path, limit in cases:
+        with subtests.test(path=path, limit=limit):
+            with pytest.raises(ResponseTooLarge) as raised:
+                await loopback.request("GET", site.url(path), max_bytes=limit)
+            assert raised.value.code == "output_too_large"
 
 
 async def _send_nothing(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -47,14 +51,16 @@ async def _send_body_slowly(_reader: asyncio.StreamReader, writer: asyncio.Strea
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("handler", [_send_nothing, _send_head_slowly, _send_body_slowly])
 async def test_a_server_that_takes_too_long_is_a_timeout(
-    loopback: Egress, handler: RawHandler
+    loopback: Egress, subtests: pytest.Subtests
 ) -> None:
-    async with run_raw_server(handler) as port:
-        with pytest.raises(EgressTimeout) as raised:
-            await loopback.request("GET", f"http://127.0.0.1:{port}/", timeout_seconds=0.2)
-    assert raised.value.code == "timeout"
+    cases: list[RawHandler] = [_send_nothing, _send_head_slowly, _send_body_slowly]
+    for handler in cases:
+        with subtests.test(handler=handler):
+            async with run_raw_server(handler) as port:
+                with pytest.raises(EgressTimeout) as raised:
+                    await loopback.request("GET", f"http://127.0.0.1:{port}/", timeout_seconds=0.2)
+            assert raised.value.code == "timeout"
 
 
 async def test_a_name_that_never_resolves_is_a_timeout() -> None:
@@ -109,14 +115,22 @@ async def _send_long_head(_reader: asyncio.StreamReader, writer: asyncio.StreamW
     await writer.drain()
 
 
-@pytest.mark.parametrize(
-    "handler", [_send_garbage, _hang_up, _send_half_body, _send_bad_chunk, _send_long_head]
-)
-async def test_a_broken_answer_is_a_connection_error(loopback: Egress, handler: RawHandler) -> None:
-    async with run_raw_server(handler) as port:
-        with pytest.raises(EgressError) as raised:
-            await loopback.request("GET", f"http://127.0.0.1:{port}/")
-    assert raised.value.code == "connection_error"
+async def test_a_broken_answer_is_a_connection_error(
+    loopback: Egress, subtests: pytest.Subtests
+) -> None:
+    cases: list[RawHandler] = [
+        _send_garbage,
+        _hang_up,
+        _send_half_body,
+        _send_bad_chunk,
+        _send_long_head,
+    ]
+    for handler in cases:
+        with subtests.test(handler=handler):
+            async with run_raw_server(handler) as port:
+                with pytest.raises(EgressError) as raised:
+                    await loopback.request("GET", f"http://127.0.0.1:{port}/")
+            assert raised.value.code == "connection_error"
 
 
 async def test_a_body_with_invalid_compression_is_a_connection_error(

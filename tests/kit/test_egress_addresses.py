@@ -20,45 +20,56 @@ from tests.kit.egress_servers import (
 # Addresses in other notations
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        pytest.param("127.0.0.1", id="plain"),
-        pytest.param("2130706433", id="decimal"),
-        pytest.param("0177.0.0.1", id="octal"),
-        pytest.param("017700000001", id="octal, one number"),
-        pytest.param("0x7f.1", id="hex, short"),
-        pytest.param("0x7f000001", id="hex, one number"),
-        pytest.param("0x7f.0x0.0x0.0x1", id="hex, four numbers"),
-        pytest.param("127.1", id="short"),
-        pytest.param("127.0.0.1.", id="trailing dot"),
-        pytest.param("0", id="zero"),
-        pytest.param("0.0.0.0", id="unspecified"),
-        pytest.param("\uff11\uff12\uff17.0.0.1", id="fullwidth digits"),
-        pytest.param("127\u30020\u30020\u30021", id="ideographic dots"),
-        pytest.param("[::1]", id="IPv6"),
-        pytest.param("[::]", id="unspecified 6"),
-        pytest.param("[::ffff:127.0.0.1]", id="mapped"),
-        pytest.param("[::ffff:7f00:1]", id="mapped in hex"),
-        pytest.param("[::127.0.0.1]", id="compatible"),
-        pytest.param("[64:ff9b::7f00:1]", id="NAT64"),
-        pytest.param("[::1%25lo]", id="zone"),
-        pytest.param("localhost", id="name"),
-        pytest.param("LocalHost", id="name in mixed case"),
-    ],
-)
-async def test_loopback_is_blocked_in_every_notation(strict: Egress, site: Site, host: str) -> None:
-    with pytest.raises(BlockedAddress):
-        await strict.request("GET", site.url(host=host))
-    assert site.requests == []
+_CASES: dict[str, str] = {
+    "plain": "127.0.0.1",
+    "decimal": "2130706433",
+    "octal": "0177.0.0.1",
+    "octal, one number": "017700000001",
+    "hex, short": "0x7f.1",
+    "hex, one number": "0x7f000001",
+    "hex, four numbers": "0x7f.0x0.0x0.0x1",
+    "short": "127.1",
+    "trailing dot": "127.0.0.1.",
+    "zero": "0",
+    "unspecified": "0.0.0.0",
+    "fullwidth digits": "\uff11\uff12\uff17.0.0.1",
+    "ideographic dots": "127\u30020\u30020\u30021",
+    "IPv6": "[::1]",
+    "unspecified 6": "[::]",
+    "mapped": "[::ffff:127.0.0.1]",
+    "mapped in hex": "[::ffff:7f00:1]",
+    "compatible": "[::127.0.0.1]",
+    "NAT64": "[64:ff9b::7f00:1]",
+    "zone": "[::1%25lo]",
+    "name": "localhost",
+    "name in mixed case": "LocalHost",
+}
 
 
-@pytest.mark.parametrize(
-    "host", [METADATA, "10.0.0.1", "192.168.0.1", "100.64.0.1", "[fd00:ec2::254]", "[fe80::1]"]
-)
-async def test_a_literal_address_that_is_not_public_is_blocked(strict: Egress, host: str) -> None:
-    with pytest.raises(BlockedAddress):
-        await strict.request("GET", f"http://{host}/latest/meta-data/")
+async def test_loopback_is_blocked_in_every_notation(
+    strict: Egress, site: Site, subtests: pytest.Subtests
+) -> None:
+    for name, host in _CASES.items():
+        with subtests.test(name):
+            with pytest.raises(BlockedAddress):
+                await strict.request("GET", site.url(host=host))
+            assert site.requests == []
+
+
+async def test_a_literal_address_that_is_not_public_is_blocked(
+    strict: Egress, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = [
+        METADATA,
+        "10.0.0.1",
+        "192.168.0.1",
+        "100.64.0.1",
+        "[fd00:ec2::254]",
+        "[fe80::1]",
+    ]
+    for host in cases:
+        with subtests.test(host=host), pytest.raises(BlockedAddress):
+            await strict.request("GET", f"http://{host}/latest/meta-data/")
 
 
 async def test_localhost_is_reached_once_it_is_allowed(site: Site) -> None:

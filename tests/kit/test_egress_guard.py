@@ -15,65 +15,66 @@ from tests.kit.egress_servers import LOOPBACK, METADATA, PUBLIC, FakeResolver
 # Which addresses are public
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        pytest.param("127.0.0.1", id="loopback"),
-        pytest.param("127.255.255.254", id="the end of loopback"),
-        pytest.param("10.0.0.1", id="private 10"),
-        pytest.param("172.16.0.1", id="private 172.16"),
-        pytest.param("172.31.255.255", id="private 172.31"),
-        pytest.param("192.168.1.1", id="private 192.168"),
-        pytest.param(METADATA, id="metadata"),
-        pytest.param("169.254.0.1", id="link-local"),
-        pytest.param("0.0.0.0", id="unspecified"),
-        pytest.param("0.1.2.3", id="this network"),
-        pytest.param("100.64.0.1", id="CGNAT"),
-        pytest.param("100.127.255.254", id="the end of CGNAT"),
-        pytest.param("192.0.0.1", id="protocol assignments"),
-        pytest.param("192.0.0.170", id="NAT64 discovery"),
-        pytest.param("192.0.2.1", id="documentation 1"),
-        pytest.param("198.51.100.1", id="documentation 2"),
-        pytest.param("203.0.113.1", id="documentation 3"),
-        pytest.param("192.88.99.1", id="6to4 relay"),
-        pytest.param("198.18.0.1", id="benchmarks"),
-        pytest.param("224.0.0.1", id="multicast"),
-        pytest.param("239.255.255.250", id="SSDP"),
-        pytest.param("240.0.0.1", id="reserved"),
-        pytest.param("255.255.255.255", id="broadcast"),
-        pytest.param("::", id="unspecified 6"),
-        pytest.param("::1", id="loopback 6"),
-        pytest.param("::127.0.0.1", id="IPv4-compatible"),
-        pytest.param("::ffff:127.0.0.1", id="mapped loopback"),
-        pytest.param("::ffff:7f00:1", id="mapped loopback in hex"),
-        pytest.param("::ffff:10.0.0.1", id="mapped private"),
-        pytest.param(f"::ffff:{METADATA}", id="mapped metadata"),
-        pytest.param("64:ff9b::127.0.0.1", id="NAT64 of loopback"),
-        pytest.param("64:ff9b::8.8.8.8", id="NAT64 of a public address"),
-        pytest.param("64:ff9b:1::1", id="local NAT64"),
-        pytest.param("64:ff9b:1:ffff::a9fe:a9fe", id="local NAT64 of metadata"),
-        pytest.param("100::1", id="discard"),
-        pytest.param("2001::1", id="Teredo"),
-        pytest.param("2001:0:4136:e378:8000:63bf:3fff:fdd2", id="Teredo of a client"),
-        pytest.param("2001:10::1", id="ORCHID"),
-        pytest.param("2001:20::1", id="ORCHIDv2"),
-        pytest.param("2001:db8::1", id="documentation 6"),
-        pytest.param("3fff::1", id="new documentation 6"),
-        pytest.param("2002:7f00:1::", id="6to4 of loopback"),
-        pytest.param("2002:5db8:d822::1", id="6to4 of a public address"),
-        pytest.param("5f00::1", id="segment routing"),
-        pytest.param("fc00::1", id="unique-local"),
-        pytest.param("fd12:3456:789a::1", id="unique-local in use"),
-        pytest.param("fd00:ec2::254", id="metadata 6"),
-        pytest.param("fe80::1", id="link-local 6"),
-        pytest.param("fec0::1", id="site-local"),
-        pytest.param("ff02::1", id="multicast 6"),
-        pytest.param("fe80::1%eth0", id="link-local with a zone"),
-        pytest.param("2606:4700::1111%eth0", id="public with a zone"),
-    ],
-)
-def test_an_address_that_is_not_global_is_refused(address: str) -> None:
-    assert not is_public(address)
+_CASES: dict[str, str] = {
+    "loopback": "127.0.0.1",
+    "the end of loopback": "127.255.255.254",
+    "private 10": "10.0.0.1",
+    "private 172.16": "172.16.0.1",
+    "private 172.31": "172.31.255.255",
+    "private 192.168": "192.168.1.1",
+    "metadata": METADATA,
+    "link-local": "169.254.0.1",
+    "unspecified": "0.0.0.0",
+    "this network": "0.1.2.3",
+    "CGNAT": "100.64.0.1",
+    "the end of CGNAT": "100.127.255.254",
+    "protocol assignments": "192.0.0.1",
+    "NAT64 discovery": "192.0.0.170",
+    "documentation 1": "192.0.2.1",
+    "documentation 2": "198.51.100.1",
+    "documentation 3": "203.0.113.1",
+    "6to4 relay": "192.88.99.1",
+    "benchmarks": "198.18.0.1",
+    "multicast": "224.0.0.1",
+    "SSDP": "239.255.255.250",
+    "reserved": "240.0.0.1",
+    "broadcast": "255.255.255.255",
+    "unspecified 6": "::",
+    "loopback 6": "::1",
+    "IPv4-compatible": "::127.0.0.1",
+    "mapped loopback": "::ffff:127.0.0.1",
+    "mapped loopback in hex": "::ffff:7f00:1",
+    "mapped private": "::ffff:10.0.0.1",
+    "mapped metadata": f"::ffff:{METADATA}",
+    "NAT64 of loopback": "64:ff9b::127.0.0.1",
+    "NAT64 of a public address": "64:ff9b::8.8.8.8",
+    "local NAT64": "64:ff9b:1::1",
+    "local NAT64 of metadata": "64:ff9b:1:ffff::a9fe:a9fe",
+    "discard": "100::1",
+    "Teredo": "2001::1",
+    "Teredo of a client": "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "ORCHID": "2001:10::1",
+    "ORCHIDv2": "2001:20::1",
+    "documentation 6": "2001:db8::1",
+    "new documentation 6": "3fff::1",
+    "6to4 of loopback": "2002:7f00:1::",
+    "6to4 of a public address": "2002:5db8:d822::1",
+    "segment routing": "5f00::1",
+    "unique-local": "fc00::1",
+    "unique-local in use": "fd12:3456:789a::1",
+    "metadata 6": "fd00:ec2::254",
+    "link-local 6": "fe80::1",
+    "site-local": "fec0::1",
+    "multicast 6": "ff02::1",
+    "link-local with a zone": "fe80::1%eth0",
+    "public with a zone": "2606:4700::1111%eth0",
+}
+
+
+def test_an_address_that_is_not_global_is_refused(subtests: pytest.Subtests) -> None:
+    for name, address in _CASES.items():
+        with subtests.test(name):
+            assert not is_public(address)
 
 
 @pytest.mark.parametrize(
@@ -90,27 +91,28 @@ def test_ipv6_outside_of_the_global_unicast_range_is_refused(address: str) -> No
     assert not is_public(address)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "localhost",
-        "example.com",
-        "2130706433",
-        "0177.0.0.1",
-        "0x7f.0.0.1",
-        "127.1",
-        "8.8.8",
-        "8.8.8.8 ",
-        "8.8.8.8/32",
-        "8.8.8.8:80",
-        "[2606:4700::1111]",
-        "8.8.8.256",
-    ],
-)
-def test_text_that_is_no_address_is_not_public(text: str) -> None:
-    assert not is_public(text)
+_TEXT_CASES: list[str] = [
+    "",
+    " ",
+    "localhost",
+    "example.com",
+    "2130706433",
+    "0177.0.0.1",
+    "0x7f.0.0.1",
+    "127.1",
+    "8.8.8",
+    "8.8.8.8 ",
+    "8.8.8.8/32",
+    "8.8.8.8:80",
+    "[2606:4700::1111]",
+    "8.8.8.256",
+]
+
+
+def test_text_that_is_no_address_is_not_public(subtests: pytest.Subtests) -> None:
+    for text in _TEXT_CASES:
+        with subtests.test(text=text):
+            assert not is_public(text)
 
 
 @pytest.mark.parametrize(
@@ -149,29 +151,28 @@ def test_no_tunnel_to_an_ipv4_address_is_public(address: ipaddress.IPv4Address) 
 # The operator's allow list
 
 
-@pytest.mark.parametrize(
-    ("items", "host", "admitted"),
-    [
-        (["models.internal"], "models.internal", True),
-        (["models.internal"], "MODELS.Internal.", True),
-        (["Models.Internal."], "models.internal", True),
-        (["models.internal"], "a.models.internal", False),
-        (["models.internal"], "models.internal.evil.com", False),
-        (["*.example.com"], "api.example.com", True),
-        (["*.example.com"], "a.b.example.com", True),
-        (["*.example.com"], "API.EXAMPLE.COM.", True),
-        (["*.example.com"], "example.com", False),
-        (["*.example.com"], "evil-example.com", False),
-        (["*.example.com"], "evilexample.com", False),
-        (["*.example.com"], "api.example.com.evil.com", False),
-        ([], "localhost", False),
-        ([LOOPBACK], "localhost", False),
-    ],
-)
-def test_the_allow_list_admits_hosts_by_their_whole_name(
-    items: list[str], host: str, *, admitted: bool
-) -> None:
-    assert AllowList(items).allows_host(host) is admitted
+_ITEMS_CASES: list[tuple[list[str], str, bool]] = [
+    (["models.internal"], "models.internal", True),
+    (["models.internal"], "MODELS.Internal.", True),
+    (["Models.Internal."], "models.internal", True),
+    (["models.internal"], "a.models.internal", False),
+    (["models.internal"], "models.internal.evil.com", False),
+    (["*.example.com"], "api.example.com", True),
+    (["*.example.com"], "a.b.example.com", True),
+    (["*.example.com"], "API.EXAMPLE.COM.", True),
+    (["*.example.com"], "example.com", False),
+    (["*.example.com"], "evil-example.com", False),
+    (["*.example.com"], "evilexample.com", False),
+    (["*.example.com"], "api.example.com.evil.com", False),
+    ([], "localhost", False),
+    ([LOOPBACK], "localhost", False),
+]
+
+
+def test_the_allow_list_admits_hosts_by_their_whole_name(subtests: pytest.Subtests) -> None:
+    for items, host, admitted in _ITEMS_CASES:
+        with subtests.test(items=items, host=host):
+            assert AllowList(items).allows_host(host) is admitted
 
 
 @pytest.mark.parametrize(
@@ -342,29 +343,32 @@ def test_a_url_with_a_user_or_password_is_refused(url: str) -> None:
         Guard([]).check_url(url)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://example.com/",
-        "file:///etc/passwd",
-        "gopher://example.com/",
-        "ws://example.com/",
-        "unix:///run/docker.sock",
-        "javascript:alert(1)",
-        "data:text/plain,hello",
-        "//example.com/",
-        "example.com",
-        "/path",
-        "http:",
-        "http://",
-        "http:///path",
-        "http:example.com",
-        "",
-    ],
-)
-def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) -> None:
-    with pytest.raises(BlockedAddress, match="must start with http"):
-        Guard([]).check_url(url)
+_URL_CASES: list[str] = [
+    "ftp://example.com/",
+    "file:///etc/passwd",
+    "gopher://example.com/",
+    "ws://example.com/",
+    "unix:///run/docker.sock",
+    "javascript:alert(1)",
+    "data:text/plain,hello",
+    "//example.com/",
+    "example.com",
+    "/path",
+    "http:",
+    "http://",
+    "http:///path",
+    "http:example.com",
+    "",
+]
+
+
+def test_a_url_of_another_scheme_or_without_a_host_is_refused(subtests: pytest.Subtests) -> None:
+    for url in _URL_CASES:
+        with (
+            subtests.test(url=url),
+            pytest.raises(BlockedAddress, match="must start with http"),
+        ):
+            Guard([]).check_url(url)
 
 
 @pytest.mark.parametrize("url", ["http://[::1/", "http://example.com:99999/", "http://a:b:c/"])

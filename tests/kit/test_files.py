@@ -53,14 +53,18 @@ async def test_files_can_be_stored_at_a_url(tmp_path: Path) -> None:
     assert (tmp_path / "fil_1").read_bytes() == b"content"
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "part"),
-    [(0, 3, b"012"), (3, 7, b"3456"), (9, 10, b"9"), (5, 100, b"56789")],
-)
-async def test_a_range_of_a_file_is_read(files: Files, start: int, end: int, part: bytes) -> None:
-    await files.put("fil_1", b"0123456789")
-    parts = [item async for item in await files.open("fil_1", (start, end))]
-    assert b"".join(parts) == part
+async def test_a_range_of_a_file_is_read(files: Files, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[int, int, bytes]] = [
+        (0, 3, b"012"),
+        (3, 7, b"3456"),
+        (9, 10, b"9"),
+        (5, 100, b"56789"),
+    ]
+    for start, end, part in cases:
+        with subtests.test(start=start, end=end):
+            await files.put("fil_1", b"0123456789")
+            parts = [item async for item in await files.open("fil_1", (start, end))]
+            assert b"".join(parts) == part
 
 
 async def test_a_streamed_file_is_whole(files: Files) -> None:

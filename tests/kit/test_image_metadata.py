@@ -7,7 +7,6 @@ import zipfile
 import pytest
 from PIL import Image, PngImagePlugin
 
-from app.kit import images
 from tests.kit.pictures import (
     BLUE,
     GREEN,
@@ -19,6 +18,7 @@ from tests.kit.pictures import (
     encode_image,
     four_colours,
     load_picture,
+    redraw,
     zip_archive,
 )
 
@@ -49,48 +49,48 @@ def _exif(orientation: int = 1) -> Image.Exif:
     ("kind", "orientation"),
     [*(("JPEG", orientation) for orientation in range(1, 9)), ("PNG", 6), ("WEBP", 6)],
 )
-async def test_a_picture_is_drawn_upright(kind: str, orientation: int) -> None:
+def test_a_picture_is_drawn_upright(kind: str, orientation: int) -> None:
     content = encode_image(_turn_away(four_colours(), orientation), kind, exif=_exif(orientation))
-    drawn = load_picture(await images.redraw(content, 512))
+    drawn = load_picture(redraw(content, 512))
     assert (drawn.size, corner_colours(drawn)) == ((64, 32), [RED, GREEN, BLUE, WHITE])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_bound_holds_for_a_picture_that_was_turned(kind: str) -> None:
+def test_the_bound_holds_for_a_picture_that_was_turned(kind: str) -> None:
     content = encode_image(_turn_away(four_colours(600, 200), 6), kind, exif=_exif(6))
-    assert load_picture(await images.redraw(content, 60)).size == (60, 20)
+    assert load_picture(redraw(content, 60)).size == (60, 20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_exif_survives(kind: str) -> None:
+def test_no_exif_survives(kind: str) -> None:
     content = encode_image(four_colours(), kind, exif=_exif(6))
     assert MARK in content
-    picture = await images.redraw(content, 512)
+    picture = redraw(content, 512)
     assert MARK not in picture.content
     assert not dict(load_picture(picture).getexif())
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-async def test_no_xmp_survives(kind: str) -> None:
+def test_no_xmp_survives(kind: str) -> None:
     content = encode_image(four_colours(), kind, xmp=MARK)
     assert MARK in content
-    assert MARK not in (await images.redraw(content, 512)).content
+    assert MARK not in redraw(content, 512).content
 
 
-async def test_no_comment_of_a_jpeg_survives() -> None:
+def test_no_comment_of_a_jpeg_survives() -> None:
     content = encode_image(four_colours(), "JPEG", comment=MARK)
     assert MARK in content
-    assert MARK not in (await images.redraw(content, 512)).content
+    assert MARK not in redraw(content, 512).content
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_colour_profile_survives(kind: str) -> None:
+def test_no_colour_profile_survives(kind: str) -> None:
     content = encode_image(four_colours(), kind, icc_profile=MARK)
     assert Image.open(io.BytesIO(content)).info["icc_profile"] == MARK
-    assert "icc_profile" not in load_picture(await images.redraw(content, 512)).info
+    assert "icc_profile" not in load_picture(redraw(content, 512)).info
 
 
-async def test_no_text_of_a_png_survives() -> None:
+def test_no_text_of_a_png_survives() -> None:
     info = PngImagePlugin.PngInfo()
     info.add_text("Comment", MARK.decode())
     info.add_text("Packed", MARK.decode(), zip=True)
@@ -99,7 +99,7 @@ async def test_no_text_of_a_png_survives() -> None:
     info.add(b"prIv", MARK)
     content = encode_image(four_colours(), "PNG", pnginfo=info)
     assert content.count(MARK) == 4
-    picture = await images.redraw(content, 512)
+    picture = redraw(content, 512)
     assert _chunks(picture.content) <= {b"IHDR", b"IDAT", b"IEND"}
 
 
@@ -121,14 +121,14 @@ def _chunks(content: bytes) -> set[bytes]:
         pytest.param(MARK, id="bytes"),
     ],
 )
-async def test_trailing_bytes_do_not_survive(kind: str, tail: bytes) -> None:
-    picture = await images.redraw(encode_image(four_colours(), kind) + tail, 512)
+def test_trailing_bytes_do_not_survive(kind: str, tail: bytes) -> None:
+    picture = redraw(encode_image(four_colours(), kind) + tail, 512)
     assert tail not in picture.content
     assert not zipfile.is_zipfile(io.BytesIO(picture.content))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_picture_that_was_drawn_can_be_drawn_again(kind: str) -> None:
-    once = await images.redraw(encode_image(four_colours(), kind), 512)
-    again = await images.redraw(once.content, 512)
+def test_a_picture_that_was_drawn_can_be_drawn_again(kind: str) -> None:
+    once = redraw(encode_image(four_colours(), kind), 512)
+    again = redraw(once.content, 512)
     assert (again.media_type, load_picture(again).size) == (once.media_type, (64, 32))

@@ -14,7 +14,7 @@ from app.settings import Settings
 from db import key_checks
 from db.session import Database
 from tests.kit.root_keys import NEW_AND_OLD, NEW_ONLY, OLD_ONLY
-from tests.processes import run_parley, run_parley_process
+from tests.processes import Processes, run_parley
 from tests.stores import Stores
 
 OTHER_OLD = Keyring.parse(Keyring.generate("old"))
@@ -32,22 +32,22 @@ async def raw(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "problem"),
-    [
+async def test_later_processes_need_the_same_keys(
+    raw: asyncpg.Connection, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Keyring, Keyring, str | None]] = [
         (OLD_ONLY, OLD_ONLY, None),
         (OLD_ONLY, NEW_AND_OLD, None),
         (OLD_ONLY, OTHER_OLD, "is not the key of that name"),
         (OLD_ONLY, NEW_ONLY, "'old' is not configured"),
         (NEW_AND_OLD, OLD_ONLY, "'new' is not configured"),
-    ],
-)
-async def test_later_processes_need_the_same_keys(
-    raw: asyncpg.Connection, first: Keyring, second: Keyring, problem: str | None
-) -> None:
-    await key_check.check(raw, first)
-    found = key_check.find_problem(await key_checks.read(raw), second)
-    assert found is None if problem is None else problem in (found or "")
+    ]
+    for first, second, problem in cases:
+        await raw.execute("DELETE FROM instance_state")
+        with subtests.test(first=first.kids, second=second.kids, problem=problem):
+            await key_check.check(raw, first)
+            found = key_check.find_problem(await key_checks.read(raw), second)
+            assert found is None if problem is None else problem in (found or "")
 
 
 async def test_an_older_key_is_needed_until_a_rotation_has_ended(
@@ -77,20 +77,36 @@ async def test_of_two_new_keys_with_one_name_the_first_is_valid(settings: Settin
     assert sorted(await asyncio.gather(start(OLD_ONLY), start(OTHER_OLD))) == [False, True]
 
 
-@pytest.mark.parametrize("kid", ["test", "other"])
-@pytest.mark.parametrize("command", ["serve", "worker", "migrate", "doctor"])
-def test_no_process_starts_with_a_wrong_or_missing_key(
-    services: Services, stores: Stores, command: str, kid: str
+def _check_refusal(exit_code: int, output: str) -> None:
+    assert exit_code == 1
+    (line,) = [line for line in output.splitlines() if "root key" in line]
+    assert "root key 'test' is not" in line
+    assert "Traceback" not in output
+
+
+def test_no_command_runs_with_a_wrong_or_missing_key(
+    services: Services, stores: Stores, subtests: pytest.Subtests
 ) -> None:
     """The database of these tests knows another key as `test`."""
-    wrong = msgspec.structs.replace(stores.settings, master_keys=Keyring.generate(kid))
-    # A worker needs the main thread of a process.
-    run = run_parley_process if command == "worker" else run_parley
-    result = run(wrong, command)
-    assert result.returncode == 1
-    (line,) = [line for line in (result.stdout + result.stderr).splitlines() if "root key" in line]
-    assert "root key 'test' is not" in line
-    assert "Traceback" not in result.stderr
+    commands = [("serve", "test"), ("serve", "other"), ("migrate", "test"), ("doctor", "test")]
+    for command, kid in commands:
+        with subtests.test(command=command, kid=kid):
+            wrong = msgspec.structs.replace(stores.settings, master_keys=Keyring.generate(kid))
+            result = run_parley(wrong, command)
+            _check_refusal(result.returncode, result.stdout + result.stderr)
+
+
+def test_no_worker_starts_with_a_wrong_key(
+    services: Services, stores: Stores, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A worker needs the main thread of a process."""
+    wrong = msgspec.structs.replace(stores.settings, master_keys=Keyring.generate("test"))
+    processes = Processes(wrong)
+    try:
+        exit_code = processes.python("-m", "app.cli", "worker").wait(60)
+    finally:
+        processes.close()
+    _check_refusal(exit_code, "".join(capfd.readouterr()))
 
 
 def test_nothing_is_rotated_with_a_wrong_key(services: Services, stores: Stores) -> None:

@@ -51,12 +51,15 @@ def test_a_written_key_file_is_read_in_order(settings: Settings) -> None:
     assert keys.load(settings).kids == ["new", "old"]
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o644, 0o666, 0o601])
-def test_a_key_file_open_to_others_is_refused(settings: Settings, mode: int) -> None:
-    keys.write(settings, [NEW])
-    keys.key_file(settings).chmod(mode)
-    with pytest.raises(KeyProblem, match="chmod 600"):
-        keys.load(settings)
+def test_a_key_file_open_to_others_is_refused(
+    settings: Settings, subtests: pytest.Subtests
+) -> None:
+    for mode in (0o640, 0o620, 0o604, 0o644, 0o666, 0o601):
+        with subtests.test(mode=mode):
+            keys.write(settings, [NEW])
+            keys.key_file(settings).chmod(mode)
+            with pytest.raises(KeyProblem, match="chmod 600"):
+                keys.load(settings)
 
 
 def test_a_missing_key_names_the_variable_and_the_file(settings: Settings) -> None:
@@ -66,12 +69,15 @@ def test_a_missing_key_names_the_variable_and_the_file(settings: Settings) -> No
     assert str(keys.key_file(settings)) in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"k1", b"k1:YWJj\n", b"k1:\xc3\xa9\n", b"\xff"])
-def test_a_damaged_key_file_is_refused_by_name(settings: Settings, content: bytes) -> None:
-    keys.write(settings, [NEW])
-    keys.key_file(settings).write_bytes(content)
-    with pytest.raises(KeyProblem, match=r"master\.keys"):
-        keys.load(settings)
+def test_a_damaged_key_file_is_refused_by_name(
+    settings: Settings, subtests: pytest.Subtests
+) -> None:
+    for content in (b"", b"\n", b"k1", b"k1:YWJj\n", b"k1:\xc3\xa9\n", b"\xff"):
+        with subtests.test(content=content):
+            keys.write(settings, [NEW])
+            keys.key_file(settings).write_bytes(content)
+            with pytest.raises(KeyProblem, match=r"master\.keys"):
+                keys.load(settings)
 
 
 def test_the_variable_comes_before_the_file(settings: Settings) -> None:
@@ -80,14 +86,16 @@ def test_the_variable_comes_before_the_file(settings: Settings) -> None:
     assert keys.load(settings_with_keys).kids == ["new"]
 
 
-@pytest.mark.parametrize(
-    "value", ["k1", "k1:aHVudGVyMg==", "k1:hunter2!", pytest.param(f"{NEW},{NEW}", id="twice")]
-)
-def test_an_error_names_the_variable_and_not_its_value(settings: Settings, value: str) -> None:
-    settings_with_keys = msgspec.structs.replace(settings, master_keys=value)
-    with pytest.raises(KeyProblem, match="PARLEY_MASTER_KEYS") as raised:
-        keys.load(settings_with_keys)
-    assert value.rpartition(":")[2] not in str(raised.value).replace("PARLEY_MASTER_KEYS", "")
+def test_an_error_names_the_variable_and_not_its_value(
+    settings: Settings, subtests: pytest.Subtests
+) -> None:
+    for value in ("k1", "k1:aHVudGVyMg==", "k1:hunter2!", f"{NEW},{NEW}"):
+        with subtests.test(value=value):
+            settings_with_keys = msgspec.structs.replace(settings, master_keys=value)
+            with pytest.raises(KeyProblem, match="PARLEY_MASTER_KEYS") as raised:
+                keys.load(settings_with_keys)
+            message = str(raised.value).replace("PARLEY_MASTER_KEYS", "")
+            assert value.rpartition(":")[2] not in message
 
 
 def test_the_first_start_creates_a_key(settings: Settings) -> None:
@@ -151,12 +159,17 @@ def test_with_the_variable_the_operator_has_put_the_new_key_first(settings: Sett
 # A process that serves requests while `parley keys rotate` runs
 
 
-@pytest.fixture
-def serving(settings: Settings) -> Keyring:
-    """A keyring that was read from the file before the test."""
+def _load_keyring(settings: Settings) -> Keyring:
+    """Returns a keyring that was read from the file long ago."""
     keys.write(settings, [OLD])
     os.utime(keys.key_file(settings), (1, 1))
     return keys.load(settings)
+
+
+@pytest.fixture
+def serving(settings: Settings) -> Keyring:
+    """A keyring that was read from the file before the test."""
+    return _load_keyring(settings)
 
 
 def test_a_running_process_opens_values_that_another_sealed_with_a_new_key(
@@ -226,24 +239,28 @@ def test_of_two_rotations_of_the_key_file_one_is_refused(settings: Settings) -> 
 DAMAGED = [b"", b"\n", b"nothing", b"lost:YWJj\n", b"lost:!!!\n", b"\xff"]
 
 
-@pytest.mark.parametrize("content", DAMAGED)
 def test_an_unknown_key_with_a_damaged_file_cannot_be_opened(
-    settings: Settings, serving: Keyring, content: bytes
+    settings: Settings, subtests: pytest.Subtests
 ) -> None:
-    keys.key_file(settings).write_bytes(content)
-    with pytest.raises(CannotOpen):
-        serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
+    for content in DAMAGED:
+        serving = _load_keyring(settings)
+        with subtests.test(content=content):
+            keys.key_file(settings).write_bytes(content)
+            with pytest.raises(CannotOpen):
+                serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
 
 
-@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_removes_no_key_from_a_running_process(
-    settings: Settings, serving: Keyring, content: bytes
+    settings: Settings, subtests: pytest.Subtests
 ) -> None:
-    keys.key_file(settings).write_bytes(content)
-    with suppress(CannotOpen):
-        serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
-    other = mail.seal_context("ten_2", "mal_2")
-    assert serving.open(OLD_ONLY.seal(b"text", other), other) == b"text"
+    for content in DAMAGED:
+        serving = _load_keyring(settings)
+        with subtests.test(content=content):
+            keys.key_file(settings).write_bytes(content)
+            with suppress(CannotOpen):
+                serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
+            other = mail.seal_context("ten_2", "mal_2")
+            assert serving.open(OLD_ONLY.seal(b"text", other), other) == b"text"
 
 
 def test_a_process_keeps_its_keys_when_the_key_file_is_deleted(

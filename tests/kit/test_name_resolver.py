@@ -65,14 +65,15 @@ async def test_a_name_with_one_kind_of_address(resolver: NameResolver, dns: DnsS
     assert await resolver.resolve("six.test", 80) == ["2001:db8::6"]
 
 
-@pytest.mark.parametrize("name", ["localhost", "LOCALHOST", "app.localhost"])
 async def test_localhost_is_this_machine_without_a_nameserver(
-    resolver: NameResolver, dns: DnsServer, name: str
+    resolver: NameResolver, dns: DnsServer, subtests: pytest.Subtests
 ) -> None:
-    addresses = await resolver.resolve(name, 80)
-    known = {entry[4][0] for entry in socket.getaddrinfo("localhost", 80)}
-    assert known <= set(addresses) <= {"127.0.0.1", "::1"}
-    assert dns.names == []
+    for name in ("localhost", "LOCALHOST", "app.localhost"):
+        with subtests.test(name=name):
+            addresses = await resolver.resolve(name, 80)
+            known = {entry[4][0] for entry in socket.getaddrinfo("localhost", 80)}
+            assert known <= set(addresses) <= {"127.0.0.1", "::1"}
+            assert dns.names == []
 
 
 async def test_names_of_the_hosts_file_need_no_nameserver(
@@ -96,10 +97,13 @@ async def test_an_international_name_is_asked_for_in_its_ascii_form(
 # Errors
 
 
-@pytest.mark.parametrize("name", ["unknown.test", "fast.test\0.example.com", "a..b", "x" * 64])
-async def test_a_name_that_does_not_exist(resolver: NameResolver, name: str) -> None:
-    with pytest.raises(NameNotFound):
-        await resolver.resolve(name, 80)
+async def test_a_name_that_does_not_exist(
+    resolver: NameResolver, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = ["unknown.test", "fast.test\0.example.com", "a..b", "x" * 64]
+    for name in cases:
+        with subtests.test(name=name), pytest.raises(NameNotFound):
+            await resolver.resolve(name, 80)
 
 
 async def test_a_name_that_cannot_be_encoded_takes_no_slot(resolver: NameResolver) -> None:

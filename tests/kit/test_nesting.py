@@ -2,35 +2,36 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kit.texts import nests_deeper
+from tests.lengths import rounds
+
+_CASES: list[tuple[bytes, int]] = [
+    (b"", 0),
+    (b"1", 0),
+    (b"[]", 1),
+    (b'{"a": [1, {"b": []}]}', 4),
+    (b"[[], [], [], []]", 2),
+    (b'"[[[["', 0),
+    (b'["[[", "]]", "{{"]', 1),
+    (b'["\\"[[", [1]]', 2),
+    (b'["\\\\", [[1]]]', 3),
+    (b"[[[", 3),
+    (b'[[["[', 3),
+    (b'"\\', 0),
+    (b"]]]]", 0),
+    (b"[" * 5000, 5000),
+]
 
 
-@pytest.mark.parametrize(
-    ("raw", "depth"),
-    [
-        (b"", 0),
-        (b"1", 0),
-        (b"[]", 1),
-        (b'{"a": [1, {"b": []}]}', 4),
-        (b"[[], [], [], []]", 2),
-        (b'"[[[["', 0),
-        (b'["[[", "]]", "{{"]', 1),
-        (b'["\\"[[", [1]]', 2),
-        (b'["\\\\", [[1]]]', 3),
-        (b"[[[", 3),
-        (b'[[["[', 3),
-        (b'"\\', 0),
-        (b"]]]]", 0),
-        (b"[" * 5000, 5000),
-    ],
-)
-def test_the_depth_of_a_json_text(raw: bytes, depth: int) -> None:
-    assert not nests_deeper(raw, depth)
-    if depth:
-        assert nests_deeper(raw, depth - 1)
+def test_the_depth_of_a_json_text(subtests: pytest.Subtests) -> None:
+    for raw, depth in _CASES:
+        with subtests.test(raw=raw, depth=depth):
+            assert not nests_deeper(raw, depth)
+            if depth:
+                assert nests_deeper(raw, depth - 1)
 
 
 _values = st.recursive(
@@ -45,6 +46,7 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
+@settings(max_examples=rounds(20, 200), deadline=None)
 @given(_values)
 def test_the_depth_of_a_text_is_the_depth_of_its_value(value: object) -> None:
     raw, depth = msgspec.json.encode(value), _depth(value)

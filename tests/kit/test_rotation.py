@@ -3,15 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import asyncpg
-import msgspec
 import pytest
 
 from app.domain.mail import service as mail
 from app.kit import rotation
 from app.kit.crypto import Keyring, SealContext
 from app.main import create_app
-from db import migrate
 from db.session import ALL_TENANTS, Database
 from tests.kit.root_keys import LOST_ONLY, NEW_AND_OLD, NEW_ONLY, OLD_ONLY
 from tests.kit.sealed_mails import create_mails, read_bodies, read_kids
@@ -27,16 +24,7 @@ ANSWERS = "idempotency_keys.body"
 
 @pytest.fixture(scope="module")
 async def own_world(stores: Stores) -> AsyncIterator[World]:
-    connection = await asyncpg.connect(stores.postgres.url("postgres"))
-    # The tests of this module may run in several groups.
-    await connection.execute("DROP DATABASE IF EXISTS rotation WITH (FORCE)")
-    await connection.execute("CREATE DATABASE rotation")
-    await connection.close()
-    own_settings = msgspec.structs.replace(
-        stores.settings, database_url=stores.postgres.url("rotation")
-    )
-    await migrate.upgrade(own_settings.sqlalchemy_url)
-    world = World(create_app(own_settings))
+    world = World(create_app(await stores.create_database()))
     yield world
     await world.services.close()
 
@@ -89,16 +77,13 @@ async def test_after_rotation_the_new_key_alone_opens_everything(db: Database, t
     assert await _open_bodies(db, NEW_ONLY, tenant) == texts
 
 
-async def test_rotation_goes_on_after_the_first_batch(db: Database, tenant: str) -> None:
+async def test_rotation_goes_on_after_the_first_batch_and_reports_each(
+    db: Database, tenant: str
+) -> None:
     texts = await create_mails(db, tenant, OLD_ONLY, 450)
-    await rotation.rotate(db, NEW_AND_OLD, _quiet)
-    assert await _open_bodies(db, NEW_ONLY, tenant) == texts
-
-
-async def test_rotation_reports_progress_after_each_batch(db: Database, tenant: str) -> None:
-    await create_mails(db, tenant, OLD_ONLY, 450)
     lines: list[str] = []
     await rotation.rotate(db, NEW_AND_OLD, lines.append)
+    assert await _open_bodies(db, NEW_ONLY, tenant) == texts
     assert lines == [f"{MAILS}: {count} rows" for count in (200, 400, 450)]
 
 
@@ -145,7 +130,7 @@ async def _wait_until_rotation_is_blocked(db: Database) -> None:
         async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             blocked = await (await tx.raw()).fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                "AND datname = 'rotation' AND query LIKE '%mail_messages%'"
+                "AND datname = current_database() AND query LIKE '%mail_messages%'"
             )
         if blocked:
             return
@@ -243,13 +228,15 @@ async def test_verification_finds_a_value_that_was_moved(db: Database, tenant: s
     assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"new": 1, "cannot open": 1}
 
 
-@pytest.mark.parametrize("damaged", [b"", b"x", b"\x01\x03new", bytes(200)])
 async def test_verification_finds_a_value_that_is_damaged(
-    db: Database, tenant: str, damaged: bytes
+    db: Database, tenant: str, subtests: pytest.Subtests
 ) -> None:
+    cases: list[bytes] = [b"", b"x", b"\x01\x03new", bytes(200)]
     (mail_id,) = await create_mails(db, tenant, NEW_ONLY, 1)
-    await _set_body(db, mail_id, damaged)
-    assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"cannot open": 1}
+    for damaged in cases:
+        with subtests.test(damaged=damaged):
+            await _set_body(db, mail_id, damaged)
+            assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"cannot open": 1}
 
 
 async def test_verification_changes_nothing(db: Database, tenant: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.kit import template_filters, templates
 from app.kit.template_filters import CostExceeded, Run
 from app.kit.templates import TemplateProblem, check, evaluate, render
+from tests.lengths import rounds
 
 _NESTED = "{{ " + "not " * 20 + "(" * 15 + "a" + ")" * 15 + " }}"
 _DEEPEST = "{% if a %}" * 15 + _NESTED + "{% endif %}" * 15
@@ -187,7 +188,7 @@ _json = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=rounds(25, 300), deadline=None)
 @given(st.text() | _fragments, _json)
 @example("{{ event[0x" + "f" * 9_000 + "] }}", None)
 @example("{{ 1_000 }}{{ event.0 }}", [1])
@@ -202,7 +203,7 @@ def test_any_source_renders_or_is_refused(source: str, event: Any) -> None:
         evaluate(source, {"event": event}, max_chars=50)
 
 
-@settings(deadline=None)
+@settings(max_examples=rounds(25, 300), deadline=None)
 @given(_expressions, _json)
 def test_any_data_render(expression: str, event: Any) -> None:
     text = render("{{ " + expression + " }}", {"event": event}, max_chars=100)

@@ -259,28 +259,29 @@ def test_names_are_those_of_the_caller() -> None:
         render(source, {"input": {}}, max_chars=9)
 
 
-@pytest.mark.parametrize(
-    ("source", "value"),
-    [
-        ("{{ event.count }}", 3),
-        ("{{- event.yes -}}", True),
-        ("{{ event.tags }}", DATA["tags"]),
-        ("{{ event.missing }}", None),
-        ("{{ event.name }}", "Nightly"),
-        ("{{ event.count > 1 }}", True),
-        ("{{ event.ratio | round }}", 2),
-        ("{{ event.count }} ", "3 "),
-        ("{{ event.count }}{{ event.count }}", "33"),
-        ("{% if event %}{{ event.count }}{% endif %}", "3"),
-        ("{% raw %}{{ 1 }}{% endraw %}", "{{ 1 }}"),
-        ("plain text", "plain t"),
-        ("", ""),
-    ],
-)
-def test_a_single_expression_keeps_the_type_of_its_value(source: str, value: Any) -> None:
-    result = evaluate(source, {"event": DATA}, max_chars=7)
-    assert result == value
-    assert type(result) is type(value)
+_CASES: list[tuple[str, Any]] = [
+    ("{{ event.count }}", 3),
+    ("{{- event.yes -}}", True),
+    ("{{ event.tags }}", DATA["tags"]),
+    ("{{ event.missing }}", None),
+    ("{{ event.name }}", "Nightly"),
+    ("{{ event.count > 1 }}", True),
+    ("{{ event.ratio | round }}", 2),
+    ("{{ event.count }} ", "3 "),
+    ("{{ event.count }}{{ event.count }}", "33"),
+    ("{% if event %}{{ event.count }}{% endif %}", "3"),
+    ("{% raw %}{{ 1 }}{% endraw %}", "{{ 1 }}"),
+    ("plain text", "plain t"),
+    ("", ""),
+]
+
+
+def test_a_single_expression_keeps_the_type_of_its_value(subtests: pytest.Subtests) -> None:
+    for source, value in _CASES:
+        with subtests.test(source=source, value=value):
+            result = evaluate(source, {"event": DATA}, max_chars=7)
+            assert result == value
+            assert type(result) is type(value)
 
 
 def test_a_template_does_not_change_its_data() -> None:

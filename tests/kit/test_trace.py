@@ -14,29 +14,30 @@ def test_a_plain_id_of_the_caller_is_kept(caller_id: str) -> None:
     assert trace.safe_id(caller_id, "req") == caller_id
 
 
-@pytest.mark.parametrize(
-    "caller_id",
-    [
-        None,
-        "",
-        "x" * 129,
-        "a b",
-        "a\tb",
-        "a\n",
-        "a\r\nb",
-        "\n",
-        "a\0",
-        "a;b",
-        "a/b",
-        "<b>",
-        '"',
-        "\u00e9",
-    ],
-)
-def test_an_id_that_is_not_plain_is_replaced(caller_id: str | None) -> None:
-    new_id = trace.safe_id(caller_id, "req")
-    assert new_id.startswith("req_")
-    assert len(new_id) == 30
+_CASES: list[str | None] = [
+    None,
+    "",
+    "x" * 129,
+    "a b",
+    "a\tb",
+    "a\n",
+    "a\r\nb",
+    "\n",
+    "a\0",
+    "a;b",
+    "a/b",
+    "<b>",
+    '"',
+    "\u00e9",
+]
+
+
+def test_an_id_that_is_not_plain_is_replaced(subtests: pytest.Subtests) -> None:
+    for caller_id in _CASES:
+        with subtests.test(caller_id=caller_id):
+            new_id = trace.safe_id(caller_id, "req")
+            assert new_id.startswith("req_")
+            assert len(new_id) == 30
 
 
 def test_outside_of_requests_and_jobs_one_new_trace_is_kept() -> None:
