@@ -3,9 +3,15 @@
 from app.domain.vault import audit
 from app.domain.vault.audit import Actor, ChainBreak
 from app.services import Services
-from tests.database import fetch_rows
+from tests.database import fetch_rows, run_sql
 
 ACTOR = Actor("system", None)
+
+
+async def delete_chains(services: Services) -> None:
+    """Deletes all credentials and their chains."""
+    await run_sql(services, "TRUNCATE credentials, credential_audit CASCADE")
+    await run_sql(services, "TRUNCATE credential_audit_chains")
 
 
 async def append_rows(services: Services, tenant_id: str, count: int) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 import pytest
@@ -7,8 +7,8 @@ from app import bootstrap, container
 from app.kit.crypto import Keyring
 from app.main import create_app
 from app.services import Services
-from tests.database import run_sql
 from tests.stores import Stores
+from tests.vault.chain import delete_chains
 from tests.vault.servers import (
     DatabaseServer,
     MailServer,
@@ -20,13 +20,18 @@ from tests.vault.servers import (
 from tests.world import Client, World
 
 
-@pytest.fixture
-async def token_server() -> AsyncIterator[TokenServer]:
+@pytest.fixture(scope="session")
+async def _running_token_server() -> AsyncIterator[TokenServer]:
     server = TokenServer()
     await server.start()
     yield server
-    server.may_respond.set()
     await server.close()
+
+
+@pytest.fixture
+def token_server(_running_token_server: TokenServer) -> Iterator[TokenServer]:
+    yield _running_token_server
+    _running_token_server.reset()
 
 
 @pytest.fixture(scope="session")
@@ -39,10 +44,16 @@ async def database_server() -> AsyncIterator[DatabaseServer]:
         server.close()
 
 
-@pytest.fixture
-async def mail_server() -> AsyncIterator[MailServer]:
+@pytest.fixture(scope="session")
+async def _running_mail_server() -> AsyncIterator[MailServer]:
     async with run_mail_server() as server:
         yield server
+
+
+@pytest.fixture
+def mail_server(_running_mail_server: MailServer) -> MailServer:
+    _running_mail_server.logins.clear()
+    return _running_mail_server
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +86,7 @@ async def chain_world(stores: Stores) -> AsyncIterator[World]:
 @pytest.fixture
 async def chain_services(chain_world: World) -> Services:
     """The services of a database without audit chains."""
-    await run_sql(chain_world.services, "TRUNCATE credentials, credential_audit CASCADE")
-    await run_sql(chain_world.services, "TRUNCATE credential_audit_chains")
+    await delete_chains(chain_world.services)
     return chain_world.services
 
 

@@ -48,9 +48,14 @@ class TokenServer(Peer):
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[TokenRequest] = []
-        self.respond: Responder = lambda _: token_response(f"token-{len(self.requests)}")
         # While it is not set, the server accepts requests and holds its responses back.
         self.may_respond = asyncio.Event()
+        self.reset()
+
+    def reset(self) -> None:
+        """For the next test."""
+        self.requests.clear()
+        self.respond: Responder = lambda _: token_response(f"token-{len(self.requests)}")
         self.may_respond.set()
 
     def routes(self) -> dict[str, Handler]:

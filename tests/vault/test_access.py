@@ -99,14 +99,15 @@ async def test_an_agent_id_is_not_accepted_as_a_tool(admin: Client) -> None:
     assert set(read_invalid_fields(answer)) == {"integration_id"}
 
 
-@pytest.mark.parametrize("role", ["tenant_admin", "super_admin"])
-async def test_another_tenant_s_tool_gets_no_rule(world: World, role: str) -> None:
-    owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
-    granter = owner if role == "tenant_admin" else await world.user(role)
-    credential = await create_credential(owner)
-    body = {"integration_type": "tool", "integration_id": await create_tool(stranger)}
-    answer = await granter.post(f"{PATH}/{credential['id']}/access", body)
-    assert set(read_invalid_fields(answer)) == {"integration_id"}
+async def test_another_tenant_s_tool_gets_no_rule(world: World, subtests: pytest.Subtests) -> None:
+    for role in ("tenant_admin", "super_admin"):
+        with subtests.test(role=role):
+            owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
+            granter = owner if role == "tenant_admin" else await world.user(role)
+            credential = await create_credential(owner)
+            body = {"integration_type": "tool", "integration_id": await create_tool(stranger)}
+            answer = await granter.post(f"{PATH}/{credential['id']}/access", body)
+            assert set(read_invalid_fields(answer)) == {"integration_id"}
 
 
 async def test_a_rule_is_revoked(admin: Client) -> None:
@@ -187,28 +188,28 @@ async def test_a_use_sets_last_used_at_and_not_updated_at(
     assert updated["updated_at"] == credential["updated_at"]
 
 
-@pytest.mark.parametrize(
-    "user",
-    [
+async def test_an_integration_without_its_own_rule_is_denied(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[IntegrationRef] = [
         IntegrationRef("workflow", "wfl_2"),
         IntegrationRef("channel", "wfl_1"),
         IntegrationRef("tool", "wfl_1"),
         IntegrationRef("workflow", "WFL_1"),
         IntegrationRef("workflow", "wfl_1 "),
-    ],
-)
-async def test_an_integration_without_its_own_rule_is_denied(
-    admin: Client, services: Services, user: IntegrationRef
-) -> None:
-    credential = await create_credential(admin)
-    await grant_access(admin, credential["id"])
-    with pytest.raises(AccessDenied, match="has no access rule"):
-        await unseal_credential(services, admin, credential["id"], user)
-    latest = (await list_audit(admin, credential["id"]))[0]
-    assert (latest["action"], latest["success"]) == ("denied", False)
-    assert (latest["actor_type"], latest["actor_id"]) == (user.type, user.id)
-    assert latest["integration"] == f"{user.type}:{user.id}"
-    assert (await get_credential(admin, credential["id"]))["last_used_at"] is None
+    ]
+    for user in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(user=user):
+            credential = await create_credential(admin)
+            await grant_access(admin, credential["id"])
+            with pytest.raises(AccessDenied, match="has no access rule"):
+                await unseal_credential(services, admin, credential["id"], user)
+            latest = (await list_audit(admin, credential["id"]))[0]
+            assert (latest["action"], latest["success"]) == ("denied", False)
+            assert (latest["actor_type"], latest["actor_id"]) == (user.type, user.id)
+            assert latest["integration"] == f"{user.type}:{user.id}"
+            assert (await get_credential(admin, credential["id"]))["last_used_at"] is None
 
 
 async def test_a_rule_that_was_revoked_opens_nothing(admin: Client, services: Services) -> None:

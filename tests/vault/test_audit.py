@@ -77,35 +77,37 @@ async def _delete(admin: Client, path: str, _rule: str) -> None:
 Operation = Callable[[Client, str, str], Awaitable[None]]
 
 
-@pytest.mark.parametrize(
-    ("operation", "action", "integration"),
-    [
-        (_update, "updated", None),
-        (_update_secrets, "secrets_updated", None),
-        (_reveal, "revealed", None),
-        (_grant, "access_granted", "channel:chn_1"),
-        (_revoke, "access_revoked", "workflow:wfl_1"),
-        (_delete, "deleted", None),
-    ],
-)
+_CASES: list[tuple[Operation, str, str | None]] = [
+    (_update, "updated", None),
+    (_update_secrets, "secrets_updated", None),
+    (_reveal, "revealed", None),
+    (_grant, "access_granted", "channel:chn_1"),
+    (_revoke, "access_revoked", "workflow:wfl_1"),
+    (_delete, "deleted", None),
+]
+
+
 async def test_an_action_is_one_audit_row_with_its_actor(
-    admin: Client, operation: Operation, action: str, integration: str | None
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    credential = await create_credential(admin)
-    rule = await grant_access(admin, credential["id"])
-    await operation(admin, f"{PATH}/{credential['id']}", rule["id"])
-    rows = await list_audit(admin)
-    assert [row["action"] for row in rows] == [action, "access_granted", "created"]
-    latest = {name: rows[0][name] for name in FIELDS - {"id", "created_at"}}
-    assert latest == {
-        "credential_id": credential["id"],
-        "action": action,
-        "actor_id": admin.user_id,
-        "actor_type": "user",
-        "integration": integration,
-        "ip_address": admin.address,
-        "success": True,
-    }
+    for operation, action, integration in _CASES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(operation=operation, action=action):
+            credential = await create_credential(admin)
+            rule = await grant_access(admin, credential["id"])
+            await operation(admin, f"{PATH}/{credential['id']}", rule["id"])
+            rows = await list_audit(admin)
+            assert [row["action"] for row in rows] == [action, "access_granted", "created"]
+            latest = {name: rows[0][name] for name in FIELDS - {"id", "created_at"}}
+            assert latest == {
+                "credential_id": credential["id"],
+                "action": action,
+                "actor_id": admin.user_id,
+                "actor_type": "user",
+                "integration": integration,
+                "ip_address": admin.address,
+                "success": True,
+            }
 
 
 async def test_an_update_of_fields_and_secrets_is_two_audit_rows(admin: Client) -> None:
@@ -118,16 +120,18 @@ async def test_an_update_of_fields_and_secrets_is_two_audit_rows(admin: Client) 
     ]
 
 
-@pytest.mark.parametrize(("status", "success"), [(200, True), (401, False)])
 async def test_a_test_is_in_the_audit_log_with_its_result(
-    admin: Client, status: int, *, success: bool
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    async with serve_response(status) as url:
-        credential = await create_credential(admin, metadata={"test_url": url})
-        await run_connection_test(admin, credential["id"])
-    latest = (await list_audit(admin, credential["id"]))[0]
-    assert (latest["action"], latest["success"]) == ("tested", success)
-    assert (latest["actor_id"], latest["ip_address"]) == (admin.user_id, admin.address)
+    for status, success in ((200, True), (401, False)):
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status, success=success):
+            async with serve_response(status) as url:
+                credential = await create_credential(admin, metadata={"test_url": url})
+                await run_connection_test(admin, credential["id"])
+            latest = (await list_audit(admin, credential["id"]))[0]
+            assert (latest["action"], latest["success"]) == ("tested", success)
+            assert (latest["actor_id"], latest["ip_address"]) == (admin.user_id, admin.address)
 
 
 async def test_an_invalid_request_is_not_in_the_audit_log(admin: Client) -> None:
@@ -179,11 +183,14 @@ async def test_the_audit_log_comes_in_pages(admin: Client) -> None:
     assert times == sorted(times, reverse=True)
 
 
-@pytest.mark.parametrize("query", [{"page": 0}, {"per_page": 0}, {"per_page": 101}])
-async def test_a_bad_page_is_named(admin: Client, query: dict[str, int]) -> None:
-    credential = await create_credential(admin)
-    for path in (f"{PATH}/audit", f"{PATH}/{credential['id']}/audit"):
-        assert set(read_invalid_fields(await admin.get(path, params=query))) == set(query)
+async def test_a_bad_page_is_named(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, int]] = [{"page": 0}, {"per_page": 0}, {"per_page": 101}]
+    for query in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(query=query):
+            credential = await create_credential(admin)
+            for path in (f"{PATH}/audit", f"{PATH}/{credential['id']}/audit"):
+                assert set(read_invalid_fields(await admin.get(path, params=query))) == set(query)
 
 
 async def test_each_tenant_has_an_audit_log_of_its_own(world: World) -> None:

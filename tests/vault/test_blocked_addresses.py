@@ -17,7 +17,7 @@ from tests.kit.blocked_addresses import SAMPLE_HOSTS
 from tests.vault.api import list_audit, list_events, run_connection_test
 from tests.vault.factories import VALID_SECRETS, create_credential
 from tests.vault.sql import store_secrets
-from tests.world import Client
+from tests.world import Client, World
 
 
 @pytest.fixture
@@ -66,21 +66,23 @@ async def _create_credential_for_host(
     return credential_id
 
 
-@pytest.mark.parametrize("type_", TYPES)
 async def test_a_private_address_is_refused_before_a_connection_is_opened(
-    admin: Client, services: Services, connections: list[Any], type_: str
+    world: World, services: Services, connections: list[Any], subtests: pytest.Subtests
 ) -> None:
-    for host in SAMPLE_HOSTS:
-        credential_id = await _create_credential_for_host(admin, services, type_, host)
-        result = await run_connection_test(admin, credential_id)
-        assert result["success"] is False, host
-        assert result["message"].endswith("is not a public address"), host
-        assert "planted" not in result["message"]
-    assert connections == []
-    assert {row["success"] for row in await list_audit(admin) if row["action"] == "tested"} == {
-        False
-    }
-    assert "planted" not in str(await list_events(admin, "invalid"))
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            for host in SAMPLE_HOSTS:
+                credential_id = await _create_credential_for_host(admin, services, type_, host)
+                result = await run_connection_test(admin, credential_id)
+                assert result["success"] is False, host
+                assert result["message"].endswith("is not a public address"), host
+                assert "planted" not in result["message"]
+            assert connections == []
+            assert {
+                row["success"] for row in await list_audit(admin) if row["action"] == "tested"
+            } == {False}
+            assert "planted" not in str(await list_events(admin, "invalid"))
 
 
 def _replace_guard(services: Services, guard: Guard) -> Services:
@@ -96,39 +98,50 @@ async def _run_test(services: Services, admin: Client, credential_id: str) -> sc
     return await connection_tests.run(services, principal, admin.address, credential_id)
 
 
-@pytest.mark.parametrize("type_", TYPES)
 async def test_loopback_is_refused_unless_the_operator_allows_it(
-    admin: Client, services: Services, connections: list[Any], type_: str
+    world: World, services: Services, connections: list[Any], subtests: pytest.Subtests
 ) -> None:
-    guarded_services = _replace_guard(services, Guard(()))
-    for host in ("127.0.0.1", "localhost", "127.1", "[::1]"):
-        credential_id = await _create_credential_for_host(admin, services, type_, host)
-        assert (await _run_test(guarded_services, admin, credential_id)).success is False, host
-    await guarded_services.egress.close()
-    assert connections == []
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            guarded_services = _replace_guard(services, Guard(()))
+            for host in ("127.0.0.1", "localhost", "127.1", "[::1]"):
+                credential_id = await _create_credential_for_host(admin, services, type_, host)
+                assert (await _run_test(guarded_services, admin, credential_id)).success is False, (
+                    host
+                )
+            await guarded_services.egress.close()
+            assert connections == []
 
 
-@pytest.mark.parametrize("type_", TYPES)
 async def test_a_name_that_resolves_to_a_private_address_is_refused(
-    admin: Client, services: Services, connections: list[Any], type_: str
+    world: World, services: Services, connections: list[Any], subtests: pytest.Subtests
 ) -> None:
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return ["93.184.216.34", "169.254.169.254"]
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
 
-    guarded_services = _replace_guard(services, Guard((), resolve))
-    credential_id = await _create_credential_for_host(admin, services, type_, "rebound.example.com")
-    result = await _run_test(guarded_services, admin, credential_id)
-    await guarded_services.egress.close()
-    assert result.success is False
-    assert "not public" in result.message
-    assert connections == []
+            async def resolve(_host: str, _port: int) -> list[str]:
+                return ["93.184.216.34", "169.254.169.254"]
+
+            guarded_services = _replace_guard(services, Guard((), resolve))
+            credential_id = await _create_credential_for_host(
+                admin, services, type_, "rebound.example.com"
+            )
+            result = await _run_test(guarded_services, admin, credential_id)
+            await guarded_services.egress.close()
+            assert result.success is False
+            assert "not public" in result.message
+            assert connections == []
 
 
-@pytest.mark.parametrize("type_", ["database", "ssh", "smtp"])
 async def test_an_invalid_host_is_refused(
-    admin: Client, services: Services, connections: list[Any], type_: str
+    world: World, services: Services, connections: list[Any], subtests: pytest.Subtests
 ) -> None:
-    for host in ("/tmp/socket", "a/../b", "x" * 255, "a b", "\t", "ü..de"):
-        credential_id = await _create_credential_for_host(admin, services, type_, host)
-        assert (await run_connection_test(admin, credential_id))["success"] is False, host
-    assert connections == []
+    for type_ in ("database", "ssh", "smtp"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            for host in ("/tmp/socket", "a/../b", "x" * 255, "a b", "\t", "ü..de"):
+                credential_id = await _create_credential_for_host(admin, services, type_, host)
+                assert (await run_connection_test(admin, credential_id))["success"] is False, host
+            assert connections == []

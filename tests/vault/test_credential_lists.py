@@ -8,7 +8,7 @@ from app.services import Services
 from tests.database import run_sql
 from tests.vault.api import LIST_FIELDS, PATH, get_credential, list_credentials, read_invalid_fields
 from tests.vault.factories import create_credential
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def _list_names(caller: Client, **query: Any) -> list[str]:
@@ -51,57 +51,59 @@ async def test_the_type_parameter_filters_the_list(admin: Client) -> None:
     assert await _list_names(admin, type="ssh") == []
 
 
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
+async def test_search_looks_for_the_literal_text_in_names(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("TICKET", ["Tickets 100%"]),
         ("%", ["Tickets 100%"]),
         ("_", ["my_mail"]),
         ("planted", []),
         ("m", ["my_mail"]),
         ("\\", []),
-    ],
-)
-async def test_search_looks_for_the_literal_text_in_names(
-    admin: Client, search: str, expected: list[str]
-) -> None:
-    await create_credential(admin, name="Tickets 100%", description="planted")
-    await create_credential(admin, name="my_mail")
-    assert await _list_names(admin, search=search) == expected
+    ]
+    for search, expected in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(search=search, expected=expected):
+            await create_credential(admin, name="Tickets 100%", description="planted")
+            await create_credential(admin, name="my_mail")
+            assert await _list_names(admin, search=search) == expected
 
 
-@pytest.mark.parametrize(
-    ("sort", "expected"),
-    [
-        ("name", ["a", "b", "c"]),
-        ("-name", ["c", "b", "a"]),
-        ("type", ["c", "a", "b"]),
-        ("-type", ["b", "a", "c"]),
-        ("created_at", ["b", "c", "a"]),
-        ("-created_at", ["a", "c", "b"]),
-        ("updated_at", ["c", "a", "b"]),
-        ("-updated_at", ["b", "a", "c"]),
-        ("last_used_at", ["c", "b", "a"]),
-        ("-last_used_at", ["c", "a", "b"]),
-        ("last_tested_at", ["a", "b", "c"]),
-        ("-last_tested_at", ["a", "c", "b"]),
-    ],
-)
+_CASES: list[tuple[str, list[str]]] = [
+    ("name", ["a", "b", "c"]),
+    ("-name", ["c", "b", "a"]),
+    ("type", ["c", "a", "b"]),
+    ("-type", ["b", "a", "c"]),
+    ("created_at", ["b", "c", "a"]),
+    ("-created_at", ["a", "c", "b"]),
+    ("updated_at", ["c", "a", "b"]),
+    ("-updated_at", ["b", "a", "c"]),
+    ("last_used_at", ["c", "b", "a"]),
+    ("-last_used_at", ["c", "a", "b"]),
+    ("last_tested_at", ["a", "b", "c"]),
+    ("-last_tested_at", ["a", "c", "b"]),
+]
+
+
 async def test_a_list_is_sorted_by_the_sort_parameter(
-    admin: Client, services: Services, sort: str, expected: list[str]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    credentials = {
-        name: await create_credential(admin, type_, name=name)
-        for name, type_ in (("b", "ssh"), ("c", "api_key"), ("a", "smtp"))
-    }
-    await admin.put(f"{PATH}/{credentials['b']['id']}", {"description": "changed"})
-    for column, name in (("last_used_at", "c"), ("last_tested_at", "a")):
-        await run_sql(
-            services,
-            f"UPDATE credentials SET {column} = now() WHERE id = $1",
-            credentials[name]["id"],
-        )
-    assert await _list_names(admin, sort=sort) == expected
+    for sort, expected in _CASES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(sort=sort, expected=expected):
+            credentials = {
+                name: await create_credential(admin, type_, name=name)
+                for name, type_ in (("b", "ssh"), ("c", "api_key"), ("a", "smtp"))
+            }
+            await admin.put(f"{PATH}/{credentials['b']['id']}", {"description": "changed"})
+            for column, name in (("last_used_at", "c"), ("last_tested_at", "a")):
+                await run_sql(
+                    services,
+                    f"UPDATE credentials SET {column} = now() WHERE id = $1",
+                    credentials[name]["id"],
+                )
+            assert await _list_names(admin, sort=sort) == expected
 
 
 _INVALID_QUERIES: list[tuple[dict[str, Any], str]] = [

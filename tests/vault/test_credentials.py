@@ -52,13 +52,15 @@ async def test_description_and_metadata_may_be_left_out(admin: Client) -> None:
     assert (credential["description"], credential["metadata"]) == ("", {})
 
 
-@pytest.mark.parametrize("type_", TYPES)
 async def test_each_type_is_created_and_shows_only_the_names_of_its_secrets(
-    admin: Client, type_: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    credential = await create_credential(admin, type_)
-    assert credential["type"] == type_
-    assert credential["secret_keys"] == sorted(VALID_SECRETS[type_])
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            credential = await create_credential(admin, type_)
+            assert credential["type"] == type_
+            assert credential["secret_keys"] == sorted(VALID_SECRETS[type_])
 
 
 async def test_names_may_be_as_long_as_the_limit_and_need_not_be_unique(admin: Client) -> None:
@@ -94,11 +96,13 @@ async def test_a_wrong_field_is_named(admin: Client, subtests: pytest.Subtests) 
     assert await list_credentials(admin) == []
 
 
-@pytest.mark.parametrize("field", ["name", "type", "secrets"])
-async def test_a_missing_field_is_named(admin: Client, field: str) -> None:
-    body = build_body()
-    del body[field]
-    assert read_invalid_fields(await admin.post(PATH, body)) == {field: "is required"}
+async def test_a_missing_field_is_named(world: World, subtests: pytest.Subtests) -> None:
+    for field in ("name", "type", "secrets"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(field=field):
+            body = build_body()
+            del body[field]
+            assert read_invalid_fields(await admin.post(PATH, body)) == {field: "is required"}
 
 
 async def test_fields_that_cannot_be_set_have_no_effect(admin: Client, world: World) -> None:
@@ -160,9 +164,10 @@ async def test_an_update_without_changes_changes_nothing(admin: Client) -> None:
     assert [entry["action"] for entry in await list_audit(admin)] == ["created"]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+async def test_an_invalid_update_is_refused_and_changes_nothing(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"name": ""}, "name"),
         ({"name": None}, "name"),
         ({"description": 5}, "description"),
@@ -170,15 +175,14 @@ async def test_an_update_without_changes_changes_nothing(admin: Client) -> None:
         ({"secrets": None}, "secrets"),
         ({"secrets": {}}, "secrets.token"),
         ({"secrets": {"token": "x", "more": "y"}}, "secrets.more"),
-    ],
-)
-async def test_an_invalid_update_is_refused_and_changes_nothing(
-    admin: Client, body: dict[str, Any], field: str
-) -> None:
-    credential = await create_credential(admin)
-    answer = await admin.put(f"{PATH}/{credential['id']}", {"description": "New", **body})
-    assert set(read_invalid_fields(answer)) == {field}
-    assert await get_credential(admin, credential["id"]) == credential
+    ]
+    for body, field in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(body=body, field=field):
+            credential = await create_credential(admin)
+            answer = await admin.put(f"{PATH}/{credential['id']}", {"description": "New", **body})
+            assert set(read_invalid_fields(answer)) == {field}
+            assert await get_credential(admin, credential["id"]) == credential
 
 
 async def test_new_secrets_replace_the_whole_set(admin: Client) -> None:
@@ -202,14 +206,17 @@ async def test_new_secrets_make_a_credential_valid_again(admin: Client, services
     assert answer.json()["is_valid"] is True
 
 
-@pytest.mark.parametrize("body", [{}, {"secrets": None}, {"secrets": "x"}, {"token": "x"}])
 async def test_replacing_secrets_needs_secrets_in_the_body(
-    admin: Client, body: dict[str, Any]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    credential = await create_credential(admin)
-    assert set(
-        read_invalid_fields(await admin.put(f"{PATH}/{credential['id']}/secrets", body))
-    ) == {"secrets"}
+    cases: list[dict[str, Any]] = [{}, {"secrets": None}, {"secrets": "x"}, {"token": "x"}]
+    for body in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(body=body):
+            credential = await create_credential(admin)
+            assert set(
+                read_invalid_fields(await admin.put(f"{PATH}/{credential['id']}/secrets", body))
+            ) == {"secrets"}
 
 
 # Delete

@@ -27,7 +27,7 @@ from tests.vault.api import (
 from tests.vault.factories import VALID_SECRETS, create_credential
 from tests.vault.servers import serve_response
 from tests.vault.sql import store_secrets
-from tests.world import Client
+from tests.world import Client, World
 
 HTTP_TYPES = ["api_key", "basic_auth", "bearer_token", "custom"]
 _BASIC = base64.b64encode(b"planted-user:planted-password").decode()
@@ -63,41 +63,53 @@ async def _run_header_server(expected_headers: dict[str, str]) -> AsyncIterator[
         yield server
 
 
-@pytest.mark.parametrize("type_", HTTP_TYPES)
-async def test_valid_secrets_are_a_success(admin: Client, type_: str) -> None:
-    async with _run_header_server(EXPECTED_HEADERS[type_]) as server:
-        credential = await create_credential(admin, type_, metadata={"test_url": server.url})
-        result = await run_connection_test(admin, credential["id"])
-    assert (result["success"], result["message"]) == (True, "The address answered 200")
-    assert isinstance(result["latency_ms"], int)
-    assert 0 <= result["latency_ms"] < 15_000
-    assert [(request.method, request.path_qs) for request in server.requests] == [
-        ("GET", "/me?x=1")
-    ]
-    updated = await get_credential(admin, credential["id"])
-    assert updated["is_valid"] is True
-    assert updated["last_tested_at"] == result["tested_at"]
+async def test_valid_secrets_are_a_success(world: World, subtests: pytest.Subtests) -> None:
+    for type_ in HTTP_TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            async with _run_header_server(EXPECTED_HEADERS[type_]) as server:
+                credential = await create_credential(
+                    admin, type_, metadata={"test_url": server.url}
+                )
+                result = await run_connection_test(admin, credential["id"])
+            assert (result["success"], result["message"]) == (True, "The address answered 200")
+            assert isinstance(result["latency_ms"], int)
+            assert 0 <= result["latency_ms"] < 15_000
+            assert [(request.method, request.path_qs) for request in server.requests] == [
+                ("GET", "/me?x=1")
+            ]
+            updated = await get_credential(admin, credential["id"])
+            assert updated["is_valid"] is True
+            assert updated["last_tested_at"] == result["tested_at"]
 
 
-@pytest.mark.parametrize("type_", HTTP_TYPES)
 async def test_wrong_secrets_fail_the_test_and_invalidate_the_credential(
-    admin: Client, type_: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    async with _run_header_server({"X-Nobody": "has this"}) as server:
-        credential = await create_credential(admin, type_, metadata={"test_url": server.url})
-        result = await run_connection_test(admin, credential["id"])
-    assert (result["success"], result["message"]) == (False, "the address answered 401")
-    updated = await get_credential(admin, credential["id"])
-    assert (updated["is_valid"], updated["last_tested_at"]) == (False, result["tested_at"])
+    for type_ in HTTP_TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            async with _run_header_server({"X-Nobody": "has this"}) as server:
+                credential = await create_credential(
+                    admin, type_, metadata={"test_url": server.url}
+                )
+                result = await run_connection_test(admin, credential["id"])
+            assert (result["success"], result["message"]) == (False, "the address answered 401")
+            updated = await get_credential(admin, credential["id"])
+            assert (updated["is_valid"], updated["last_tested_at"]) == (False, result["tested_at"])
 
 
-@pytest.mark.parametrize("type_", HTTP_TYPES)
-async def test_a_test_without_a_test_url_is_refused(admin: Client, type_: str) -> None:
-    credential = await create_credential(admin, type_)
-    answer = await admin.post(f"{PATH}/{credential['id']}/test")
-    assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
-    updated = await get_credential(admin, credential["id"])
-    assert (updated["is_valid"], updated["last_tested_at"]) == (True, None)
+async def test_a_test_without_a_test_url_is_refused(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for type_ in HTTP_TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            credential = await create_credential(admin, type_)
+            answer = await admin.post(f"{PATH}/{credential['id']}/test")
+            assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
+            updated = await get_credential(admin, credential["id"])
+            assert (updated["is_valid"], updated["last_tested_at"]) == (True, None)
 
 
 async def test_an_api_key_goes_into_the_header_that_metadata_names(admin: Client) -> None:
@@ -117,37 +129,41 @@ async def test_an_api_key_goes_into_the_default_header_if_metadata_names_an_empt
         assert (await run_connection_test(admin, credential["id"]))["success"] is True
 
 
-@pytest.mark.parametrize("header", ["Host", "not a header", "X-Service-Event", "Ü"])
-async def test_a_key_that_cannot_be_sent_fails_the_test(admin: Client, header: str) -> None:
-    async with _run_header_server({}) as server:
-        metadata = {"test_url": server.url, "header": header}
-        credential = await create_credential(admin, "api_key", metadata=metadata)
-        result = await run_connection_test(admin, credential["id"])
-    assert result["success"] is False
-    assert "cannot be sent as a header" in result["message"]
-    assert server.requests == []
-    assert "planted" not in str(result)
+async def test_a_key_that_cannot_be_sent_fails_the_test(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for header in ("Host", "not a header", "X-Service-Event", "Ü"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(header=header):
+            async with _run_header_server({}) as server:
+                metadata = {"test_url": server.url, "header": header}
+                credential = await create_credential(admin, "api_key", metadata=metadata)
+                result = await run_connection_test(admin, credential["id"])
+            assert result["success"] is False
+            assert "cannot be sent as a header" in result["message"]
+            assert server.requests == []
+            assert "planted" not in str(result)
 
 
-@pytest.mark.parametrize(
-    ("type_", "secrets"),
-    [
+async def test_secrets_that_fit_no_header_fail_the_test(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, str]]] = [
         ("bearer_token", {"token": "two\r\nX-Evil: lines"}),
         ("api_key", {"api_key": "nul\x01"}),
         ("custom", {"Content-Length": "5", "X-Good": "yes"}),
         ("custom", {"no header": "x"}),
-    ],
-)
-async def test_secrets_that_fit_no_header_fail_the_test(
-    admin: Client, type_: str, secrets: dict[str, str]
-) -> None:
-    async with _run_header_server({}) as server:
-        credential = await create_credential(
-            admin, type_, secrets, metadata={"test_url": server.url}
-        )
-        result = await run_connection_test(admin, credential["id"])
-    assert result["success"] is False
-    assert server.requests == []
+    ]
+    for type_, secrets in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_, secrets=secrets):
+            async with _run_header_server({}) as server:
+                credential = await create_credential(
+                    admin, type_, secrets, metadata={"test_url": server.url}
+                )
+                result = await run_connection_test(admin, credential["id"])
+            assert result["success"] is False
+            assert server.requests == []
 
 
 async def test_secrets_may_contain_other_than_ascii(admin: Client) -> None:
@@ -161,31 +177,44 @@ async def test_secrets_may_contain_other_than_ascii(admin: Client) -> None:
     assert base64.b64decode(encoded).decode() == "jürgen:schlüssel"
 
 
-@pytest.mark.parametrize(
-    ("status", "success"),
-    [(200, True), (204, True), (299, True), (400, False), (403, False), (404, False), (500, False)],
-)
-async def test_only_a_response_of_2xx_is_a_success(
-    admin: Client, status: int, *, success: bool
+async def test_only_a_response_of_2xx_is_a_success(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[int, bool]] = [
+        (200, True),
+        (204, True),
+        (299, True),
+        (400, False),
+        (403, False),
+        (404, False),
+        (500, False),
+    ]
+    for status, success in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status, success=success):
+            async with serve_response(status) as url:
+                credential = await create_credential(admin, metadata={"test_url": url})
+                assert (await run_connection_test(admin, credential["id"]))["success"] is success
+
+
+async def test_a_redirect_is_neither_followed_nor_a_success(
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    async with serve_response(status) as url:
-        credential = await create_credential(admin, metadata={"test_url": url})
-        assert (await run_connection_test(admin, credential["id"]))["success"] is success
+    for status in (301, 302, 303, 307, 308):
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status):
+            paths: list[str] = []
 
+            async def respond(request: web.Request) -> web.Response:
+                paths.append(request.path)  # noqa: B023
+                return web.Response(status=status, headers={"Location": "/elsewhere"})  # noqa: B023
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_neither_followed_nor_a_success(admin: Client, status: int) -> None:
-    paths: list[str] = []
-
-    async def respond(request: web.Request) -> web.Response:
-        paths.append(request.path)
-        return web.Response(status=status, headers={"Location": "/elsewhere"})
-
-    async with answering(respond) as url:
-        credential = await create_credential(admin, metadata={"test_url": f"{url}/me"})
-        result = await run_connection_test(admin, credential["id"])
-    assert paths == ["/me"]
-    assert (result["success"], result["message"]) == (False, f"the address answered {status}")
+            async with answering(respond) as url:
+                credential = await create_credential(admin, metadata={"test_url": f"{url}/me"})
+                result = await run_connection_test(admin, credential["id"])
+            assert paths == ["/me"]
+            assert (result["success"], result["message"]) == (
+                False,
+                f"the address answered {status}",
+            )
 
 
 async def test_a_large_response_is_a_success(admin: Client) -> None:
@@ -287,16 +316,18 @@ async def _hold_test(
             await task
 
 
-@pytest.mark.parametrize("works", [True, False])
 async def test_a_test_does_not_affect_secrets_replaced_meanwhile(
-    admin: Client, services: Services, *, works: bool
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    async with _hold_test(admin, 200 if works else 401) as (credential_id, _):
-        await admin.put(f"{PATH}/{credential_id}/secrets", {"secrets": {"token": "new"}})
-        set_validity = "UPDATE credentials SET is_valid = $2 WHERE id = $1"
-        await run_sql(services, set_validity, credential_id, not works)
-    assert (await get_credential(admin, credential_id))["is_valid"] is not works
-    assert await list_events(admin, "invalid") == []
+    for works in (True, False):
+        admin = await world.user("tenant_admin")
+        with subtests.test(works=works):
+            async with _hold_test(admin, 200 if works else 401) as (credential_id, _):
+                await admin.put(f"{PATH}/{credential_id}/secrets", {"secrets": {"token": "new"}})
+                set_validity = "UPDATE credentials SET is_valid = $2 WHERE id = $1"
+                await run_sql(services, set_validity, credential_id, not works)
+            assert (await get_credential(admin, credential_id))["is_valid"] is not works
+            assert await list_events(admin, "invalid") == []
 
 
 async def test_no_transaction_is_open_during_a_test(admin: Client, services: Services) -> None:

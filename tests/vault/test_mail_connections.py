@@ -8,7 +8,7 @@ from tests.certificates import create_server_context, write_certificate
 from tests.ports import free_port
 from tests.vault.connections import check_connection
 from tests.vault.servers import MailServer, run_mail_server
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_the_right_password_logs_in_to_a_mail_server(
@@ -41,23 +41,25 @@ async def test_a_password_is_not_sent_to_a_mail_server_without_the_tls_it_should
     assert mail_server.logins == []
 
 
-@pytest.mark.parametrize(("name", "success"), [("localhost", True), ("mail.example.com", False)])
 async def test_a_mail_server_certificate_is_verified_by_its_name(
-    admin: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, success: bool
+    world: World, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    pem = write_certificate(tmp_path, name)
-    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
-    tls = {
-        "tls_context": create_server_context(pem),
-        "require_starttls": True,
-        "auth_require_tls": True,
-    }
-    async with run_mail_server(**tls) as mail_server:
-        result = await check_connection(
-            admin, "smtp", mail_server.secrets(host="localhost", use_tls=True)
-        )
-    assert result["success"] is success, result
-    assert bool(mail_server.logins) is success
+    for name, success in (("localhost", True), ("mail.example.com", False)):
+        admin = await world.user("tenant_admin")
+        with subtests.test(name=name, success=success), pytest.MonkeyPatch.context() as monkeypatch:
+            pem = write_certificate(tmp_path, name)
+            monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+            tls = {
+                "tls_context": create_server_context(pem),
+                "require_starttls": True,
+                "auth_require_tls": True,
+            }
+            async with run_mail_server(**tls) as mail_server:
+                result = await check_connection(
+                    admin, "smtp", mail_server.secrets(host="localhost", use_tls=True)
+                )
+            assert result["success"] is success, result
+            assert bool(mail_server.logins) is success
 
 
 async def test_a_mail_server_with_an_untrusted_certificate_gets_no_password(
@@ -72,14 +74,18 @@ async def test_a_mail_server_with_an_untrusted_certificate_gets_no_password(
     assert mail_server.logins == []
 
 
-@pytest.mark.parametrize("login", [{"username": "jürgen"}, {"password": "schlüssel-ü"}])
 async def test_a_mail_login_may_contain_other_than_ascii(
-    admin: Client, mail_server: MailServer, login: dict[str, str]
+    world: World, mail_server: MailServer, subtests: pytest.Subtests
 ) -> None:
-    secrets = mail_server.secrets(**login)
-    result = await check_connection(admin, "smtp", secrets)
-    assert (result["success"], result["message"]) == (False, "the mail server answered 535")
-    assert set(mail_server.logins) == {secrets["username"].encode()}
+    cases: list[dict[str, str]] = [{"username": "jürgen"}, {"password": "schlüssel-ü"}]
+    for login in cases:
+        admin = await world.user("tenant_admin")
+        mail_server.logins.clear()
+        with subtests.test(login=login):
+            secrets = mail_server.secrets(**login)
+            result = await check_connection(admin, "smtp", secrets)
+            assert (result["success"], result["message"]) == (False, "the mail server answered 535")
+            assert set(mail_server.logins) == {secrets["username"].encode()}
 
 
 async def test_an_unreachable_mail_server_fails_the_test(admin: Client) -> None:

@@ -43,10 +43,15 @@ def _list_requests(credential_id: str, access_id: str = "acr_x") -> list[tuple[s
     ]
 
 
-@pytest.mark.parametrize("credential_id", ["crd_nothing", "x", "crd_" + "0" * 500, "ü"])
-async def test_a_credential_that_does_not_exist_is_404(admin: Client, credential_id: str) -> None:
-    for method, path, body in _list_requests(credential_id):
-        refused(await admin(method, path, json=body), 404, "credential_not_found")
+async def test_a_credential_that_does_not_exist_is_404(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = ["crd_nothing", "x", "crd_" + "0" * 500, "ü"]
+    for credential_id in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(credential_id=credential_id):
+            for method, path, body in _list_requests(credential_id):
+                refused(await admin(method, path, json=body), 404, "credential_not_found")
 
 
 async def test_an_id_with_a_nul_character_is_refused(admin: Client) -> None:
@@ -98,62 +103,67 @@ def _assert_forbidden(answer: httpx.Response, role: str, permission: str) -> Non
     assert error["details"] == {"required": permission, "your_role": role}
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_reading_needs_a_permission(world: World, role: str) -> None:
-    admin = await world.user("tenant_admin")
-    caller = await world.user(role, admin.tenant_id)
-    credential_path = f"{PATH}/{(await create_credential(admin))['id']}"
-    for url in (
-        PATH,
-        f"{PATH}/types",
-        f"{PATH}/audit",
-        credential_path,
-        f"{credential_path}/audit",
-        f"{credential_path}/access",
-    ):
-        answer = await caller.get(url)
-        if role in WRITERS:
-            assert answer.status_code == 200
-        else:
-            _assert_forbidden(answer, role, "credentials:read")
+async def test_reading_needs_a_permission(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            admin = await world.user("tenant_admin")
+            caller = await world.user(role, admin.tenant_id)
+            credential_path = f"{PATH}/{(await create_credential(admin))['id']}"
+            for url in (
+                PATH,
+                f"{PATH}/types",
+                f"{PATH}/audit",
+                credential_path,
+                f"{credential_path}/audit",
+                f"{credential_path}/access",
+            ):
+                answer = await caller.get(url)
+                if role in WRITERS:
+                    assert answer.status_code == 200
+                else:
+                    _assert_forbidden(answer, role, "credentials:read")
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_writing_needs_a_permission(world: World, role: str) -> None:
-    admin = await world.user("tenant_admin")
-    caller = await world.user(role, admin.tenant_id)
-    # With allowed_hosts, a grant needs no other permission.
-    metadata = {"test_url": "http://127.0.0.1:1/", "allowed_hosts": ["127.0.0.1"]}
-    credential = await create_credential(admin, metadata=metadata)
-    rule = await grant_access(admin, credential["id"])
-    steps = [("POST", PATH, build_body())] + [
-        step for step in _list_requests(credential["id"], rule["id"]) if step[0] != "GET"
-    ]
-    for method, path, body in steps:
-        answer = await caller(method, path, json=body)
-        if role in WRITERS:
-            assert answer.status_code in {200, 201, 204}, answer.text
-        else:
-            _assert_forbidden(answer, role, "credentials:write")
-            assert await get_credential(admin, credential["id"]) == credential
+async def test_writing_needs_a_permission(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            admin = await world.user("tenant_admin")
+            caller = await world.user(role, admin.tenant_id)
+            # With allowed_hosts, a grant needs no other permission.
+            metadata = {"test_url": "http://127.0.0.1:1/", "allowed_hosts": ["127.0.0.1"]}
+            credential = await create_credential(admin, metadata=metadata)
+            rule = await grant_access(admin, credential["id"])
+            steps = [("POST", PATH, build_body())] + [
+                step for step in _list_requests(credential["id"], rule["id"]) if step[0] != "GET"
+            ]
+            for method, path, body in steps:
+                answer = await caller(method, path, json=body)
+                if role in WRITERS:
+                    assert answer.status_code in {200, 201, 204}, answer.text
+                else:
+                    _assert_forbidden(answer, role, "credentials:write")
+                    assert await get_credential(admin, credential["id"]) == credential
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_revealing_needs_a_permission_of_its_own(world: World, role: str) -> None:
-    admin = await world.user("tenant_admin")
-    caller = await world.user(role, admin.tenant_id)
-    credential = await create_credential(admin)
-    answer = await caller.get(f"{PATH}/{credential['id']}/reveal")
-    if role in REVEALERS:
-        assert answer.status_code == 200
-        assert answer.json() == {
-            "id": credential["id"],
-            "type": "bearer_token",
-            "secrets": VALID_SECRETS["bearer_token"],
-        }
-    else:
-        _assert_forbidden(answer, role, "credentials:reveal")
-        assert "planted-token" not in answer.text
+async def test_revealing_needs_a_permission_of_its_own(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            admin = await world.user("tenant_admin")
+            caller = await world.user(role, admin.tenant_id)
+            credential = await create_credential(admin)
+            answer = await caller.get(f"{PATH}/{credential['id']}/reveal")
+            if role in REVEALERS:
+                assert answer.status_code == 200
+                assert answer.json() == {
+                    "id": credential["id"],
+                    "type": "bearer_token",
+                    "secrets": VALID_SECRETS["bearer_token"],
+                }
+            else:
+                _assert_forbidden(answer, role, "credentials:reveal")
+                assert "planted-token" not in answer.text
 
 
 async def test_a_refused_reveal_is_in_the_audit_log(world: World) -> None:
@@ -180,6 +190,10 @@ async def test_a_developer_learns_nothing_of_another_tenant_by_trying_to_reveal(
     assert [entry["action"] for entry in await list_audit(admin)] == ["created"]
 
 
-@pytest.mark.parametrize("path", ["", "/types", "/audit", "/crd_x", "/crd_x/reveal"])
-async def test_callers_who_are_not_signed_in_get_401(anonymous: Client, path: str) -> None:
-    refused(await anonymous.get(PATH + path), 401, "unauthorized")
+async def test_callers_who_are_not_signed_in_get_401(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for path in ("", "/types", "/audit", "/crd_x", "/crd_x/reveal"):
+        anonymous = world.anonymous()
+        with subtests.test(path=path):
+            refused(await anonymous.get(PATH + path), 401, "unauthorized")

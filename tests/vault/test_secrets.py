@@ -15,26 +15,29 @@ from tests.world import Client, World
 # Secrets
 
 
-@pytest.mark.parametrize("type_", TYPES)
-async def test_secrets_are_returned_by_reveal_only(admin: Client, type_: str) -> None:
-    credential = await create_credential(admin, type_)
-    path = f"{PATH}/{credential['id']}"
-    answers = [
-        await admin.get(path),
-        await admin.get(PATH),
-        await admin.put(path, {"name": "Other"}),
-        await admin.put(f"{path}/secrets", {"secrets": VALID_SECRETS[type_]}),
-        await admin.get(f"{path}/audit"),
-        await admin.get(f"{PATH}/audit"),
-    ]
-    assert all("planted" not in answer.text for answer in answers)
-    assert "planted" not in str(credential)
-    assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
+async def test_secrets_are_returned_by_reveal_only(world: World, subtests: pytest.Subtests) -> None:
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            credential = await create_credential(admin, type_)
+            path = f"{PATH}/{credential['id']}"
+            answers = [
+                await admin.get(path),
+                await admin.get(PATH),
+                await admin.put(path, {"name": "Other"}),
+                await admin.put(f"{path}/secrets", {"secrets": VALID_SECRETS[type_]}),
+                await admin.get(f"{path}/audit"),
+                await admin.get(f"{PATH}/audit"),
+            ]
+            assert all("planted" not in answer.text for answer in answers)
+            assert "planted" not in str(credential)
+            assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
 
 
-@pytest.mark.parametrize(
-    ("type_", "defaults"),
-    [
+async def test_a_value_that_equals_its_default_is_revealed(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("oauth2", {"access_token": "", "refresh_token": "", "scopes": []}),
         (
             "database",
@@ -42,21 +45,20 @@ async def test_secrets_are_returned_by_reveal_only(admin: Client, type_: str) ->
         ),
         ("ssh", {"port": 22, "passphrase": "", "host_key": ""}),
         ("smtp", {"port": 587, "username": "", "password": "", "use_tls": True}),
-    ],
-)
-async def test_a_value_that_equals_its_default_is_revealed(
-    admin: Client, type_: str, defaults: dict[str, Any]
-) -> None:
-    secrets = {**VALID_SECRETS[type_], **defaults}
-    credential = await create_credential(admin, type_, secrets)
-    assert credential["secret_keys"] == sorted(secrets)
-    assert await reveal_secrets(admin, credential["id"]) == secrets
-    path = f"{PATH}/{credential['id']}"
-    for update_path in (path, f"{path}/secrets"):
-        await admin.put(update_path, {"secrets": VALID_SECRETS[type_]})
-        answer = await admin.put(update_path, {"secrets": secrets})
-        assert answer.json()["secret_keys"] == sorted(secrets)
-        assert await reveal_secrets(admin, credential["id"]) == secrets
+    ]
+    for type_, defaults in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_, defaults=defaults):
+            secrets = {**VALID_SECRETS[type_], **defaults}
+            credential = await create_credential(admin, type_, secrets)
+            assert credential["secret_keys"] == sorted(secrets)
+            assert await reveal_secrets(admin, credential["id"]) == secrets
+            path = f"{PATH}/{credential['id']}"
+            for update_path in (path, f"{path}/secrets"):
+                await admin.put(update_path, {"secrets": VALID_SECRETS[type_]})
+                answer = await admin.put(update_path, {"secrets": secrets})
+                assert answer.json()["secret_keys"] == sorted(secrets)
+                assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
 async def test_a_reveal_response_is_not_cached(admin: Client) -> None:

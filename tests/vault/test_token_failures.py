@@ -14,20 +14,23 @@ from tests.vault.factories import create_expired_credential
 from tests.vault.renewals import hold_renewal
 from tests.vault.servers import TokenServer, error_response, token_response
 from tests.vault.sql import fetch_credential
-from tests.world import Client
+from tests.world import Client, World
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429])
 async def test_a_server_error_does_not_invalidate_the_credential(
-    admin: Client, services: Services, token_server: TokenServer, status: int
+    world: World, services: Services, token_server: TokenServer, subtests: pytest.Subtests
 ) -> None:
-    token_server.respond = lambda _request: error_response(status, "server_error")
-    credential = await create_expired_credential(admin, services, token_server)
-    with pytest.raises(TokenRefused) as raised:
-        await services.get(TokenRefresher).get_fresh_secrets(credential)
-    assert raised.value.is_final is False
-    assert (await get_credential(admin, credential.id))["is_valid"] is True
-    assert await list_events(admin, "invalid") == []
+    for status in (500, 502, 503, 429):
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status):
+            token_server.respond = lambda _request: error_response(status, "server_error")  # noqa: B023
+            credential = await create_expired_credential(admin, services, token_server)
+            with pytest.raises(TokenRefused) as raised:
+                await services.get(TokenRefresher).get_fresh_secrets(credential)
+            assert raised.value.is_final is False
+            assert (await get_credential(admin, credential.id))["is_valid"] is True
+            assert await list_events(admin, "invalid") == []
 
 
 async def test_an_unreachable_server_does_not_invalidate_the_credential(
@@ -40,46 +43,51 @@ async def test_an_unreachable_server_does_not_invalidate_the_credential(
     assert (await get_credential(admin, credential.id))["is_valid"] is True
 
 
-@pytest.mark.parametrize("error", ["invalid_grant", "invalid_client"])
 async def test_a_refused_grant_invalidates_and_emits_one_event(
-    admin: Client,
+    world: World,
     services: Services,
     other_processes: list[Services],
     token_server: TokenServer,
-    error: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    token_server.respond = lambda _request: error_response(400, error)
-    credential = await create_expired_credential(admin, services, token_server)
-    for process in (services, *other_processes, services):
-        with pytest.raises(TokenRefused) as raised:
-            await process.get(TokenRefresher).get_fresh_secrets(credential)
-        assert raised.value.is_final is True
-    assert (await get_credential(admin, credential.id))["is_valid"] is False
-    assert await list_events(admin, "invalid") == [
-        {
-            "credential_id": credential.id,
-            "name": "Ours",
-            "credential_type": "oauth2",
-            "reason": f"the token endpoint answered 400 ({error})",
-        }
-    ]
+    for error in ("invalid_grant", "invalid_client"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(error=error):
+            token_server.respond = lambda _request: error_response(400, error)  # noqa: B023
+            credential = await create_expired_credential(admin, services, token_server)
+            for process in (services, *other_processes, services):
+                with pytest.raises(TokenRefused) as raised:
+                    await process.get(TokenRefresher).get_fresh_secrets(credential)
+                assert raised.value.is_final is True
+            assert (await get_credential(admin, credential.id))["is_valid"] is False
+            assert await list_events(admin, "invalid") == [
+                {
+                    "credential_id": credential.id,
+                    "name": "Ours",
+                    "credential_type": "oauth2",
+                    "reason": f"the token endpoint answered 400 ({error})",
+                }
+            ]
 
 
-@pytest.mark.parametrize("status", [400, 500])
 async def test_a_failure_releases_the_lease(
-    admin: Client, services: Services, token_server: TokenServer, status: int
+    world: World, services: Services, token_server: TokenServer, subtests: pytest.Subtests
 ) -> None:
-    token_server.respond = lambda _request: error_response(status, "no")
-    credential = await create_expired_credential(admin, services, token_server)
-    with pytest.raises(TokenRefused):
-        await services.get(TokenRefresher).get_fresh_secrets(credential)
-    row = await fetch_credential(services, credential.id)
-    assert (row["refresh_holder"], row["refresh_until"]) == (None, None)
-    token_server.respond = lambda _request: token_response("later")
-    assert (
-        await services.get(TokenRefresher).get_fresh_secrets(credential)
-    ).access_token == "later"
-    assert (await get_credential(admin, credential.id))["is_valid"] is True
+    for status in (400, 500):
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(status=status):
+            token_server.respond = lambda _request: error_response(status, "no")  # noqa: B023
+            credential = await create_expired_credential(admin, services, token_server)
+            with pytest.raises(TokenRefused):
+                await services.get(TokenRefresher).get_fresh_secrets(credential)
+            row = await fetch_credential(services, credential.id)
+            assert (row["refresh_holder"], row["refresh_until"]) == (None, None)
+            token_server.respond = lambda _request: token_response("later")
+            assert (
+                await services.get(TokenRefresher).get_fresh_secrets(credential)
+            ).access_token == "later"
+            assert (await get_credential(admin, credential.id))["is_valid"] is True
 
 
 async def test_all_waiting_callers_get_the_failure(

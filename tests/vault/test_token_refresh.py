@@ -17,7 +17,7 @@ from tests.vault.factories import create_expired_credential, create_oauth2_crede
 from tests.vault.renewals import hold_renewal
 from tests.vault.servers import TokenServer, error_response, token_response
 from tests.vault.sql import EXPIRE_TOKEN, fetch_credential
-from tests.world import Client
+from tests.world import Client, World
 
 
 @pytest.fixture
@@ -43,19 +43,23 @@ async def test_a_valid_token_is_used_without_a_request(
     assert token_server.requests == []
 
 
-@pytest.mark.parametrize(("seconds", "requests"), [(5, 1), (25, 1), (45, 0), (3600, 0)])
 async def test_a_token_is_renewed_shortly_before_it_expires(
-    admin: Client, services: Services, token_server: TokenServer, seconds: int, requests: int
+    world: World, services: Services, token_server: TokenServer, subtests: pytest.Subtests
 ) -> None:
-    credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
-    set_expiry = (
-        "UPDATE credentials SET token_expires_at = now() + $2 * interval '1 second' WHERE id = $1"
-    )
-    await run_sql(services, set_expiry, credential_id, seconds)
-    await services.get(TokenRefresher).get_fresh_secrets(
-        await unseal_credential(services, admin, credential_id)
-    )
-    assert len(token_server.requests) == requests
+    for seconds, requests in ((5, 1), (25, 1), (45, 0), (3600, 0)):
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(seconds=seconds, requests=requests):
+            credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
+            set_expiry = (
+                "UPDATE credentials SET token_expires_at = now() + $2 * interval '1 second'"
+                " WHERE id = $1"
+            )
+            await run_sql(services, set_expiry, credential_id, seconds)
+            await services.get(TokenRefresher).get_fresh_secrets(
+                await unseal_credential(services, admin, credential_id)
+            )
+            assert len(token_server.requests) == requests
 
 
 async def test_a_renewal_changes_only_the_tokens(

@@ -12,9 +12,9 @@ from app.services import Services
 from tests.ports import free_port
 from tests.vault.api import get_credential, list_events, reveal_secrets, run_connection_test
 from tests.vault.factories import create_expired_credential, create_oauth2_credential
-from tests.vault.servers import TokenRequest, TokenServer, error_response, token_response
+from tests.vault.servers import Responder, TokenRequest, TokenServer, error_response, token_response
 from tests.vault.sql import fetch_credential
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_a_client_requests_a_token_by_client_credentials(
@@ -85,34 +85,42 @@ async def test_the_names_of_secrets_stay_in_order_after_a_refresh(
     assert keys == ["access_token", "client_id", "client_secret", "token_url"]
 
 
-@pytest.mark.parametrize(
-    ("response", "message"),
-    [
-        (error_response(401, "invalid_client"), "the token endpoint answered 401 (invalid_client)"),
-        (error_response(400, "invalid_grant"), "the token endpoint answered 400 (invalid_grant)"),
-        (error_response(500, "server_error"), "the token endpoint answered 500 (server_error)"),
-        (error_response(429, "slow_down"), "the token endpoint answered 429 (slow_down)"),
-        (web.Response(status=404), "the token endpoint answered 404"),
-        (web.Response(body=b"<html>"), "the token endpoint answered 200"),
-        (web.Response(body=b"\xff\xfe"), "the token endpoint answered 200"),
-        (web.Response(body=b"[" * 100_000), "the token endpoint answered 200"),
-        (web.json_response({"access_token": ""}), "the token endpoint answered 200"),
-        (web.json_response({"access_token": 5}), "the token endpoint answered 200"),
-        (web.json_response({"error": {"code": 5}}), "the token endpoint answered 200"),
-        (web.Response(status=302, headers={"Location": "/token"}), "answered 302"),
-    ],
-)
-async def test_a_test_without_a_token_fails(
-    admin: Client, token_server: TokenServer, response: web.Response, message: str
-) -> None:
+_CASES: list[tuple[web.Response, str]] = [
+    (error_response(401, "invalid_client"), "the token endpoint answered 401 (invalid_client)"),
+    (error_response(400, "invalid_grant"), "the token endpoint answered 400 (invalid_grant)"),
+    (error_response(500, "server_error"), "the token endpoint answered 500 (server_error)"),
+    (error_response(429, "slow_down"), "the token endpoint answered 429 (slow_down)"),
+    (web.Response(status=404), "the token endpoint answered 404"),
+    (web.Response(body=b"<html>"), "the token endpoint answered 200"),
+    (web.Response(body=b"\xff\xfe"), "the token endpoint answered 200"),
+    (web.Response(body=b"[" * 100_000), "the token endpoint answered 200"),
+    (web.json_response({"access_token": ""}), "the token endpoint answered 200"),
+    (web.json_response({"access_token": 5}), "the token endpoint answered 200"),
+    (web.json_response({"error": {"code": 5}}), "the token endpoint answered 200"),
+    (web.Response(status=302, headers={"Location": "/token"}), "answered 302"),
+]
+
+
+def _copy_response(response: web.Response) -> Responder:
+    """A response can be sent once."""
     status, body, headers = response.status, response.body, dict(response.headers)
-    token_server.respond = lambda _request: web.Response(status=status, body=body, headers=headers)
-    credential_id = await create_oauth2_credential(admin, token_server)
-    result = await run_connection_test(admin, credential_id)
-    assert result["success"] is False
-    assert message in result["message"]
-    assert (await get_credential(admin, credential_id))["is_valid"] is False
-    assert len(await list_events(admin, "invalid")) == 1
+    return lambda _request: web.Response(status=status, body=body, headers=headers)
+
+
+async def test_a_test_without_a_token_fails(
+    world: World, token_server: TokenServer, subtests: pytest.Subtests
+) -> None:
+    for response, message in _CASES:
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(response=response, message=message):
+            token_server.respond = _copy_response(response)
+            credential_id = await create_oauth2_credential(admin, token_server)
+            result = await run_connection_test(admin, credential_id)
+            assert result["success"] is False
+            assert message in result["message"]
+            assert (await get_credential(admin, credential_id))["is_valid"] is False
+            assert len(await list_events(admin, "invalid")) == 1
 
 
 async def test_an_unreachable_token_endpoint_fails_the_test(
@@ -125,14 +133,20 @@ async def test_an_unreachable_token_endpoint_fails_the_test(
     assert "cannot be reached" in result["message"]
 
 
-@pytest.mark.parametrize("expires_in", [None, "soon", "NaN", "Infinity", 0, -5, 1e300])
 async def test_an_unusable_expires_in_means_no_expiry(
-    admin: Client, services: Services, token_server: TokenServer, expires_in: object
+    world: World, services: Services, token_server: TokenServer, subtests: pytest.Subtests
 ) -> None:
-    token_server.respond = lambda _request: token_response("new", expires_in=expires_in)
-    credential = await create_expired_credential(admin, services, token_server)
-    assert (await services.get(TokenRefresher).get_fresh_secrets(credential)).access_token == "new"
-    assert (await fetch_credential(services, credential.id))["token_expires_at"] is None
+    cases: list[object] = [None, "soon", "NaN", "Infinity", 0, -5, 1e300]
+    for expires_in in cases:
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(expires_in=expires_in):
+            token_server.respond = lambda _request: token_response("new", expires_in=expires_in)  # noqa: B023
+            credential = await create_expired_credential(admin, services, token_server)
+            assert (
+                await services.get(TokenRefresher).get_fresh_secrets(credential)
+            ).access_token == "new"
+            assert (await fetch_credential(services, credential.id))["token_expires_at"] is None
 
 
 async def test_a_boolean_expires_in_fails_the_renewal(
@@ -144,15 +158,21 @@ async def test_a_boolean_expires_in_fails_the_renewal(
         await services.get(TokenRefresher).get_fresh_secrets(credential)
 
 
-@pytest.mark.parametrize("expires_in", [3600, "3600", 3600.0, "3600.5"])
 async def test_expires_in_may_be_a_number_or_a_string(
-    admin: Client, services: Services, token_server: TokenServer, expires_in: object
+    world: World, services: Services, token_server: TokenServer, subtests: pytest.Subtests
 ) -> None:
-    token_server.respond = lambda _request: token_response("new", expires_in=expires_in)
-    credential = await create_expired_credential(admin, services, token_server)
-    await services.get(TokenRefresher).get_fresh_secrets(credential)
-    lifetime = (await fetch_credential(services, credential.id))["token_expires_at"] - clock.now()
-    assert 3500 < lifetime.total_seconds() < 3602
+    cases: list[object] = [3600, "3600", 3600.0, "3600.5"]
+    for expires_in in cases:
+        token_server.reset()
+        admin = await world.user("tenant_admin")
+        with subtests.test(expires_in=expires_in):
+            token_server.respond = lambda _request: token_response("new", expires_in=expires_in)  # noqa: B023
+            credential = await create_expired_credential(admin, services, token_server)
+            await services.get(TokenRefresher).get_fresh_secrets(credential)
+            lifetime = (await fetch_credential(services, credential.id))[
+                "token_expires_at"
+            ] - clock.now()
+            assert 3500 < lifetime.total_seconds() < 3602
 
 
 async def test_a_secret_in_an_error_is_masked(admin: Client, token_server: TokenServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.domain.vault.types import TYPES
 from tests.vault.api import PATH, read_invalid_fields, reveal_secrets
 from tests.vault.factories import VALID_SECRETS, create_credential
-from tests.world import Client
+from tests.world import Client, World
 
 REQUIRED = {
     "api_key": ["api_key"],
@@ -70,19 +70,25 @@ async def test_the_eight_types_are_listed_with_their_tests(admin: Client) -> Non
         assert item["tested_by"]
 
 
-@pytest.mark.parametrize("type_", TYPES)
-async def test_a_published_schema_accepts_valid_secrets(admin: Client, type_: str) -> None:
-    schema = (await _list_types(admin))[type_]["schema"]
-    assert jsonschema_rs.validator_for(schema).is_valid(VALID_SECRETS[type_])
-
-
-@pytest.mark.parametrize("type_", REQUIRED)
-async def test_a_published_schema_has_every_key_and_the_required_ones(
-    admin: Client, type_: str
+async def test_a_published_schema_accepts_valid_secrets(
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    schema = (await _list_types(admin))[type_]["schema"]
-    assert set(schema["properties"]) == set(VALID_SECRETS[type_])
-    assert set(schema["required"]) == set(REQUIRED[type_])
+    for type_ in TYPES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            schema = (await _list_types(admin))[type_]["schema"]
+            assert jsonschema_rs.validator_for(schema).is_valid(VALID_SECRETS[type_])
+
+
+async def test_a_published_schema_has_every_key_and_the_required_ones(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for type_, required in REQUIRED.items():
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            schema = (await _list_types(admin))[type_]["schema"]
+            assert set(schema["properties"]) == set(VALID_SECRETS[type_])
+            assert set(schema["required"]) == set(required)
 
 
 async def test_published_schemas_refuse_invalid_secrets(admin: Client) -> None:
@@ -125,11 +131,13 @@ async def test_the_published_schema_of_custom_refuses_invalid_secrets(admin: Cli
     assert [value for value in cases if schema.is_valid(value)] == []
 
 
-@pytest.mark.parametrize(("secrets", "field"), INVALID_CUSTOM)
 async def test_a_wrong_custom_secret_is_named_and_not_shown(
-    admin: Client, secrets: dict[str, Any], field: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    assert await _create_invalid(admin, "custom", secrets) == {field}
+    for secrets, field in INVALID_CUSTOM:
+        admin = await world.user("tenant_admin")
+        with subtests.test(secrets=secrets, field=field):
+            assert await _create_invalid(admin, "custom", secrets) == {field}
 
 
 async def test_every_wrong_custom_secret_is_named_at_once(admin: Client) -> None:
@@ -145,72 +153,97 @@ async def test_a_custom_credential_may_have_fifty_secrets(admin: Client) -> None
     assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
-@pytest.mark.parametrize(("type_", "key"), [(t, k) for t, keys in REQUIRED.items() for k in keys])
-async def test_a_missing_secret_is_named(admin: Client, type_: str, key: str) -> None:
-    secrets = {name: value for name, value in VALID_SECRETS[type_].items() if name != key}
-    assert await _create_invalid(admin, type_, secrets) == {f"secrets.{key}"}
+async def test_a_missing_secret_is_named(world: World, subtests: pytest.Subtests) -> None:
+    for type_, key in [(t, k) for t, keys in REQUIRED.items() for k in keys]:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_, key=key):
+            secrets = {name: value for name, value in VALID_SECRETS[type_].items() if name != key}
+            assert await _create_invalid(admin, type_, secrets) == {f"secrets.{key}"}
 
 
-@pytest.mark.parametrize("type_", REQUIRED)
-async def test_every_missing_secret_is_named_at_once(admin: Client, type_: str) -> None:
-    assert await _create_invalid(admin, type_, {}) == {f"secrets.{key}" for key in REQUIRED[type_]}
+async def test_every_missing_secret_is_named_at_once(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for type_, required in REQUIRED.items():
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            assert await _create_invalid(admin, type_, {}) == {f"secrets.{key}" for key in required}
 
 
-@pytest.mark.parametrize("type_", REQUIRED)
-async def test_an_unknown_secret_is_named_and_not_shown(admin: Client, type_: str) -> None:
-    secrets = {**VALID_SECRETS[type_], "unknown": SECRET_TEXT, "another": SECRET_TEXT}
-    assert await _create_invalid(admin, type_, secrets) == {"secrets.unknown", "secrets.another"}
+async def test_an_unknown_secret_is_named_and_not_shown(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for type_ in REQUIRED:
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            secrets = {**VALID_SECRETS[type_], "unknown": SECRET_TEXT, "another": SECRET_TEXT}
+            assert await _create_invalid(admin, type_, secrets) == {
+                "secrets.unknown",
+                "secrets.another",
+            }
 
 
-@pytest.mark.parametrize(
-    ("type_", "key"), [(type_, key) for type_ in REQUIRED for key in VALID_SECRETS[type_]]
-)
-async def test_a_wrong_secret_is_named_and_not_shown(admin: Client, type_: str, key: str) -> None:
-    for value in INVALID_VALUES.get(key, INVALID_TEXTS):
-        fields = await _create_invalid(admin, type_, {**VALID_SECRETS[type_], key: value})
-        assert len(fields) == 1
-        assert next(iter(fields)).startswith(f"secrets.{key}"), value
+async def test_a_wrong_secret_is_named_and_not_shown(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    admin = await world.user("tenant_admin")
+    for type_, key in [(name, key) for name in REQUIRED for key in VALID_SECRETS[name]]:
+        with subtests.test(type_=type_, key=key):
+            for value in INVALID_VALUES.get(key, INVALID_TEXTS):
+                fields = await _create_invalid(admin, type_, {**VALID_SECRETS[type_], key: value})
+                assert len(fields) == 1
+                assert next(iter(fields)).startswith(f"secrets.{key}"), value
 
 
-@pytest.mark.parametrize("type_", REQUIRED)
-async def test_new_secrets_are_validated_like_the_first_ones(admin: Client, type_: str) -> None:
-    credential = await create_credential(admin, type_)
-    for path, body in (
-        (f"{PATH}/{credential['id']}/secrets", {"secrets": {"unknown": SECRET_TEXT}}),
-        (f"{PATH}/{credential['id']}", {"secrets": {"unknown": SECRET_TEXT}}),
-    ):
-        answer = await admin.put(path, body)
-        keys = {f"secrets.{key}" for key in {"unknown", *REQUIRED[type_]}}
-        assert set(read_invalid_fields(answer)) == keys
-        assert SECRET_TEXT not in answer.text
-    assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
+async def test_new_secrets_are_validated_like_the_first_ones(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for type_, required in REQUIRED.items():
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            credential = await create_credential(admin, type_)
+            for path, body in (
+                (f"{PATH}/{credential['id']}/secrets", {"secrets": {"unknown": SECRET_TEXT}}),
+                (f"{PATH}/{credential['id']}", {"secrets": {"unknown": SECRET_TEXT}}),
+            ):
+                answer = await admin.put(path, body)
+                keys = {f"secrets.{key}" for key in {"unknown", *required}}
+                assert set(read_invalid_fields(answer)) == keys
+                assert SECRET_TEXT not in answer.text
+            assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
 
 
-@pytest.mark.parametrize("type_", REQUIRED)
-async def test_the_required_secrets_are_enough(admin: Client, type_: str) -> None:
-    secrets = {key: VALID_SECRETS[type_][key] for key in REQUIRED[type_]}
-    credential = await create_credential(admin, type_, secrets)
-    assert credential["secret_keys"] == sorted(REQUIRED[type_])
-    assert await reveal_secrets(admin, credential["id"]) == secrets
+async def test_the_required_secrets_are_enough(world: World, subtests: pytest.Subtests) -> None:
+    for type_, required in REQUIRED.items():
+        admin = await world.user("tenant_admin")
+        with subtests.test(type_=type_):
+            secrets = {key: VALID_SECRETS[type_][key] for key in required}
+            credential = await create_credential(admin, type_, secrets)
+            assert credential["secret_keys"] == sorted(required)
+            assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "not an address",
-        "ftp://login.example.com/token",
-        "http://login.example.com/token",
-        f"https://me:{SECRET_TEXT}@login.example.com/token",
-        "https://10.0.0.1/token",
-        "https://169.254.169.254/token",
-        "https://[::1]/token",
-        "https://0x7f.2/token",
-        "https://2130706434/token",
-    ],
-)
-async def test_a_token_url_that_may_not_be_requested_is_refused(admin: Client, url: str) -> None:
-    secrets = {**VALID_SECRETS["oauth2"], "token_url": url}
-    assert await _create_invalid(admin, "oauth2", secrets) == {"secrets.token_url"}
+_CASES: list[str] = [
+    "not an address",
+    "ftp://login.example.com/token",
+    "http://login.example.com/token",
+    f"https://me:{SECRET_TEXT}@login.example.com/token",
+    "https://10.0.0.1/token",
+    "https://169.254.169.254/token",
+    "https://[::1]/token",
+    "https://0x7f.2/token",
+    "https://2130706434/token",
+]
+
+
+async def test_a_token_url_that_may_not_be_requested_is_refused(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for url in _CASES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(url=url):
+            secrets = {**VALID_SECRETS["oauth2"], "token_url": url}
+            assert await _create_invalid(admin, "oauth2", secrets) == {"secrets.token_url"}
 
 
 async def test_a_secret_may_be_any_text(admin: Client) -> None:
