@@ -18,7 +18,7 @@ from tests.agents.factories import (
     READ_ONLY_FIELDS,
     create_agent,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_an_agent_is_created_with_required_fields_only(developer: Client) -> None:
@@ -99,11 +99,14 @@ async def test_a_wrong_field_of_a_new_agent_is_refused(
     assert await list_names(developer) == []
 
 
-@pytest.mark.parametrize("field", ["name", "primary_model"])
-async def test_a_line_break_at_the_end_is_refused(developer: Client, field: str) -> None:
-    answer = await developer.post(PATH, {**BODY, field: "Shop\n"})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {field}
+async def test_a_line_break_at_the_end_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for field in ("name", "primary_model"):
+        with subtests.test(field=field):
+            answer = await developer.post(PATH, {**BODY, field: "Shop\n"})
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {field}
 
 
 async def test_all_wrong_and_missing_fields_are_reported_at_once(developer: Client) -> None:
@@ -113,12 +116,15 @@ async def test_all_wrong_and_missing_fields_are_reported_at_once(developer: Clie
     assert fields == {"name", "primary_model", "system_prompt", "temperature"}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe"])
-async def test_a_body_that_is_no_object_is_refused(developer: Client, content: bytes) -> None:
-    headers = {"content-type": "application/json"}
-    answer = await developer("POST", PATH, content=content, headers=headers)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
+async def test_a_body_that_is_no_object_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for content in (b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe"):
+        with subtests.test(content=content):
+            headers = {"content-type": "application/json"}
+            answer = await developer("POST", PATH, content=content, headers=headers)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
 
 
 async def test_unknown_fields_are_ignored(developer: Client) -> None:
@@ -128,16 +134,20 @@ async def test_unknown_fields_are_ignored(developer: Client) -> None:
     assert (stored["tools"], stored["sub_agents"]) == ([], [])
 
 
-@pytest.mark.parametrize(("field", "value"), READ_ONLY_FIELDS.items())
 async def test_read_only_fields_are_ignored_on_create(
-    developer: Client, services: Services, field: str, value: object
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer, **{field: value}, provider="anthropic", retention_days=1)
-    row = await fetch_agent(services, agent["id"])
-    assert row[field] != value
-    assert row["tenant_id"] == developer.tenant_id
-    assert row["provider"] == "openai"
-    assert row["retention_days"] == 365
+    for field, value in READ_ONLY_FIELDS.items():
+        developer = await world.user()
+        with subtests.test(field=field, value=value):
+            agent = await create_agent(
+                developer, **{field: value}, provider="anthropic", retention_days=1
+            )
+            row = await fetch_agent(services, agent["id"])
+            assert row[field] != value
+            assert row["tenant_id"] == developer.tenant_id
+            assert row["provider"] == "openai"
+            assert row["retention_days"] == 365
 
 
 async def test_created_at_cannot_be_set(developer: Client) -> None:

@@ -49,13 +49,16 @@ OWNED_TABLES = [
 ]
 
 
-@pytest.mark.parametrize("table", OWNED_TABLES)
 async def test_deleting_an_agent_deletes_the_rows_that_it_owns(
-    used_agent: Talker, services: Services, table: str
+    used_agent: Talker, services: Services, subtests: pytest.Subtests
 ) -> None:
-    assert await count_rows(services, table, "agent_id", used_agent.agent_id) > 0
+    for table in OWNED_TABLES:
+        with subtests.test(table, when="before"):
+            assert await count_rows(services, table, "agent_id", used_agent.agent_id) > 0
     assert (await used_agent.client.delete(used_agent.path)).status_code == 204
-    assert await count_rows(services, table, "agent_id", used_agent.agent_id) == 0
+    for table in OWNED_TABLES:
+        with subtests.test(table, when="after"):
+            assert await count_rows(services, table, "agent_id", used_agent.agent_id) == 0
 
 
 async def test_direct_sub_agents_are_deleted_with_their_parent_at_any_depth(

@@ -57,17 +57,17 @@ async def test_a_missing_agent_is_not_found(developer: Client, subtests: pytest.
                 assert answer.json()["error"]["code"] == "agent_not_found"
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_another_tenants_agent_is_not_found(
-    developer: Client, world: World, method: str
-) -> None:
-    owner = await world.user()
-    agent = await create_agent(owner)
-    content = {"json": {"name": "Mine"}} if method == "PUT" else {}
-    answer = await developer(method, f"{PATH}/{agent['id']}", **content)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "agent_not_found"
-    assert (await owner.get(f"{PATH}/{agent['id']}")).json()["name"] == "Shop"
+async def test_another_tenants_agent_is_not_found(world: World, subtests: pytest.Subtests) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        developer = await world.user()
+        with subtests.test(method=method):
+            owner = await world.user()
+            agent = await create_agent(owner)
+            content = {"json": {"name": "Mine"}} if method == "PUT" else {}
+            answer = await developer(method, f"{PATH}/{agent['id']}", **content)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "agent_not_found"
+            assert (await owner.get(f"{PATH}/{agent['id']}")).json()["name"] == "Shop"
 
 
 async def test_super_admin_reads_any_agent_unless_a_header_selects_another_tenant(
@@ -79,49 +79,51 @@ async def test_super_admin_reads_any_agent_unless_a_header_selects_another_tenan
     assert (await super_admin.get(f"{PATH}/{agent['id']}", headers=headers)).status_code == 404
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_how_an_agent_works_is_hidden_from_those_who_may_not_change_it(
-    world: World, developer: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer)
-    caller = await world.user(role, developer.tenant_id)
-    names = ("id", "name", "description", "status", "created_at", "updated_at")
-    shown = {name: agent[name] for name in names}
-    hidden = {"primary_model": "", "temperature": None}
-    (summary,) = (await caller.get(PATH)).json()["data"]
-    assert summary == {**shown, **hidden}
-    nothing = {"enabled": False, "document_count": 0, "chunk_count": 0}
-    assert (await caller.get(f"{PATH}/{agent['id']}")).json() == {
-        **shown,
-        **hidden,
-        "system_prompt": "",
-        "max_tokens": None,
-        "version": 1,
-        "tools": [],
-        "sub_agents": [],
-        "knowledge_base": nothing,
-    }
+    for role in ("viewer", "agent_user"):
+        developer = await world.user()
+        with subtests.test(role=role):
+            agent = await create_agent(developer)
+            caller = await world.user(role, developer.tenant_id)
+            names = ("id", "name", "description", "status", "created_at", "updated_at")
+            shown = {name: agent[name] for name in names}
+            hidden = {"primary_model": "", "temperature": None}
+            (summary,) = (await caller.get(PATH)).json()["data"]
+            assert summary == {**shown, **hidden}
+            nothing = {"enabled": False, "document_count": 0, "chunk_count": 0}
+            assert (await caller.get(f"{PATH}/{agent['id']}")).json() == {
+                **shown,
+                **hidden,
+                "system_prompt": "",
+                "max_tokens": None,
+                "version": 1,
+                "tools": [],
+                "sub_agents": [],
+                "knowledge_base": nothing,
+            }
 
 
-@pytest.mark.parametrize(
-    ("role", "method", "required"),
-    [
+async def test_roles_without_the_permission_cannot_change_agents(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str, str]] = [
         ("viewer", "POST", "agents:write"),
         ("viewer", "PUT", "agents:write"),
         ("viewer", "DELETE", "agents:delete"),
         ("agent_user", "POST", "agents:write"),
         ("agent_user", "PUT", "agents:write"),
         ("agent_user", "DELETE", "agents:delete"),
-    ],
-)
-async def test_roles_without_the_permission_cannot_change_agents(
-    world: World, developer: Client, role: str, method: str, required: str
-) -> None:
-    agent = await create_agent(developer)
-    caller = await world.user(role, developer.tenant_id)
-    path = PATH if method == "POST" else f"{PATH}/{agent['id']}"
-    content = {} if method == "DELETE" else {"json": BODY}
-    answer = await caller(method, path, **content)
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": required, "your_role": role}
-    assert (await caller.get(f"{PATH}/{agent['id']}")).status_code == 200
+    ]
+    for role, method, required in cases:
+        developer = await world.user()
+        with subtests.test(role=role, method=method):
+            agent = await create_agent(developer)
+            caller = await world.user(role, developer.tenant_id)
+            path = PATH if method == "POST" else f"{PATH}/{agent['id']}"
+            content = {} if method == "DELETE" else {"json": BODY}
+            answer = await caller(method, path, **content)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {"required": required, "your_role": role}
+            assert (await caller.get(f"{PATH}/{agent['id']}")).status_code == 200

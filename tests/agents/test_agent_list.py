@@ -42,14 +42,16 @@ async def test_a_page_past_the_end_is_empty(developer: Client) -> None:
     assert (answer["data"], answer["pagination"]["total"]) == ([], 1)
 
 
-@pytest.mark.parametrize("per_page", [1, 100])
 async def test_a_page_holds_one_to_a_hundred(
-    developer: Client, services: Services, per_page: int
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await insert_agents(services, developer.tenant_id, *["x"] * 101)
-    answer = (await developer.get(PATH, params={"per_page": per_page})).json()
-    assert len(answer["data"]) == per_page
-    assert answer["pagination"]["per_page"] == per_page
+    for per_page in (1, 100):
+        developer = await world.user()
+        with subtests.test(per_page=per_page):
+            await insert_agents(services, developer.tenant_id, *["x"] * 101)
+            answer = (await developer.get(PATH, params={"per_page": per_page})).json()
+            assert len(answer["data"]) == per_page
+            assert answer["pagination"]["per_page"] == per_page
 
 
 _INVALID_PARAMETERS: list[tuple[str, str]] = [
@@ -83,30 +85,32 @@ async def test_a_wrong_parameter_is_refused(developer: Client, subtests: pytest.
             assert set(answer.json()["error"]["details"]) == {name}
 
 
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
-        ("%", ["100% off"]),
-        ("0% o", ["100% off"]),
-        ("_", ["snake_case"]),
-        ("e_c", ["snake_case"]),
-        ("1_0%", []),
-        ("snake%case", []),
-        ("/", ["a/b"]),
-        ("\\", ["a\\b"]),
-        ("SNAKE", ["snake_case"]),
-        ("ÜBER", ["Über"]),
-        ("'", ["o'brien"]),
-        ("You help", []),
-        ("gpt-4o", []),
-    ],
-)
+_CASES: list[tuple[str, list[str]]] = [
+    ("%", ["100% off"]),
+    ("0% o", ["100% off"]),
+    ("_", ["snake_case"]),
+    ("e_c", ["snake_case"]),
+    ("1_0%", []),
+    ("snake%case", []),
+    ("/", ["a/b"]),
+    ("\\", ["a\\b"]),
+    ("SNAKE", ["snake_case"]),
+    ("ÜBER", ["Über"]),
+    ("'", ["o'brien"]),
+    ("You help", []),
+    ("gpt-4o", []),
+]
+
+
 async def test_search_matches_names_literally(
-    developer: Client, services: Services, search: str, expected: list[str]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    names = ["100% off", "snake_case", "a/b", "a\\b", "o'brien", "Über", "plain"]
-    await insert_agents(services, developer.tenant_id, *names)
-    assert await list_names(developer, search=search) == expected
+    for search, expected in _CASES:
+        developer = await world.user()
+        with subtests.test(search=search, expected=expected):
+            names = ["100% off", "snake_case", "a/b", "a\\b", "o'brien", "Über", "plain"]
+            await insert_agents(services, developer.tenant_id, *names)
+            assert await list_names(developer, search=search) == expected
 
 
 async def test_an_empty_search_returns_every_agent(developer: Client, services: Services) -> None:
@@ -114,13 +118,15 @@ async def test_an_empty_search_returns_every_agent(developer: Client, services: 
     assert sorted(await list_names(developer, search="")) == ["one", "two"]
 
 
-@pytest.mark.parametrize("status", STATUSES)
 async def test_a_list_is_filtered_by_status(
-    developer: Client, services: Services, status: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    for other in STATUSES:
-        await insert_agents(services, developer.tenant_id, other, status=other)
-    assert await list_names(developer, status=status) == [status]
+    for status in STATUSES:
+        developer = await world.user()
+        with subtests.test(status=status):
+            for other in STATUSES:
+                await insert_agents(services, developer.tenant_id, other, status=other)
+            assert await list_names(developer, status=status) == [status]
 
 
 async def test_archived_agents_are_listed_by_default(developer: Client, services: Services) -> None:
@@ -146,9 +152,10 @@ async def test_the_newest_come_first(developer: Client) -> None:
     assert await list_names(developer) == ["c", "b", "a"]
 
 
-@pytest.mark.parametrize(
-    ("sort", "expected"),
-    [
+async def test_a_list_is_sorted_by_the_requested_field(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("name", "abc"),
         ("-name", "cba"),
         ("created_at", "bac"),
@@ -157,29 +164,30 @@ async def test_the_newest_come_first(developer: Client) -> None:
         ("-updated_at", "bca"),
         ("status", "cab"),
         ("-status", "bac"),
-    ],
-)
-async def test_a_list_is_sorted_by_the_requested_field(
-    developer: Client, sort: str, expected: str
-) -> None:
+    ]
     agents = {name: await create_agent(developer, name=name) for name in "bac"}
     # The agent that was created first is changed last.
     for name, status in (("a", "draft"), ("c", "archived"), ("b", "published")):
         change = {"description": "touched", "status": status}
         await developer.put(f"{PATH}/{agents[name]['id']}", change)
-    assert await list_names(developer, sort=sort) == list(expected)
+    for sort, expected in cases:
+        with subtests.test(sort):
+            assert await list_names(developer, sort=sort) == list(expected)
 
 
-@pytest.mark.parametrize("sort", ["name", "-name", "status", "-created_at", "updated_at"])
 async def test_pages_of_equal_rows_neither_repeat_nor_skip(
-    developer: Client, services: Services, sort: str
+    developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
     agent_ids = await insert_agents(services, developer.tenant_id, *["same"] * 7)
-    listed_ids = []
-    for page in range(1, 5):
-        answer = await developer.get(PATH, params={"sort": sort, "page": page, "per_page": 2})
-        listed_ids += [item["id"] for item in answer.json()["data"]]
-    assert sorted(listed_ids) == sorted(agent_ids)
+    for sort in ("name", "-name", "status", "-created_at", "updated_at"):
+        with subtests.test(sort):
+            listed_ids = []
+            for page in range(1, 5):
+                answer = await developer.get(
+                    PATH, params={"sort": sort, "page": page, "per_page": 2}
+                )
+                listed_ids += [item["id"] for item in answer.json()["data"]]
+            assert sorted(listed_ids) == sorted(agent_ids)
 
 
 async def test_direct_sub_agents_are_not_listed(developer: Client) -> None:

@@ -1,5 +1,6 @@
 """PUT /api/v1/agents/:id."""
 
+import itertools
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +18,9 @@ from tests.agents.factories import (
     create_agent,
 )
 from tests.talk import Talker
-from tests.world import Client
+from tests.world import Client, World
 
-CHANGES = [
+CHANGES: list[dict[str, Any]] = [
     {"name": "New"},
     {"description": "New text"},
     {"primary_model": "local/smollm2"},
@@ -31,17 +32,21 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-async def test_omitted_fields_are_not_changed(developer: Client, change: dict[str, Any]) -> None:
-    agent = await create_agent(developer, description="Old", temperature=0.5, max_tokens=100)
-    answer = await developer.put(f"{PATH}/{agent['id']}", change)
-    assert answer.status_code == 200
-    updated = answer.json()
-    assert set(updated) == AGENT_KEYS
-    generated = dict.fromkeys(["updated_at", "version"])
-    assert {**updated, **generated} == {**agent, **change, **generated}
-    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
-    assert {name: stored[name] for name in AGENT_KEYS} == updated
+async def test_omitted_fields_are_not_changed(world: World, subtests: pytest.Subtests) -> None:
+    for change in CHANGES:
+        developer = await world.user()
+        with subtests.test(change=change):
+            agent = await create_agent(
+                developer, description="Old", temperature=0.5, max_tokens=100
+            )
+            answer = await developer.put(f"{PATH}/{agent['id']}", change)
+            assert answer.status_code == 200
+            updated = answer.json()
+            assert set(updated) == AGENT_KEYS
+            generated = dict.fromkeys(["updated_at", "version"])
+            assert {**updated, **generated} == {**agent, **change, **generated}
+            stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
+            assert {name: stored[name] for name in AGENT_KEYS} == updated
 
 
 async def test_all_fields_can_change_at_once(developer: Client) -> None:
@@ -66,14 +71,17 @@ async def test_a_description_can_be_emptied(developer: Client) -> None:
     assert answer.json()["description"] == ""
 
 
-@pytest.mark.parametrize("change", [{}, {"name": "Shop"}, {"temperature": 0.7, "status": "draft"}])
 async def test_a_change_without_a_difference_has_no_effect(
-    developer: Client, change: dict[str, Any]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer)
-    answer = await developer.put(f"{PATH}/{agent['id']}", change)
-    assert (answer.status_code, answer.json()) == (200, agent)
-    assert [kind for kind, _ in await list_events(developer)] == ["agent.created"]
+    cases: list[dict[str, Any]] = [{}, {"name": "Shop"}, {"temperature": 0.7, "status": "draft"}]
+    for change in cases:
+        developer = await world.user()
+        with subtests.test(change=change):
+            agent = await create_agent(developer)
+            answer = await developer.put(f"{PATH}/{agent['id']}", change)
+            assert (answer.status_code, answer.json()) == (200, agent)
+            assert [kind for kind, _ in await list_events(developer)] == ["agent.created"]
 
 
 async def test_a_change_sets_updated_at_and_keeps_created_at(developer: Client) -> None:
@@ -99,42 +107,46 @@ async def test_a_wrong_field_of_a_change_is_refused(
     assert {name: stored[name] for name in AGENT_KEYS} == agent
 
 
-@pytest.mark.parametrize(("field", "value"), READ_ONLY_FIELDS.items())
 async def test_read_only_fields_are_ignored_on_update(
-    developer: Client, services: Services, field: str, value: object
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer)
-    before = await fetch_agent(services, agent["id"])
-    change = {field: value, "log_messages": False, "retention_days": 1, "provider": "x"}
-    answer = await developer.put(f"{PATH}/{agent['id']}", change)
-    assert (answer.status_code, answer.json()) == (200, agent)
-    assert await fetch_agent(services, agent["id"]) == before
+    for field, value in READ_ONLY_FIELDS.items():
+        developer = await world.user()
+        with subtests.test(field=field, value=value):
+            agent = await create_agent(developer)
+            before = await fetch_agent(services, agent["id"])
+            change = {field: value, "log_messages": False, "retention_days": 1, "provider": "x"}
+            answer = await developer.put(f"{PATH}/{agent['id']}", change)
+            assert (answer.status_code, answer.json()) == (200, agent)
+            assert await fetch_agent(services, agent["id"]) == before
 
 
-@pytest.mark.parametrize("before", STATUSES)
-@pytest.mark.parametrize("after", STATUSES)
-async def test_a_status_can_change_to_any_other(developer: Client, before: str, after: str) -> None:
-    agent = await create_agent(developer)
-    await developer.put(f"{PATH}/{agent['id']}", {"status": before})
-    answer = await developer.put(f"{PATH}/{agent['id']}", {"status": after})
-    assert (answer.status_code, answer.json()["status"]) == (200, after)
-    assert (await developer.get(f"{PATH}/{agent['id']}")).json()["status"] == after
+async def test_a_status_can_change_to_any_other(world: World, subtests: pytest.Subtests) -> None:
+    for before, after in itertools.product(STATUSES, STATUSES):
+        developer = await world.user()
+        with subtests.test(before=before, after=after):
+            agent = await create_agent(developer)
+            await developer.put(f"{PATH}/{agent['id']}", {"status": before})
+            answer = await developer.put(f"{PATH}/{agent['id']}", {"status": after})
+            assert (answer.status_code, answer.json()["status"]) == (200, after)
+            assert (await developer.get(f"{PATH}/{agent['id']}")).json()["status"] == after
 
 
-@pytest.mark.parametrize("before", STATUSES)
-@pytest.mark.parametrize("after", STATUSES)
 async def test_agent_published_is_emitted_only_when_the_status_becomes_published(
-    developer: Client, before: str, after: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer)
-    await developer.put(f"{PATH}/{agent['id']}", {"status": before})
-    count = len(await list_events(developer))
-    await developer.put(f"{PATH}/{agent['id']}", {"status": after})
-    types = [kind for kind, _ in (await list_events(developer))[count:]]
-    expected = [] if before == after else ["agent.updated"]
-    if after == "published" and before != after:
-        expected.append("agent.published")
-    assert types == expected
+    for before, after in itertools.product(STATUSES, STATUSES):
+        developer = await world.user()
+        with subtests.test(before=before, after=after):
+            agent = await create_agent(developer)
+            await developer.put(f"{PATH}/{agent['id']}", {"status": before})
+            count = len(await list_events(developer))
+            await developer.put(f"{PATH}/{agent['id']}", {"status": after})
+            types = [kind for kind, _ in (await list_events(developer))[count:]]
+            expected = [] if before == after else ["agent.updated"]
+            if after == "published" and before != after:
+                expected.append("agent.published")
+            assert types == expected
 
 
 async def test_an_archived_agent_does_not_chat_until_its_status_changes(talk: Talker) -> None:

@@ -22,12 +22,18 @@ from tests.agents.factories import BODY, NO_AGENT, create_agent
 from tests.world import Client, World
 
 
-@pytest.mark.parametrize("count", [1, 100])
-async def test_one_to_a_hundred_operations_fit(developer: Client, count: int) -> None:
-    results = await run_batch(developer, *(build_create(name=f"A{n:03}") for n in range(count)))
-    assert {result["status"] for result in results} == {201}
-    assert [result["data"]["name"] for result in results] == [f"A{n:03}" for n in range(count)]
-    assert await list_sorted_names(developer) == [f"A{n:03}" for n in range(count)]
+async def test_one_to_a_hundred_operations_fit(world: World, subtests: pytest.Subtests) -> None:
+    for count in (1, 100):
+        developer = await world.user()
+        with subtests.test(count=count):
+            results = await run_batch(
+                developer, *(build_create(name=f"A{n:03}") for n in range(count))
+            )
+            assert {result["status"] for result in results} == {201}
+            assert [result["data"]["name"] for result in results] == [
+                f"A{n:03}" for n in range(count)
+            ]
+            assert await list_sorted_names(developer) == [f"A{n:03}" for n in range(count)]
 
 
 _INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
@@ -75,15 +81,20 @@ async def test_the_same_idempotency_key_runs_a_batch_once(developer: Client) -> 
     assert await list_sorted_names(developer) == ["One", "Two"]
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_a_batch_needs_the_permission_to_write(
-    world: World, developer: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role, developer.tenant_id)
-    answer = await send_batch(caller, build_create())
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
-    assert await list_sorted_names(developer) == []
+    for role in ("viewer", "agent_user"):
+        developer = await world.user()
+        with subtests.test(role=role):
+            caller = await world.user(role, developer.tenant_id)
+            answer = await send_batch(caller, build_create())
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "agents:write",
+                "your_role": role,
+            }
+            assert await list_sorted_names(developer) == []
 
 
 async def test_a_batch_needs_a_sign_in(anonymous: Client) -> None:

@@ -10,11 +10,12 @@ from tests.agents.sub_agent_requests import (
     LINK_KEYS,
     SUB_AGENT_BODY,
     attach_sub_agent,
+    create_agent_id,
     create_direct_sub_agent,
     list_sub_agents,
     read_error,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 DIRECT_KEYS = LINK_KEYS | {
     "description",
@@ -141,35 +142,40 @@ async def test_creating_a_direct_sub_agent_emits_an_event(developer: Client, par
     }
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "New"},
-        {"primary_model": "claude-x"},
-        {"system_prompt": "Other."},
-        {"delegation_prompt": "Other tasks"},
-        {"delegation_prompt": ""},
-        {"description": "New text"},
-        {"temperature": 0.1},
-        {"max_tokens": 3},
-        {"is_enabled": False},
-        {"name": "New", "is_enabled": False, "delegation_prompt": "All"},
-        {},
-    ],
-)
+_CASES: list[dict[str, Any]] = [
+    {"name": "New"},
+    {"primary_model": "claude-x"},
+    {"system_prompt": "Other."},
+    {"delegation_prompt": "Other tasks"},
+    {"delegation_prompt": ""},
+    {"description": "New text"},
+    {"temperature": 0.1},
+    {"max_tokens": 3},
+    {"is_enabled": False},
+    {"name": "New", "is_enabled": False, "delegation_prompt": "All"},
+    {},
+]
+
+
 async def test_omitted_fields_of_a_direct_sub_agent_are_not_changed(
-    developer: Client, parent: str, change: dict[str, Any]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    sub_agent = await create_direct_sub_agent(developer, parent, delegation_prompt="Tasks")
-    path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
-    answer = await developer.put(path, change)
-    assert answer.status_code == 200
-    updated = answer.json()
-    assert {**updated, "updated_at": None} == {**sub_agent, **change, "updated_at": None}
-    assert await list_sub_agents(developer, parent) == [{name: updated[name] for name in LINK_KEYS}]
-    full = (await developer.get(f"{PATH}/{sub_agent['id']}")).json()
-    shared = full.keys() & updated.keys()
-    assert {name: full[name] for name in shared} == {name: updated[name] for name in shared}
+    for change in _CASES:
+        developer = await world.user()
+        parent = await create_agent_id(developer, "Parent")
+        with subtests.test(change=change):
+            sub_agent = await create_direct_sub_agent(developer, parent, delegation_prompt="Tasks")
+            path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
+            answer = await developer.put(path, change)
+            assert answer.status_code == 200
+            updated = answer.json()
+            assert {**updated, "updated_at": None} == {**sub_agent, **change, "updated_at": None}
+            assert await list_sub_agents(developer, parent) == [
+                {name: updated[name] for name in LINK_KEYS}
+            ]
+            full = (await developer.get(f"{PATH}/{sub_agent['id']}")).json()
+            shared = full.keys() & updated.keys()
+            assert {name: full[name] for name in shared} == {name: updated[name] for name in shared}
 
 
 async def test_a_wrong_field_of_a_changed_sub_agent_is_refused(

@@ -26,9 +26,8 @@ async def test_a_new_agent_logs_everything_for_a_year(developer: Client) -> None
     assert (answer.status_code, answer.json()) == (200, DEFAULTS)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_omitted_settings_are_not_changed(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {"log_messages": False},
         {"log_tool_calls": False},
         {"log_token_usage": False},
@@ -36,13 +35,14 @@ async def test_a_new_agent_logs_everything_for_a_year(developer: Client) -> None
         {"log_messages": False, "retention_days": 7},
         dict.fromkeys(DEFAULTS.keys() - {"retention_days"}, False) | {"retention_days": 1},
         {},
-    ],
-)
-async def test_omitted_settings_are_not_changed(developer: Client, change: dict[str, Any]) -> None:
-    path = await _create_settings_path(developer)
-    answer = await developer.put(path, change)
-    assert (answer.status_code, answer.json()) == (200, {**DEFAULTS, **change})
-    assert (await developer.get(path)).json() == {**DEFAULTS, **change}
+    ]
+    for change in cases:
+        developer = await world.user()
+        with subtests.test(change=change):
+            path = await _create_settings_path(developer)
+            answer = await developer.put(path, change)
+            assert (answer.status_code, answer.json()) == (200, {**DEFAULTS, **change})
+            assert (await developer.get(path)).json() == {**DEFAULTS, **change}
 
 
 async def test_a_setting_can_be_turned_on_again(developer: Client) -> None:
@@ -52,10 +52,14 @@ async def test_a_setting_can_be_turned_on_again(developer: Client) -> None:
         assert answer.json() == {**DEFAULTS, "log_messages": value}
 
 
-@pytest.mark.parametrize("days", [1, 3650])
-async def test_the_bounds_themselves_are_allowed(developer: Client, days: int) -> None:
-    answer = await developer.put(await _create_settings_path(developer), {"retention_days": days})
-    assert (answer.status_code, answer.json()["retention_days"]) == (200, days)
+async def test_the_bounds_themselves_are_allowed(world: World, subtests: pytest.Subtests) -> None:
+    for days in (1, 3650):
+        developer = await world.user()
+        with subtests.test(days=days):
+            answer = await developer.put(
+                await _create_settings_path(developer), {"retention_days": days}
+            )
+            assert (answer.status_code, answer.json()["retention_days"]) == (200, days)
 
 
 _INVALID_FIELDS: list[tuple[str, object]] = [
@@ -104,25 +108,32 @@ async def test_a_changed_setting_emits_an_event(developer: Client) -> None:
     assert event["version"] == 1
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT"])
 async def test_settings_of_another_tenants_agent_are_not_found(
-    developer: Client, world: World, method: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    owner = await world.user()
-    path = await _create_settings_path(owner)
-    content = {"json": {"retention_days": 1}} if method == "PUT" else {}
-    answer = await developer(method, path, **content)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "agent_not_found"
-    assert (await owner.get(path)).json() == DEFAULTS
+    for method in ("GET", "PUT"):
+        developer = await world.user()
+        with subtests.test(method=method):
+            owner = await world.user()
+            path = await _create_settings_path(owner)
+            content = {"json": {"retention_days": 1}} if method == "PUT" else {}
+            answer = await developer(method, path, **content)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "agent_not_found"
+            assert (await owner.get(path)).json() == DEFAULTS
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_roles_without_the_permission_neither_read_nor_change_settings(
-    world: World, developer: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    path = await _create_settings_path(developer)
-    caller = await world.user(role, developer.tenant_id)
-    for answer in (await caller.get(path), await caller.put(path, {"retention_days": 1})):
-        assert answer.status_code == 403
-        assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
+    for role in ("viewer", "agent_user"):
+        developer = await world.user()
+        with subtests.test(role=role):
+            path = await _create_settings_path(developer)
+            caller = await world.user(role, developer.tenant_id)
+            for answer in (await caller.get(path), await caller.put(path, {"retention_days": 1})):
+                assert answer.status_code == 403
+                assert answer.json()["error"]["details"] == {
+                    "required": "agents:write",
+                    "your_role": role,
+                }

@@ -16,7 +16,7 @@ from tests.agents.sub_agent_requests import (
     read_error,
     request_attachment,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_an_agent_is_attached_with_its_id_only(
@@ -70,12 +70,14 @@ async def test_an_agent_can_have_several_parents(developer: Client, child: str) 
         ]
 
 
-@pytest.mark.parametrize("status", ["draft", "published", "archived"])
-async def test_an_agent_is_attached_in_any_status(
-    developer: Client, parent: str, child: str, status: str
-) -> None:
-    await developer.put(f"{PATH}/{child}", {"status": status})
-    await attach_sub_agent(developer, parent, child)
+async def test_an_agent_is_attached_in_any_status(world: World, subtests: pytest.Subtests) -> None:
+    for status in ("draft", "published", "archived"):
+        developer = await world.user()
+        parent = await create_agent_id(developer, "Parent")
+        child = await create_agent_id(developer, "Child")
+        with subtests.test(status=status):
+            await developer.put(f"{PATH}/{child}", {"status": status})
+            await attach_sub_agent(developer, parent, child)
 
 
 _INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
@@ -117,18 +119,20 @@ async def test_read_only_fields_of_an_attachment_are_ignored(
     assert sub_agent["relationship_type"] == "template"
 
 
-@pytest.mark.parametrize("missing", [NO_AGENT, "", "x", "x" * 3000])
-async def test_an_unknown_agent_is_not_attached(
-    developer: Client, parent: str, missing: str
-) -> None:
-    assert read_error(await request_attachment(developer, parent, missing)) == (
-        404,
-        "agent_not_found",
-    )
-    assert read_error(await request_attachment(developer, NO_AGENT, parent)) == (
-        404,
-        "agent_not_found",
-    )
+async def test_an_unknown_agent_is_not_attached(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[str] = [NO_AGENT, "", "x", "x" * 3000]
+    for missing in cases:
+        developer = await world.user()
+        parent = await create_agent_id(developer, "Parent")
+        with subtests.test(missing=missing):
+            assert read_error(await request_attachment(developer, parent, missing)) == (
+                404,
+                "agent_not_found",
+            )
+            assert read_error(await request_attachment(developer, NO_AGENT, parent)) == (
+                404,
+                "agent_not_found",
+            )
 
 
 async def test_an_agent_is_attached_once(developer: Client, parent: str, child: str) -> None:

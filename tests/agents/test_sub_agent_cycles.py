@@ -15,7 +15,7 @@ from tests.agents.sub_agent_requests import (
     read_error,
     request_attachment,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def _create_chain(caller: Client, count: int) -> list[str]:
@@ -26,12 +26,19 @@ async def _create_chain(caller: Client, count: int) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 7])
-async def test_a_cycle_is_refused(developer: Client, services: Services, length: int) -> None:
-    ids = await _create_chain(developer, length)
-    answer = await request_attachment(developer, ids[-1], ids[0])
-    assert read_error(answer) == (409, "sub_agent_cycle")
-    assert await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id) == length - 1
+async def test_a_cycle_is_refused(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    for length in (1, 2, 3, 7):
+        developer = await world.user()
+        with subtests.test(length=length):
+            ids = await _create_chain(developer, length)
+            answer = await request_attachment(developer, ids[-1], ids[0])
+            assert read_error(answer) == (409, "sub_agent_cycle")
+            assert (
+                await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
+                == length - 1
+            )
 
 
 async def test_a_cycle_through_a_disabled_link_is_refused(developer: Client) -> None:
@@ -68,23 +75,29 @@ async def test_a_reverse_link_is_allowed_once_the_link_is_removed(developer: Cli
     await attach_sub_agent(developer, second, first)
 
 
-@pytest.mark.parametrize("length", [2, 3, 4])
 async def test_one_of_concurrent_attachments_that_close_a_cycle_fails(
-    developer: Client, services: Services, length: int
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    for _ in range(5):
-        ids = [await create_agent_id(developer, f"Agent {number}") for number in range(length)]
-        before = await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
-        pairs = [(ids[number], ids[(number + 1) % length]) for number in range(length)]
-        answers = await asyncio.gather(*(request_attachment(developer, *pair) for pair in pairs))
-        codes = sorted(answer.status_code for answer in answers)
-        assert codes == [201] * (length - 1) + [409]
-        (refused,) = (answer for answer in answers if answer.status_code == 409)
-        assert refused.json()["error"]["code"] == "sub_agent_cycle"
-        assert (
-            await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
-            == before + length - 1
-        )
+    for length in (2, 3, 4):
+        developer = await world.user()
+        with subtests.test(length=length):
+            for _ in range(5):
+                ids = [
+                    await create_agent_id(developer, f"Agent {number}") for number in range(length)
+                ]
+                before = await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
+                pairs = [(ids[number], ids[(number + 1) % length]) for number in range(length)]
+                answers = await asyncio.gather(
+                    *(request_attachment(developer, *pair) for pair in pairs)
+                )
+                codes = sorted(answer.status_code for answer in answers)
+                assert codes == [201] * (length - 1) + [409]
+                (refused,) = (answer for answer in answers if answer.status_code == 409)
+                assert refused.json()["error"]["code"] == "sub_agent_cycle"
+                assert (
+                    await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
+                    == before + length - 1
+                )
 
 
 async def test_an_agent_is_not_its_own_sub_agent(developer: Client, parent: str) -> None:

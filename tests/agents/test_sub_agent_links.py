@@ -17,23 +17,24 @@ from tests.agents.sub_agent_requests import (
 from tests.world import Client
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_a_delegation_is_changed(
+    developer: Client, parent: str, sub_agent: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, Any]] = [
         {"is_enabled": False},
+        {"is_enabled": True},
         {"delegation_prompt": "Other"},
         {"delegation_prompt": ""},
         {"delegation_prompt": "x" * 4000, "is_enabled": False},
         {},
-    ],
-)
-async def test_a_delegation_is_changed(
-    developer: Client, parent: str, sub_agent: dict[str, Any], change: dict[str, Any]
-) -> None:
-    path = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}"
-    answer = await developer("PATCH", path, json=change)
-    assert (answer.status_code, answer.json()) == (200, {**sub_agent, **change})
-    assert await list_sub_agents(developer, parent) == [{**sub_agent, **change}]
+    ]
+    path, changed = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}", sub_agent
+    for change in cases:
+        changed = changed | change
+        with subtests.test(change=change):
+            answer = await developer("PATCH", path, json=change)
+            assert (answer.status_code, answer.json()) == (200, changed)
+            assert await list_sub_agents(developer, parent) == [changed]
 
 
 async def test_a_delegation_is_enabled_again(

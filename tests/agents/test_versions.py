@@ -51,42 +51,46 @@ async def test_a_new_agent_has_one_version(developer: Client) -> None:
     assert {name: version[name] for name in BEHAVIOUR} == {name: SENT[name] for name in BEHAVIOUR}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_a_change_of_behaviour_is_a_new_version(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, Any]] = [
         {"primary_model": "claude-x"},
         {"system_prompt": "Other."},
         {"temperature": 0.1},
         {"max_tokens": 7},
         {"name": "New", "temperature": 0.0},
-    ],
-)
-async def test_a_change_of_behaviour_is_a_new_version(
-    developer: Client, change: dict[str, Any]
-) -> None:
-    agent = await _create_agent(developer)
-    updated = await _change_agent(developer, agent["id"], **change)
-    assert updated["version"] == 2
-    new, old = await _list_versions(developer, agent["id"])
-    assert (new["version"], old["version"]) == (2, 1)
-    assert {name: new[name] for name in BEHAVIOUR} == {name: updated[name] for name in BEHAVIOUR}
-    assert {name: old[name] for name in BEHAVIOUR} == {name: agent[name] for name in BEHAVIOUR}
+    ]
+    for change in cases:
+        developer = await world.user()
+        with subtests.test(change=change):
+            agent = await _create_agent(developer)
+            updated = await _change_agent(developer, agent["id"], **change)
+            assert updated["version"] == 2
+            new, old = await _list_versions(developer, agent["id"])
+            assert (new["version"], old["version"]) == (2, 1)
+            assert {name: new[name] for name in BEHAVIOUR} == {
+                name: updated[name] for name in BEHAVIOUR
+            }
+            assert {name: old[name] for name in BEHAVIOUR} == {
+                name: agent[name] for name in BEHAVIOUR
+            }
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_other_changes_are_no_new_version(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {"name": "New"},
         {"description": "New text"},
         {"status": "published"},
         {"temperature": 0.5},
         {},
-    ],
-)
-async def test_other_changes_are_no_new_version(developer: Client, change: dict[str, Any]) -> None:
-    agent = await _create_agent(developer)
-    assert (await _change_agent(developer, agent["id"], **change))["version"] == 1
-    assert len(await _list_versions(developer, agent["id"])) == 1
+    ]
+    for change in cases:
+        developer = await world.user()
+        with subtests.test(change=change):
+            agent = await _create_agent(developer)
+            assert (await _change_agent(developer, agent["id"], **change))["version"] == 1
+            assert len(await _list_versions(developer, agent["id"])) == 1
 
 
 async def test_log_settings_are_no_new_version(developer: Client) -> None:
@@ -113,12 +117,14 @@ async def test_versions_come_in_pages_the_newest_first(developer: Client) -> Non
     assert [item["version"] for item in versions] == list(range(12, 0, -1))
 
 
-@pytest.mark.parametrize(("name", "value"), [("page", 0), ("per_page", 0), ("per_page", 101)])
-async def test_a_wrong_parameter_is_refused(developer: Client, name: str, value: int) -> None:
-    agent = await _create_agent(developer)
-    answer = await developer.get(f"{PATH}/{agent['id']}/versions", params={name: value})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {name}
+async def test_a_wrong_parameter_is_refused(world: World, subtests: pytest.Subtests) -> None:
+    for name, value in (("page", 0), ("per_page", 0), ("per_page", 101)):
+        developer = await world.user()
+        with subtests.test(name=name, value=value):
+            agent = await _create_agent(developer)
+            answer = await developer.get(f"{PATH}/{agent['id']}/versions", params={name: value})
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {name}
 
 
 async def test_concurrent_changes_create_consecutive_versions(
@@ -145,15 +151,17 @@ async def test_a_direct_sub_agent_has_versions(developer: Client) -> None:
     assert len(await _list_versions(developer, parent["id"])) == 1
 
 
-@pytest.mark.parametrize("tail", ["versions", "versions/1/restore"])
 async def test_versions_of_another_tenants_agent_are_not_found(
-    developer: Client, world: World, tail: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    agent = await _create_agent(await world.user())
-    method = "POST" if tail.endswith("restore") else "GET"
-    answer = await developer(method, f"{PATH}/{agent['id']}/{tail}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "agent_not_found"
+    for tail in ("versions", "versions/1/restore"):
+        developer = await world.user()
+        with subtests.test(tail=tail):
+            agent = await _create_agent(await world.user())
+            method = "POST" if tail.endswith("restore") else "GET"
+            answer = await developer(method, f"{PATH}/{agent['id']}/{tail}")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "agent_not_found"
 
 
 # Restore
@@ -288,15 +296,20 @@ async def test_the_same_idempotency_key_restores_once(developer: Client) -> None
     assert (await developer.get(f"{PATH}/{agent['id']}")).json()["temperature"] == 0.9
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_roles_without_the_permission_neither_read_nor_restore_versions(
-    world: World, developer: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    agent = await _create_agent(developer)
-    caller = await world.user(role, developer.tenant_id)
-    for answer in (
-        await caller.get(f"{PATH}/{agent['id']}/versions"),
-        await _restore_version(caller, agent["id"], 1),
-    ):
-        assert answer.status_code == 403
-        assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
+    for role in ("viewer", "agent_user"):
+        developer = await world.user()
+        with subtests.test(role=role):
+            agent = await _create_agent(developer)
+            caller = await world.user(role, developer.tenant_id)
+            for answer in (
+                await caller.get(f"{PATH}/{agent['id']}/versions"),
+                await _restore_version(caller, agent["id"], 1),
+            ):
+                assert answer.status_code == 403
+                assert answer.json()["error"]["details"] == {
+                    "required": "agents:write",
+                    "your_role": role,
+                }

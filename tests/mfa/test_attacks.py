@@ -36,16 +36,18 @@ async def test_a_code_of_removed_devices_does_not_count_for_new_ones(
     assert read_error(await replace_recovery_codes(old_session)) == (403, "mfa_required")
 
 
-@pytest.mark.parametrize("route", ["setup", "recovery-codes"])
 async def test_an_idempotency_key_does_not_replay_secrets_to_another_session(
-    user_and_old_session: tuple[MfaUser, Client], route: str
+    user_and_old_session: tuple[MfaUser, Client], subtests: pytest.Subtests
 ) -> None:
-    mfa_user, other = user_and_old_session
-    headers = {"idempotency-key": "setup-1"}
-    answers = [
-        await client.post(f"{API}/{route}", headers=headers) for client in (mfa_user.client, other)
-    ]
-    assert [answer.status_code for answer in answers] == [200, 403]
+    for route in ("setup", "recovery-codes"):
+        with subtests.test(route=route):
+            mfa_user, other = user_and_old_session
+            headers = {"idempotency-key": f"{route}-1"}
+            answers = [
+                await client.post(f"{API}/{route}", headers=headers)
+                for client in (mfa_user.client, other)
+            ]
+            assert [answer.status_code for answer in answers] == [200, 403]
 
 
 async def test_a_user_has_no_more_than_ten_devices(

@@ -84,14 +84,17 @@ async def test_devices_have_the_names_given_when_they_were_enabled(
     assert [device["name"] for device in await list_devices(developer)] == ["Phone", "Tablet"]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "two\nlines", "x" * 101, None, 5])
 async def test_an_invalid_name_is_refused(
-    developer: Client, frozen_clock: FrozenClock, name: object
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
-    answer = await enable(developer, authenticator.code(), name=name)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"name"}
+    cases: list[object] = ["", "  ", "two\nlines", "x" * 101, None, 5]
+    for name in cases:
+        developer = await world.user()
+        with subtests.test(name=name):
+            authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
+            answer = await enable(developer, authenticator.code(), name=name)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"name"}
 
 
 async def test_each_device_signs_in(
@@ -151,25 +154,33 @@ async def test_a_removed_device_can_be_replaced_by_another(
     assert (await get_status(mfa_user.client))["devices_count"] == 10
 
 
-@pytest.mark.parametrize("device_id", ["dev_nothing", "x", "%20", "0" * 300])
-async def test_an_unknown_device_is_404(mfa_user: MfaUser, device_id: str) -> None:
-    assert read_error(await remove_device(mfa_user.client, device_id)) == (404, "device_not_found")
+async def test_an_unknown_device_is_404(mfa_user: MfaUser, subtests: pytest.Subtests) -> None:
+    cases: list[str] = ["dev_nothing", "x", "%20", "0" * 300]
+    for device_id in cases:
+        with subtests.test(device_id=device_id):
+            assert read_error(await remove_device(mfa_user.client, device_id)) == (
+                404,
+                "device_not_found",
+            )
 
 
 async def test_without_mfa_there_is_no_device_to_remove(developer: Client) -> None:
     assert read_error(await remove_device(developer, "dev_nothing")) == (404, "device_not_found")
 
 
-@pytest.mark.parametrize("tenant", ["same", "another"])
 async def test_the_device_of_another_user_is_404_and_stays(
-    mfa_user: MfaUser, world: World, frozen_clock: FrozenClock, tenant: str
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    tenant_id = mfa_user.client.tenant_id if tenant == "same" else None
-    other = await turn_on_mfa(await world.user("tenant_admin", tenant_id), frozen_clock)
-    (device,) = await list_devices(mfa_user.client)
-    answer = await remove_device(other.client, device["id"])
-    assert read_error(answer) == (404, "device_not_found")
-    assert await list_devices(mfa_user.client) == [device]
+    for tenant in ("same", "another"):
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(tenant=tenant):
+            tenant_id = mfa_user.client.tenant_id if tenant == "same" else None
+            other = await turn_on_mfa(await world.user("tenant_admin", tenant_id), frozen_clock)
+            (device,) = await list_devices(mfa_user.client)
+            answer = await remove_device(other.client, device["id"])
+            assert read_error(answer) == (404, "device_not_found")
+            assert await list_devices(mfa_user.client) == [device]
 
 
 async def test_removing_a_device_returns_a_message(

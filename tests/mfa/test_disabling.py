@@ -22,13 +22,20 @@ from tests.world import Client, World
 pytestmark = pytest.mark.usefixtures("frozen_clock")
 
 
-@pytest.mark.parametrize("kind", ["code", "recovery code"])
-async def test_a_code_turns_mfa_off(mfa_user: MfaUser, kind: str) -> None:
-    code = mfa_user.authenticator.next_code() if kind == "code" else mfa_user.recovery_codes[3]
-    answer = await disable(mfa_user.client, code)
-    assert answer.status_code == 200
-    assert set(answer.json()) == {"message"}
-    assert await get_status(mfa_user.client) == MFA_OFF
+async def test_a_code_turns_mfa_off(
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
+) -> None:
+    for kind in ("code", "recovery code"):
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(kind=kind):
+            code = (
+                mfa_user.authenticator.next_code() if kind == "code" else mfa_user.recovery_codes[3]
+            )
+            answer = await disable(mfa_user.client, code)
+            assert answer.status_code == 200
+            assert set(answer.json()) == {"message"}
+            assert await get_status(mfa_user.client) == MFA_OFF
 
 
 async def test_a_code_of_any_device_turns_mfa_off(

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.mfa.api_calls import MFA_OFF, enable, get_status, log_in, set_up, sign_in, verify_code
+from tests.mfa.api_calls import (
+    MFA_OFF,
+    enable,
+    get_status,
+    log_in,
+    set_up,
+    sign_in,
+    turn_on_mfa,
+    verify_code,
+)
 from tests.mfa.assertions import assert_code_refused, read_error
 from tests.mfa.authenticators import Authenticator, FrozenClock, MfaUser, find_wrong_code
 from tests.world import Client, World
@@ -91,42 +100,55 @@ async def test_a_recovery_code_of_the_first_device_does_not_enable_a_second(
     assert (await get_status(mfa_user.client))["recovery_codes_remaining"] == 10
 
 
-@pytest.mark.parametrize("used", [True, False], ids=["used", "fresh"])
 async def test_a_code_of_the_first_device_does_not_enable_a_second(
-    mfa_user: MfaUser, *, used: bool
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    await set_up(mfa_user.client)
-    code = mfa_user.authenticator.code() if used else mfa_user.authenticator.next_code()
-    assert_code_refused(await enable(mfa_user.client, code))
+    cases: dict[str, bool] = {
+        "used": True,
+        "fresh": False,
+    }
+    for name, used in cases.items():
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(name):
+            await set_up(mfa_user.client)
+            code = mfa_user.authenticator.code() if used else mfa_user.authenticator.next_code()
+            assert_code_refused(await enable(mfa_user.client, code))
 
 
-@pytest.mark.parametrize("steps", [-1, 0, 1])
 async def test_a_code_of_a_neighbouring_step_is_accepted(
-    developer: Client, frozen_clock: FrozenClock, steps: int
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
-    assert (await enable(developer, authenticator.code(steps))).status_code == 200
+    cases: list[int] = [-1, 0, 1]
+    for steps in cases:
+        developer = await world.user()
+        with subtests.test(steps=steps):
+            authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
+            assert (await enable(developer, authenticator.code(steps))).status_code == 200
 
 
-@pytest.mark.parametrize("steps", [-3, -2, 2, 3])
 async def test_a_code_of_a_step_further_away_is_refused(
-    developer: Client, frozen_clock: FrozenClock, steps: int
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
-    assert_code_refused(await enable(developer, authenticator.code(steps)))
+    cases: list[int] = [-3, -2, 2, 3]
+    for steps in cases:
+        developer = await world.user()
+        with subtests.test(steps=steps):
+            authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
+            assert_code_refused(await enable(developer, authenticator.code(steps)))
 
 
-@pytest.mark.parametrize(
-    ("offset", "expected"),
-    [(-46, 422), (-44, 200), (44, 200), (46, 422)],
-)
 async def test_a_code_is_valid_from_one_step_before_its_own_to_one_after(
-    developer: Client, frozen_clock: FrozenClock, offset: int, expected: int
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
-    code = authenticator.code()
-    frozen_clock.advance(offset)
-    assert (await enable(developer, code)).status_code == expected
+    cases: list[tuple[int, int]] = [(-46, 422), (-44, 200), (44, 200), (46, 422)]
+    for offset, expected in cases:
+        developer = await world.user()
+        with subtests.test(offset=offset, expected=expected):
+            authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
+            code = authenticator.code()
+            frozen_clock.advance(offset)
+            assert (await enable(developer, code)).status_code == expected
 
 
 async def test_the_code_that_enabled_mfa_does_not_sign_in(world: World, mfa_user: MfaUser) -> None:

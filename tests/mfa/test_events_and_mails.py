@@ -94,21 +94,24 @@ async def test_a_reset_by_a_super_admin_emits_its_event_in_the_tenant_of_the_use
     assert await read_tenant_events(services, super_admin, "mfa_reset") == []
 
 
-@pytest.mark.parametrize("use", ["verify", "sign in", "disable"])
 async def test_using_a_recovery_code_emits_one_event(
-    world: World, mfa_user: MfaUser, services: Services, use: str
+    frozen_clock: FrozenClock, world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    code = mfa_user.recovery_codes[0]
-    match use:
-        case "verify":
-            await verify_code(mfa_user.client, code)
-        case "sign in":
-            await sign_in(world, mfa_user.client.email, code)
-        case _:
-            await disable(mfa_user.client, code)
-    assert await read_tenant_events(services, mfa_user.client, "recovery_code_used") == [
-        {"user_id": mfa_user.client.user_id}
-    ]
+    for use in ("verify", "sign in", "disable"):
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(use=use):
+            code = mfa_user.recovery_codes[0]
+            match use:
+                case "verify":
+                    await verify_code(mfa_user.client, code)
+                case "sign in":
+                    await sign_in(world, mfa_user.client.email, code)
+                case _:
+                    await disable(mfa_user.client, code)
+            assert await read_tenant_events(services, mfa_user.client, "recovery_code_used") == [
+                {"user_id": mfa_user.client.user_id}
+            ]
 
 
 async def test_new_recovery_codes_emit_one_event(mfa_user: MfaUser, services: Services) -> None:

@@ -13,7 +13,7 @@ from tests.mfa.api_calls import (
 )
 from tests.mfa.assertions import read_error
 from tests.mfa.authenticators import MfaUser
-from tests.world import Client
+from tests.world import World
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
 
@@ -52,8 +52,12 @@ async def test_new_recovery_codes_do_not_change_the_devices(mfa_user: MfaUser) -
     assert await list_devices(mfa_user.client) == before
 
 
-@pytest.mark.parametrize("state", ["off", "set up"])
-async def test_without_mfa_recovery_codes_cannot_be_replaced(developer: Client, state: str) -> None:
-    if state == "set up":
-        await set_up(developer)
-    assert read_error(await replace_recovery_codes(developer)) == (409, "mfa_not_enabled")
+async def test_without_mfa_recovery_codes_cannot_be_replaced(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for state in ("off", "set up"):
+        developer = await world.user()
+        with subtests.test(state=state):
+            if state == "set up":
+                await set_up(developer)
+            assert read_error(await replace_recovery_codes(developer)) == (409, "mfa_not_enabled")

@@ -100,13 +100,21 @@ async def test_a_reset_does_not_affect_other_users(
     assert (await get_status(admin))["enabled"] is True
 
 
-@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
-async def test_only_administrators_reset_mfa(mfa_user: MfaUser, world: World, role: str) -> None:
-    caller = await world.user(role, mfa_user.client.tenant_id)
-    answer = await reset_mfa(caller, mfa_user.client.user_id)
-    assert read_error(answer) == (403, "forbidden")
-    assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
-    assert (await get_status(mfa_user.client))["enabled"] is True
+async def test_only_administrators_reset_mfa(
+    frozen_clock: FrozenClock, world: World, subtests: pytest.Subtests
+) -> None:
+    for role in NON_ADMIN_ROLES:
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(role=role):
+            caller = await world.user(role, mfa_user.client.tenant_id)
+            answer = await reset_mfa(caller, mfa_user.client.user_id)
+            assert read_error(answer) == (403, "forbidden")
+            assert answer.json()["error"]["details"] == {
+                "required": "admin:users",
+                "your_role": role,
+            }
+            assert (await get_status(mfa_user.client))["enabled"] is True
 
 
 async def test_a_user_without_the_permission_cannot_reset_their_own_mfa(mfa_user: MfaUser) -> None:

@@ -1,21 +1,24 @@
 """Secrets and codes are stored, mailed and logged nowhere in plain text."""
 
-import asyncio
 import base64
 import re
-import time
 
-import httpx
-import msgspec
 import pyotp
 import pytest
 
+from app.kit import clock, logs
 from app.services import Services
-from tests.accounts.records import fetch_rows, read_mail_texts
-from tests.mfa.api_calls import API, disable, replace_recovery_codes, set_up, verify_code
-from tests.mfa.authenticators import MfaUser
-from tests.server import Server
-from tests.stores import Stores
+from tests.accounts.records import read_mail_texts
+from tests.mfa.api_calls import (
+    API,
+    disable,
+    replace_recovery_codes,
+    set_up,
+    turn_on_mfa,
+    verify_code,
+)
+from tests.mfa.authenticators import FrozenClock, MfaUser
+from tests.stored_texts import NewRows, find_in_redis
 from tests.world import Client
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
@@ -29,14 +32,13 @@ def _list_text_forms(secret: str) -> set[str]:
     return forms
 
 
-@pytest.mark.parametrize(
-    "table",
-    ["mfa_devices", "recovery_codes", "event_log", "mail_messages", "work"],
-)
-async def test_no_secret_and_no_code_is_in_the_database_in_plain_text(
-    mfa_user: MfaUser, services: Services, table: str
+async def test_no_secret_and_no_code_is_in_the_database_or_redis_in_plain_text(
+    developer: Client, frozen_clock: FrozenClock, services: Services
 ) -> None:
     """Covers every stage: enabled, used, replaced and pending."""
+    await services.redis.flushdb()
+    new_rows = await NewRows.start(services)
+    mfa_user = await turn_on_mfa(developer, frozen_clock)
     pending = await set_up(mfa_user.client)
     await verify_code(mfa_user.client, mfa_user.recovery_codes[0])
     replaced = await replace_recovery_codes(mfa_user.client)
@@ -48,18 +50,10 @@ async def test_no_secret_and_no_code_is_in_the_database_in_plain_text(
         *replaced.json()["recovery_codes"],
     ]
     forms = {form for secret in secrets for form in _list_text_forms(secret)}
-    rows = [row[0] for row in await fetch_rows(services, f"SELECT t::text FROM {table} AS t")]
-    assert rows
-    assert not [row for row in rows if any(form in row for form in forms)]
-
-
-async def test_no_secret_and_no_code_is_in_redis(mfa_user: MfaUser, services: Services) -> None:
-    dumps = [await services.redis.dump(key) for key in await services.redis.keys("*")]
-    assert dumps
-    secrets = [
-        secret.encode() for secret in (mfa_user.authenticator.secret, *mfa_user.recovery_codes)
-    ]
-    assert not [dump for dump in dumps if dump and any(secret in dump for secret in secrets)]
+    tables = {"mfa_devices", "recovery_codes", "event_log", "mail_messages", "work"}
+    assert tables <= await new_rows.find(developer.tenant_id)
+    assert await new_rows.find(*forms) == set()
+    assert await find_in_redis(services.redis, *forms) == []
 
 
 async def test_no_secret_and_no_code_is_mailed(mfa_user: MfaUser, services: Services) -> None:
@@ -84,26 +78,24 @@ async def test_no_secret_and_no_code_is_returned_again(mfa_user: MfaUser) -> Non
 
 
 async def test_no_secret_and_no_code_is_logged(
-    developer: Client, stores: Stores, capfd: pytest.CaptureFixture[str]
+    developer: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs a web process at log level debug and reads its output."""
-    server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
-    headers = {"authorization": f"Bearer {developer.token}"}
+    """The log has all lines of level debug."""
+    logs.configure("debug", "json")
     try:
-        await asyncio.to_thread(server.wait)
-        async with httpx.AsyncClient(base_url=server.url + API, headers=headers) as http:
-            setup = (await http.post("/setup")).json()
-            codes = [
-                pyotp.TOTP(setup["secret"]).at(int(time.time())),
-                setup["recovery_codes"][0],
-                "WRONGCODE1",
-                setup["recovery_codes"][1],
-            ]
-            for route, code in zip(("enable", "verify", "verify", "disable"), codes, strict=True):
-                assert (await http.post(f"/{route}", json={"code": code})).status_code == 200
+        setup = (await developer.post(f"{API}/setup")).json()
+        codes = [
+            pyotp.TOTP(setup["secret"]).at(int(clock.epoch())),
+            setup["recovery_codes"][0],
+            "WRONGCODE1",
+            setup["recovery_codes"][1],
+        ]
+        for route, code in zip(("enable", "verify", "verify", "disable"), codes, strict=True):
+            answer = await developer.post(f"{API}/{route}", {"code": code})
+            assert answer.status_code == 200
     finally:
-        await asyncio.to_thread(server.close)
-    output = capfd.readouterr()
+        logs.configure("warning", "json")
+    output = capsys.readouterr()
     # Without the fractions of seconds: six digits, as a code has.
     lines = re.sub(r"\.\d+Z", "Z", output.out + output.err)
     assert f"{API}/enable" in lines

@@ -107,17 +107,20 @@ async def test_a_refreshed_session_may_still_change_mfa(world: World, mfa_user: 
     assert (await replace_recovery_codes(refreshed_client)).status_code == 200
 
 
-@pytest.mark.parametrize("way", ["disable", "last device"])
 async def test_a_code_sent_before_mfa_was_turned_off_does_not_count_after_it_is_on_again(
-    world: World, mfa_user: MfaUser, frozen_clock: FrozenClock, way: str
+    world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
-    old = mfa_user.client
-    if way == "disable":
-        await disable(old, mfa_user.authenticator.next_code())
-    else:
-        await remove_device(old, (await list_devices(old))[0]["id"])
-    await turn_on_mfa(await open_session(world, old), frozen_clock)
-    assert read_error(await replace_recovery_codes(old)) == (403, "mfa_required")
+    for way in ("disable", "last device"):
+        developer = await world.user()
+        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        with subtests.test(way=way):
+            old = mfa_user.client
+            if way == "disable":
+                await disable(old, mfa_user.authenticator.next_code())
+            else:
+                await remove_device(old, (await list_devices(old))[0]["id"])
+            await turn_on_mfa(await open_session(world, old), frozen_clock)
+            assert read_error(await replace_recovery_codes(old)) == (403, "mfa_required")
 
 
 async def test_a_session_that_sent_no_code_still_sees_the_devices(

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.kit import clock
+from tests.lengths import rounds
 from tests.mfa.api_calls import API
 from tests.mfa.authenticators import Authenticator, FrozenClock, find_wrong_code
 from tests.world import PASSWORD, Client, World
@@ -308,7 +309,7 @@ class Comparison:
 
 
 @settings(
-    max_examples=15,
+    max_examples=rounds(5, 15),
     deadline=None,
     # A failing sequence is short enough to read; shrinking it would take minutes.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -19,11 +19,12 @@ async def test_a_profile_is_the_user_with_picture_time_zone_and_language(develop
     assert profile == {**me, "avatar_url": None, "timezone": "UTC", "language": "en"}
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_users_of_every_role_have_a_profile(world: World, role: str) -> None:
-    user = await world.user(role)
-    profile = await get_profile(user)
-    assert (profile["id"], profile["role"]) == (user.user_id, role)
+async def test_users_of_every_role_have_a_profile(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            user = await world.user(role)
+            profile = await get_profile(user)
+            assert (profile["id"], profile["role"]) == (user.user_id, role)
 
 
 async def test_a_profile_contains_no_password(developer: Client) -> None:
@@ -38,12 +39,16 @@ async def test_super_admin_acting_in_another_tenant_gets_its_own_profile(
     assert (profile["id"], profile["tenant_id"]) == (super_admin.user_id, super_admin.tenant_id)
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", PATH), ("PUT", PATH), ("POST", AVATAR_PATH), ("DELETE", AVATAR_PATH)],
-)
-async def test_the_profile_needs_a_login(anonymous: Client, method: str, path: str) -> None:
-    assert (await anonymous(method, path)).status_code == 401
+async def test_the_profile_needs_a_login(anonymous: Client, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
+        ("GET", PATH),
+        ("PUT", PATH),
+        ("POST", AVATAR_PATH),
+        ("DELETE", AVATAR_PATH),
+    ]
+    for method, path in cases:
+        with subtests.test(method=method, path=path):
+            assert (await anonymous(method, path)).status_code == 401
 
 
 ALL_FIELDS = {
@@ -75,12 +80,18 @@ async def test_a_changed_profile_is_stored(developer: Client) -> None:
     assert {name: profile[name] for name in changed} == changed
 
 
-@pytest.mark.parametrize("name", ALL_FIELDS)
-async def test_omitted_fields_are_not_changed(developer: Client, name: str) -> None:
-    before = await get_profile(developer)
-    await developer.put(PATH, {name: ALL_FIELDS[name]})
-    after = await get_profile(developer)
-    assert {**after, "updated_at": ""} == {**before, name: ALL_FIELDS[name], "updated_at": ""}
+async def test_omitted_fields_are_not_changed(world: World, subtests: pytest.Subtests) -> None:
+    for name, value in ALL_FIELDS.items():
+        developer = await world.user()
+        with subtests.test(name=name):
+            before = await get_profile(developer)
+            await developer.put(PATH, {name: value})
+            after = await get_profile(developer)
+            assert {**after, "updated_at": ""} == {
+                **before,
+                name: value,
+                "updated_at": "",
+            }
 
 
 async def test_an_empty_change_changes_nothing(developer: Client) -> None:
@@ -90,10 +101,13 @@ async def test_an_empty_change_changes_nothing(developer: Client) -> None:
     assert {**await get_profile(developer), "updated_at": ""} == {**before, "updated_at": ""}
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_users_of_every_role_change_their_own_profile(world: World, role: str) -> None:
-    answer = await (await world.user(role)).put(PATH, ALL_FIELDS)
-    assert answer.status_code == 200
+async def test_users_of_every_role_change_their_own_profile(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            answer = await (await world.user(role)).put(PATH, ALL_FIELDS)
+            assert answer.status_code == 200
 
 
 async def test_a_change_does_not_affect_other_users(world: World, developer: Client) -> None:
@@ -113,36 +127,48 @@ async def test_super_admin_acting_in_another_tenant_changes_its_own_profile(
     assert await get_profile(admin) == before
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("role", "super_admin"),
-        ("tenant_id", "ten_other"),
-        ("email", "other@example.com"),
-        ("id", "usr_other"),
-        ("email_verified", True),
-        ("mfa_enabled", True),
-        ("status", "inactive"),
-        ("avatar_url", "http://elsewhere.example/a.png"),
-        ("created_at", "2000-01-01T00:00:00Z"),
-        ("nickname", "Countess"),
-    ],
-)
+_CASES: list[tuple[str, object]] = [
+    ("role", "super_admin"),
+    ("tenant_id", "ten_other"),
+    ("email", "other@example.com"),
+    ("id", "usr_other"),
+    ("email_verified", True),
+    ("mfa_enabled", True),
+    ("status", "inactive"),
+    ("avatar_url", "http://elsewhere.example/a.png"),
+    ("created_at", "2000-01-01T00:00:00Z"),
+    ("nickname", "Countess"),
+]
+
+
 async def test_no_other_field_of_a_profile_can_be_set(
-    developer: Client, field: str, value: object
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    before = await get_profile(developer)
-    answer = await developer.put(PATH, {"timezone": "UTC", field: value})
-    assert answer.status_code == 200
-    assert {**await get_profile(developer), "updated_at": ""} == {**before, "updated_at": ""}
+    for field, value in _CASES:
+        developer = await world.user()
+        with subtests.test(field=field, value=value):
+            before = await get_profile(developer)
+            answer = await developer.put(PATH, {"timezone": "UTC", field: value})
+            assert answer.status_code == 200
+            assert {**await get_profile(developer), "updated_at": ""} == {
+                **before,
+                "updated_at": "",
+            }
 
 
-@pytest.mark.parametrize(
-    "zone", ["UTC", "Europe/London", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "Asia/Kolkata"]
-)
-async def test_any_iana_time_zone_is_accepted(developer: Client, zone: str) -> None:
-    await developer.put(PATH, {"timezone": zone})
-    assert (await get_profile(developer))["timezone"] == zone
+async def test_any_iana_time_zone_is_accepted(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[str] = [
+        "UTC",
+        "Europe/London",
+        "America/Argentina/Buenos_Aires",
+        "Etc/GMT+5",
+        "Asia/Kolkata",
+    ]
+    for zone in cases:
+        developer = await world.user()
+        with subtests.test(zone=zone):
+            await developer.put(PATH, {"timezone": zone})
+            assert (await get_profile(developer))["timezone"] == zone
 
 
 _INVALID_ZONES: list[object] = [
@@ -185,9 +211,10 @@ async def test_an_invalid_time_zone_is_refused(
             assert set(answer.json()["error"]["details"]) == {"timezone"}
 
 
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [
+async def test_a_language_is_stored_in_its_standard_form(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("en", "en"),
         ("EN", "en"),
         ("en-gb", "en-GB"),
@@ -196,14 +223,13 @@ async def test_an_invalid_time_zone_is_refused(
         ("es-419", "es-419"),
         ("iw", "he"),
         ("de-CH-1996", "de-CH-1996"),
-    ],
-)
-async def test_a_language_is_stored_in_its_standard_form(
-    developer: Client, tag: str, expected: str
-) -> None:
-    answer = await developer.put(PATH, {"language": tag})
-    assert answer.json()["language"] == expected
-    assert (await get_profile(developer))["language"] == expected
+    ]
+    for tag, expected in cases:
+        developer = await world.user()
+        with subtests.test(tag=tag, expected=expected):
+            answer = await developer.put(PATH, {"language": tag})
+            assert answer.json()["language"] == expected
+            assert (await get_profile(developer))["language"] == expected
 
 
 _INVALID_TAGS: list[object] = [

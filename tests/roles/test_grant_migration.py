@@ -32,7 +32,7 @@ def _list_old_defaults() -> Grants:
     return kept | {("agent_user", _TABLES)}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def raw(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     settings = await stores.create_database(_BEFORE)
     connection = await asyncpg.connect(settings.database_url)

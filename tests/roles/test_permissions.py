@@ -1,5 +1,6 @@
 """GET /permissions, /roles/:role/permissions and /me/permissions."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -21,11 +22,14 @@ DOCUMENTED_KEYS = {
 }
 
 
-@pytest.mark.parametrize("role", ADMIN_ROLES)
-async def test_the_catalogue_is_shown_to_administrators(world: World, role: str) -> None:
-    answer = await (await world.user(role)).get("/permissions")
-    assert answer.status_code == 200
-    assert set(answer.json()) == {"permissions"}
+async def test_the_catalogue_is_shown_to_administrators(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role in ADMIN_ROLES:
+        with subtests.test(role=role):
+            answer = await (await world.user(role)).get("/permissions")
+            assert answer.status_code == 200
+            assert set(answer.json()) == {"permissions"}
 
 
 async def test_the_catalogue_has_every_permission(admin: Client) -> None:
@@ -51,35 +55,44 @@ async def test_a_permission_is_a_key_a_description_and_a_category(admin: Client)
     assert wrong == []
 
 
-@pytest.mark.parametrize("path", ["/permissions", "/roles/viewer/permissions"])
-@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
 async def test_other_roles_see_neither_catalogue_nor_roles(
-    world: World, role: str, path: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    answer = await (await world.user(role)).get(path)
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
+    for path, role in itertools.product(
+        ("/permissions", "/roles/viewer/permissions"), NON_ADMIN_ROLES
+    ):
+        with subtests.test(path=path, role=role):
+            answer = await (await world.user(role)).get(path)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "admin:users",
+                "your_role": role,
+            }
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+async def test_every_route_needs_a_login(anonymous: Client, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
         ("GET", "/permissions"),
         ("GET", "/me/permissions"),
         ("GET", "/roles/viewer/permissions"),
         ("PUT", "/roles/viewer/permissions"),
-    ],
-)
-async def test_every_route_needs_a_login(anonymous: Client, method: str, path: str) -> None:
-    assert (await anonymous(method, path)).status_code == 401
+    ]
+    for method, path in cases:
+        with subtests.test(method=method, path=path):
+            assert (await anonymous(method, path)).status_code == 401
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("caller", ADMIN_ROLES)
-async def test_a_role_is_shown_with_its_permissions(world: World, caller: str, role: str) -> None:
-    answer = await (await world.user(caller)).get(f"/roles/{role}/permissions")
-    assert answer.status_code == 200
-    assert answer.json() == {"role": role, "permissions": sorted(AREAS.default_grants[role])}
+async def test_a_role_is_shown_with_its_permissions(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role, caller in itertools.product(ROLES, ADMIN_ROLES):
+        with subtests.test(role=role, caller=caller):
+            answer = await (await world.user(caller)).get(f"/roles/{role}/permissions")
+            assert answer.status_code == 200
+            assert answer.json() == {
+                "role": role,
+                "permissions": sorted(AREAS.default_grants[role]),
+            }
 
 
 async def test_a_role_that_does_not_exist_is_404(
@@ -94,13 +107,17 @@ async def test_a_role_that_does_not_exist_is_404(
                 assert answer.json()["error"]["code"] == "role_not_found"
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_users_of_every_role_see_their_own_permissions_sorted(
-    world: World, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    answer = await (await world.user(role)).get("/me/permissions")
-    assert answer.status_code == 200
-    assert answer.json() == {"role": role, "permissions": sorted(AREAS.default_grants[role])}
+    for role in ROLES:
+        with subtests.test(role=role):
+            answer = await (await world.user(role)).get("/me/permissions")
+            assert answer.status_code == 200
+            assert answer.json() == {
+                "role": role,
+                "permissions": sorted(AREAS.default_grants[role]),
+            }
 
 
 async def test_own_permissions_follow_the_grants(world: World, super_admin: Client) -> None:

@@ -42,13 +42,15 @@ async def test_changed_permissions_are_stored(
     assert answer.json() == {"role": "viewer", "permissions": ["agents:chat", "tools:read"]}
 
 
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_the_permissions_of_every_other_role_can_be_changed(
-    super_admin: Client, role: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    await set_permissions(super_admin, role, "agents:read", "usage:read")
-    answer = await super_admin.get(f"/roles/{role}/permissions")
-    assert answer.json()["permissions"] == ["agents:read", "usage:read"]
+    for role in ROLES_BELOW_SUPER_ADMIN:
+        super_admin = await world.user("super_admin")
+        with subtests.test(role=role):
+            await set_permissions(super_admin, role, "agents:read", "usage:read")
+            answer = await super_admin.get(f"/roles/{role}/permissions")
+            assert answer.json()["permissions"] == ["agents:read", "usage:read"]
 
 
 async def test_a_change_of_one_role_does_not_affect_the_others(

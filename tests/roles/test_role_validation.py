@@ -1,5 +1,6 @@
 """Changes of roles that are refused, and who may change roles."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -53,25 +54,26 @@ async def test_a_body_without_a_list_of_permissions_is_refused(
             assert set(answer.json()["error"]["details"]) == {field}
 
 
-@pytest.mark.parametrize("key", ["admin:roles", "admin:tenants"])
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_instance_wide_permissions_are_for_super_admin_only(
-    super_admin: Client, role: str, key: str
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await put_permissions(super_admin, role, [*AREAS.default_grants[role], key])
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"permissions"}
+    for key, role in itertools.product(("admin:roles", "admin:tenants"), ROLES_BELOW_SUPER_ADMIN):
+        with subtests.test(key=key, role=role):
+            answer = await put_permissions(super_admin, role, [*AREAS.default_grants[role], key])
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"permissions"}
 
 
-@pytest.mark.parametrize("missing", ["admin:roles", "admin:tenants", "admin:users", "agents:read"])
 async def test_no_permission_of_super_admin_can_be_revoked(
-    super_admin: Client, missing: str
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await put_permissions(
-        super_admin, "super_admin", sorted(AREAS.permission_keys - {missing})
-    )
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"permissions"}
+    for missing in ("admin:roles", "admin:tenants", "admin:users", "agents:read"):
+        with subtests.test(missing=missing):
+            answer = await put_permissions(
+                super_admin, "super_admin", sorted(AREAS.permission_keys - {missing})
+            )
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"permissions"}
 
 
 async def test_super_admin_cannot_have_no_permissions(super_admin: Client) -> None:
@@ -86,52 +88,54 @@ async def test_super_admin_can_be_set_to_all_permissions(super_admin: Client) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("role", "permissions"),
-    [
+async def test_a_refused_change_changes_nothing(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("viewer", ["agents:chat", "agents:fly"]),
         ("viewer", ["agents:chat", "admin:roles"]),
         ("super_admin", ["agents:chat"]),
-    ],
-)
-async def test_a_refused_change_changes_nothing(
-    super_admin: Client, services: Services, role: str, permissions: list[str]
-) -> None:
-    before = await fetch_grants(services)
-    answer = await put_permissions(super_admin, role, permissions)
-    assert answer.status_code == 422
-    assert await fetch_grants(services) == before
+    ]
+    for role, permissions in cases:
+        super_admin = await world.user("super_admin")
+        with subtests.test(role=role, permissions=permissions):
+            before = await fetch_grants(services)
+            answer = await put_permissions(super_admin, role, permissions)
+            assert answer.status_code == 422
+            assert await fetch_grants(services) == before
 
 
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_only_super_admin_changes_permissions(
-    world: World, services: Services, role: str, subtests: pytest.Subtests
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    before = await fetch_grants(services)
-    for target in ROLES:
-        with subtests.test(target=target):
-            answer = await put_permissions(await world.user(role), target, ["agents:read"])
-            assert answer.status_code == 403
-            assert answer.json()["error"]["details"] == {
-                "required": "admin:roles",
-                "your_role": role,
-            }
-    assert await fetch_grants(services) == before
+    for role in ROLES_BELOW_SUPER_ADMIN:
+        with subtests.test(role=role):
+            before = await fetch_grants(services)
+            for target in ROLES:
+                with subtests.test(target=target):
+                    answer = await put_permissions(await world.user(role), target, ["agents:read"])
+                    assert answer.status_code == 403
+                    assert answer.json()["error"]["details"] == {
+                        "required": "admin:roles",
+                        "your_role": role,
+                    }
+            assert await fetch_grants(services) == before
 
 
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_other_roles_cannot_change_permissions_even_with_the_grant(
-    world: World, services: Services, role: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
     """No request grants admin:roles; a row that grants it has no effect either."""
-    await set_grant(services, role, "admin:roles", is_granted=True)
-    before = await fetch_grants(services)
-    answer = await put_permissions(
-        await world.user(role), role, sorted(AREAS.default_grants["tenant_admin"])
-    )
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {
-        "required": "role:super_admin",
-        "your_role": role,
-    }
-    assert await fetch_grants(services) == before
+    for role in ROLES_BELOW_SUPER_ADMIN:
+        with subtests.test(role=role):
+            await set_grant(services, role, "admin:roles", is_granted=True)
+            before = await fetch_grants(services)
+            answer = await put_permissions(
+                await world.user(role), role, sorted(AREAS.default_grants["tenant_admin"])
+            )
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "role:super_admin",
+                "your_role": role,
+            }
+            assert await fetch_grants(services) == before

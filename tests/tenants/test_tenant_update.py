@@ -6,18 +6,24 @@ import pytest
 
 from app.services import Services
 from tests.tenants.factories import PATH, create_tenant
-from tests.world import Client
+from tests.world import Client, World
 
 
-@pytest.mark.parametrize(
-    "change", [{"name": "New"}, {"plan": "pro"}, {"limits": {"burst_seconds": 7}}, {}]
-)
-async def test_omitted_fields_are_not_changed(super_admin: Client, change: dict[str, Any]) -> None:
-    fields = {"name": "Old", "plan": "enterprise", "limits": {}}
-    tenant = await create_tenant(super_admin, **fields)
-    answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
-    assert answer.status_code == 200
-    assert answer.json() == {**tenant, **change}
+async def test_omitted_fields_are_not_changed(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
+        {"name": "New"},
+        {"plan": "pro"},
+        {"limits": {"burst_seconds": 7}},
+        {},
+    ]
+    for change in cases:
+        super_admin = await world.user("super_admin")
+        with subtests.test(change=change):
+            fields = {"name": "Old", "plan": "enterprise", "limits": {}}
+            tenant = await create_tenant(super_admin, **fields)
+            answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
+            assert answer.status_code == 200
+            assert answer.json() == {**tenant, **change}
 
 
 async def test_a_change_is_stored(super_admin: Client) -> None:
@@ -34,12 +40,18 @@ async def test_new_limits_replace_all_old_ones(super_admin: Client) -> None:
     assert answer.json()["limits"] == {"requests_per_minute": 5000}
 
 
-@pytest.mark.parametrize("plan", ["free", "pro", "team"])
-async def test_limits_are_for_the_enterprise_plan_only(super_admin: Client, plan: str) -> None:
-    tenant = await create_tenant(super_admin, plan=plan)
-    answer = await super_admin.put(f"{PATH}/{tenant['id']}", {"limits": {"burst_seconds": 7}})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"limits"}
+async def test_limits_are_for_the_enterprise_plan_only(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for plan in ("free", "pro", "team"):
+        super_admin = await world.user("super_admin")
+        with subtests.test(plan=plan):
+            tenant = await create_tenant(super_admin, plan=plan)
+            answer = await super_admin.put(
+                f"{PATH}/{tenant['id']}", {"limits": {"burst_seconds": 7}}
+            )
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"limits"}
 
 
 async def test_plan_and_limits_can_change_together(super_admin: Client) -> None:
@@ -56,16 +68,21 @@ async def test_a_refused_change_changes_nothing(super_admin: Client) -> None:
     assert (await super_admin.get(f"{PATH}/{tenant['id']}")).json() == tenant
 
 
-@pytest.mark.parametrize(
-    ("change", "field"), [({"name": ""}, "name"), ({"plan": "x"}, "plan"), ({"name": None}, "name")]
-)
 async def test_an_invalid_field_of_a_change_is_refused(
-    super_admin: Client, change: dict[str, Any], field: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    tenant = await create_tenant(super_admin)
-    answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {field}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"name": ""}, "name"),
+        ({"plan": "x"}, "plan"),
+        ({"name": None}, "name"),
+    ]
+    for change, field in cases:
+        super_admin = await world.user("super_admin")
+        with subtests.test(change=change, field=field):
+            tenant = await create_tenant(super_admin)
+            answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {field}
 
 
 async def test_the_id_of_a_tenant_cannot_be_changed(super_admin: Client) -> None:
@@ -105,16 +122,23 @@ async def test_a_lowered_limit_refuses_at_once(super_admin: Client, developer: C
     assert answer.json()["error"]["details"]["limit"] == 3
 
 
-@pytest.mark.parametrize(
-    ("plan", "limit"), [("free", 60), ("pro", 300), ("team", 600), ("enterprise", 1_000_000)]
-)
 async def test_a_changed_plan_applies_to_the_tenants_next_request(
-    super_admin: Client, developer: Client, plan: str, limit: int
+    world: World, subtests: pytest.Subtests
 ) -> None:
     """The limits of the tenant itself apply on the enterprise plan only."""
-    await developer.get("/auth/me")
-    await super_admin.put(f"{PATH}/{developer.tenant_id}", {"plan": plan})
-    assert await _read_limit(developer) == limit
+    cases: list[tuple[str, int]] = [
+        ("free", 60),
+        ("pro", 300),
+        ("team", 600),
+        ("enterprise", 1_000_000),
+    ]
+    for plan, limit in cases:
+        super_admin = await world.user("super_admin")
+        developer = await world.user()
+        with subtests.test(plan=plan, limit=limit):
+            await developer.get("/auth/me")
+            await super_admin.put(f"{PATH}/{developer.tenant_id}", {"plan": plan})
+            assert await _read_limit(developer) == limit
 
 
 async def test_changed_limits_apply_after_redis_lost_its_data(

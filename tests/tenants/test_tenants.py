@@ -1,5 +1,6 @@
 """POST and GET /api/v1/tenants, and access to them."""
 
+import itertools
 from datetime import datetime
 from typing import Any
 
@@ -25,9 +26,11 @@ async def test_times_are_in_utc(super_admin: Client) -> None:
     assert abs(age.total_seconds()) < 60
 
 
-@pytest.mark.parametrize("plan", ["free", "pro", "team", "enterprise"])
-async def test_a_tenant_is_created_on_any_plan(super_admin: Client, plan: str) -> None:
-    assert (await create_tenant(super_admin, plan=plan))["plan"] == plan
+async def test_a_tenant_is_created_on_any_plan(world: World, subtests: pytest.Subtests) -> None:
+    for plan in ("free", "pro", "team", "enterprise"):
+        super_admin = await world.user("super_admin")
+        with subtests.test(plan=plan):
+            assert (await create_tenant(super_admin, plan=plan))["plan"] == plan
 
 
 async def test_an_enterprise_tenant_has_limits_of_its_own(super_admin: Client) -> None:
@@ -96,21 +99,27 @@ async def test_a_tenant_is_shown_as_it_was_created(super_admin: Client) -> None:
     assert (await super_admin.get(f"{PATH}/{tenant['id']}")).json() == tenant
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_a_tenant_that_does_not_exist_is_404(super_admin: Client, method: str) -> None:
-    content = {"json": {"name": "New"}} if method == "PUT" else {}
-    answer = await super_admin(method, f"{PATH}/ten_nothing", **content)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "tenant_not_found"
-
-
-@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_other_roles_cannot_access_even_their_own_tenant(
-    world: World, role: str, method: str
+async def test_a_tenant_that_does_not_exist_is_404(
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role)
-    content = {"json": {"plan": "enterprise"}} if method == "PUT" else {}
-    answer = await caller(method, f"{PATH}/{caller.tenant_id}", **content)
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "admin:tenants", "your_role": role}
+    for method in ("GET", "PUT", "DELETE"):
+        with subtests.test(method=method):
+            content = {"json": {"name": "New"}} if method == "PUT" else {}
+            answer = await super_admin(method, f"{PATH}/ten_nothing", **content)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "tenant_not_found"
+
+
+async def test_other_roles_cannot_access_even_their_own_tenant(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for role, method in itertools.product(ROLES_BELOW_SUPER_ADMIN, ("GET", "PUT", "DELETE")):
+        with subtests.test(role=role, method=method):
+            caller = await world.user(role)
+            content = {"json": {"plan": "enterprise"}} if method == "PUT" else {}
+            answer = await caller(method, f"{PATH}/{caller.tenant_id}", **content)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "admin:tenants",
+                "your_role": role,
+            }
