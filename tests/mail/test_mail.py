@@ -184,17 +184,18 @@ async def _send_by_starttls(settings: Settings, pem: Path, options: str) -> Inbo
     return inbox
 
 
-@pytest.mark.parametrize("options", ["", "?starttls=1"])
 async def test_a_mail_of_both_formats_is_sent_by_starttls_and_login(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+    settings: Settings, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    pem = write_certificate(tmp_path, "localhost")
-    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
-    inbox = await _send_by_starttls(settings, pem, options)
-    (received,) = inbox.received
-    assert (received.has_tls, inbox.logins) == (True, [(b"ann", b"right")])
-    assert read_part(received.content) == "Grüße\n"
-    assert read_part(received.content, "html") == "<p>text</p>\n"
+    for options in ("", "?starttls=1"):
+        with subtests.test(options=options), pytest.MonkeyPatch.context() as monkeypatch:
+            pem = write_certificate(tmp_path, "localhost")
+            monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+            inbox = await _send_by_starttls(settings, pem, options)
+            (received,) = inbox.received
+            assert (received.has_tls, inbox.logins) == (True, [(b"ann", b"right")])
+            assert read_part(received.content) == "Grüße\n"
+            assert read_part(received.content, "html") == "<p>text</p>\n"
 
 
 async def test_a_server_with_an_unknown_certificate_gets_no_login(
@@ -214,18 +215,20 @@ async def test_a_server_without_starttls_gets_no_mail_where_it_is_required(
     assert inbox.received == []
 
 
-@pytest.mark.parametrize(
-    ("recipient", "is_permanent", "code"),
-    [("nobody@example.com", True, 550), ("later@example.com", False, 451)],
-)
 async def test_a_refused_recipient_is_an_error_without_text_of_the_server(
-    settings: Settings, inbox: Inbox, recipient: str, code: int, *, is_permanent: bool
+    settings: Settings, inbox: Inbox, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(SmtpFailed) as failure:
-        await mail.send(inbox.configure(settings), "mal_1", recipient, _compose())
-    assert failure.value.is_permanent is is_permanent
-    assert str(failure.value) == f"the mail server answered {code}"
-    assert not isinstance(failure.value, SessionRefused)
+    cases: list[tuple[str, bool, int]] = [
+        ("nobody@example.com", True, 550),
+        ("later@example.com", False, 451),
+    ]
+    for recipient, is_permanent, code in cases:
+        with subtests.test(recipient=recipient, is_permanent=is_permanent):
+            with pytest.raises(SmtpFailed) as failure:
+                await mail.send(inbox.configure(settings), "mal_1", recipient, _compose())
+            assert failure.value.is_permanent is is_permanent
+            assert str(failure.value) == f"the mail server answered {code}"
+            assert not isinstance(failure.value, SessionRefused)
 
 
 async def test_a_refused_login_is_told_from_a_refused_mail(

@@ -83,41 +83,56 @@ def test_every_template_has_a_case() -> None:
     assert names == {case.split()[0] for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_mail_says_the_same_as_text_and_as_html(case: str) -> None:
-    content = _render(case, CASES[case])
-    words, html_words = content.text.split(), Page(content.html).text.split()
-    missing = {word.rstrip(":") for word in words} - {word.rstrip(":") for word in html_words}
-    assert missing <= {"-" * 40}
-    assert content.text.startswith(f"{content.subject}\n\n")
-    assert max(map(len, content.text.splitlines())) <= 76
+def test_a_mail_says_the_same_as_text_and_as_html(subtests: pytest.Subtests) -> None:
+    for case, values in CASES.items():
+        with subtests.test(case=case):
+            content = _render(case, values)
+            words, html_words = content.text.split(), Page(content.html).text.split()
+            missing = {word.rstrip(":") for word in words} - {
+                word.rstrip(":") for word in html_words
+            }
+            assert missing <= {"-" * 40}
+            assert content.text.startswith(f"{content.subject}\n\n")
+            assert max(map(len, content.text.splitlines())) <= 76
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_url_is_a_line_of_the_text_and_a_link_with_its_text(case: str) -> None:
-    content = _render(case, CASES[case])
-    page = Page(content.html)
-    has_url = CASES[case].get("url") == URL
-    assert page.links == ([URL] if has_url else [])
-    assert (URL in page.text, URL in content.text.splitlines()) == (has_url, has_url)
+def test_a_url_is_a_line_of_the_text_and_a_link_with_its_text(subtests: pytest.Subtests) -> None:
+    for case, values in CASES.items():
+        with subtests.test(case=case):
+            content = _render(case, values)
+            page = Page(content.html)
+            has_url = values.get("url") == URL
+            assert page.links == ([URL] if has_url else [])
+            assert (URL in page.text, URL in content.text.splitlines()) == (has_url, has_url)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_html_loads_nothing_and_has_inline_styles_alone(case: str) -> None:
-    html = _render(case, CASES[case]).html
-    tags = {tag for tag, _ in Page(html).elements}
-    assert not tags & {"script", "style", "link", "img", "iframe", "object", "svg", "base", "form"}
-    assert not re.search(r"url\(|@import|\bsrc=|http-equiv", html)
+def test_html_loads_nothing_and_has_inline_styles_alone(subtests: pytest.Subtests) -> None:
+    for case, values in CASES.items():
+        with subtests.test(case=case):
+            html = _render(case, values).html
+            tags = {tag for tag, _ in Page(html).elements}
+            assert not tags & {
+                "script",
+                "style",
+                "link",
+                "img",
+                "iframe",
+                "object",
+                "svg",
+                "base",
+                "form",
+            }
+            assert not re.search(r"url\(|@import|\bsrc=|http-equiv", html)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_missing_value_is_an_error(case: str) -> None:
-    values = CASES[case]
-    unused = "webhook_id" if values.get("subscription_id") else None
-    for name in values.keys() - {unused}:
-        others = {key: value for key, value in values.items() if key != name}
-        with pytest.raises(UndefinedError):
-            _render(case, others)
+def test_a_missing_value_is_an_error(subtests: pytest.Subtests) -> None:
+    for case, values in CASES.items():
+        with subtests.test(case=case):
+            unused = "webhook_id" if values.get("subscription_id") else None
+            for name in values.keys() - {unused}:
+                others = {key: value for key, value in values.items() if key != name}
+                with pytest.raises(UndefinedError):
+                    _render(case, others)
 
 
 def _with_hostile_texts(value: Any) -> Any:
@@ -131,17 +146,17 @@ def _with_hostile_texts(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_values_cannot_add_elements_or_attributes_to_html(case: str) -> None:
-    values = CASES[case]
-    hostile = {
-        name: value if name in KEYS else _with_hostile_texts(value)
-        for name, value in values.items()
-    }
-    page, hostile_page = (Page(_render(case, item).html) for item in (values, hostile))
-    assert hostile_page.elements == page.elements
-    assert "<script" not in _render(case, hostile).html
-    assert hostile_page.links == [link and link + HOSTILE for link in page.links]
+def test_values_cannot_add_elements_or_attributes_to_html(subtests: pytest.Subtests) -> None:
+    for case, values in CASES.items():
+        with subtests.test(case=case):
+            hostile = {
+                name: value if name in KEYS else _with_hostile_texts(value)
+                for name, value in values.items()
+            }
+            page, hostile_page = (Page(_render(case, item).html) for item in (values, hostile))
+            assert hostile_page.elements == page.elements
+            assert "<script" not in _render(case, hostile).html
+            assert hostile_page.links == [link and link + HOSTILE for link in page.links]
 
 
 @pytest.mark.parametrize(

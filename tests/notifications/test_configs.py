@@ -188,59 +188,62 @@ _SPACES = "must not contain spaces or control characters"
 _NOT_PUBLIC = "is not a public address"
 
 
-@pytest.mark.parametrize(
-    ("provider", "key", "value", "field", "problem"),
-    [
-        ("smtp", "host", "mail example", "host", _HOST),
-        ("smtp", "host", "mail.example.com/x", "host", _HOST),
-        ("smtp", "host", "mail.example.com\n", "host", _HOST),
-        ("smtp", "port", 0, "port", "Expected `int` >= 1"),
-        ("smtp", "port", 65536, "port", "Expected `int` <= 65535"),
-        ("smtp", "from", "planted", "from", _EMAIL),
-        ("smtp", "to", ["bob@example.com", "planted"], "to.1", "is not an e-mail address"),
-        ("sendgrid", "from", "a@b.example, c@d.example", "from", _EMAIL),
-        ("sendgrid", "api_key", "planted\r\nX: y", "api_key", _TOKEN),
-        ("sendgrid", "to", [], "to", "Expected `array` of length >= 1"),
-        ("sendgrid", "to", "bob@example.com", "to", "Expected `array`, got `str`"),
-        ("sendgrid", "api_base", "https://planted.example?x=", "api_base", _URL),
-        ("sendgrid", "api_base", "https://planted.example#x", "api_base", _URL),
-        ("sendgrid", "api_base", "planted.example", "api_base", _URL),
-        ("sendgrid", "api_base", "http://planted.example", "api_base", "must start with https://"),
-        ("sendgrid", "api_base", "https://127.0.0.1:8080", "api_base", _NOT_PUBLIC),
-        ("mailgun", "domain", "..", "domain", _DOMAIN),
-        ("mailgun", "domain", "planted/../x", "domain", _DOMAIN),
-        ("mailgun", "domain", "mg.example.com\n", "domain", _DOMAIN),
-        ("resend", "to", ["planted"], "to.0", "is not an e-mail address"),
-        ("slack_webhook", "webhook_url", "planted", "webhook_url",
-         "the address must start with http:// or https://"),
-        ("slack_webhook", "webhook_url", "https://a.example/ planted", "webhook_url", _SPACES),
-        ("slack_webhook", "webhook_url", "https://10.0.0.1/planted", "webhook_url", _NOT_PUBLIC),
-        ("slack_bot", "token", "planted token", "token", _TOKEN),
-        ("slack_bot", "channel", "a\nb", "channel", "must be one line of text that is not blank"),
-        ("webhook", "url", "https://planted:planted@a.example", "url",
-         "the address must not carry a user name or password"),
-        ("webhook", "url", "https://2130706433/", "url", _NOT_PUBLIC),
-        ("webhook", "method", "GET", "method", "must be one of POST, PUT, PATCH"),
-        ("webhook", "headers", {"Host": "planted"}, "headers.Host",
-         "is set by the service and cannot be replaced"),
-        ("webhook", "headers", {"X-Service-Signature": "planted"}, "headers.X-Service-Signature",
-         "is set by the service and cannot be replaced"),
-        ("webhook", "headers", {"X-A": "planted\r\nX-B: c"}, "headers.X-A",
-         "must be one line of at most 4096 printable characters"),
-        ("webhook", "headers", {"X-A": 7}, "headers.X-A", "Expected `str`, got `int`"),
-        ("twilio", "account_sid", "AC../../planted", "account_sid",
-         "must be AC and 32 hexadecimal digits"),
-        ("twilio", "account_sid", _SID + "\n", "account_sid",
-         "must be AC and 32 hexadecimal digits"),
-        ("twilio", "to", ["planted"], "to.0", _NUMBER),
-        ("vonage", "to", ["+14155550100", "0123"], "to.1", _NUMBER),
-    ],
-)  # fmt: skip
-def test_an_invalid_value_is_named_with_its_problem_only(
-    provider: str, key: str, value: Any, field: str, problem: str
-) -> None:
-    problems = _find_problems(_validate, provider, _FULL[provider] | {key: value})
-    assert problems == {f"config.{field}": problem}
+_SCHEME = "the address must start with http:// or https://"
+_NO_LOGIN = "the address must not carry a user name or password"
+_OWN_HEADER = "is set by the service and cannot be replaced"
+_HEADER_VALUE = "must be one line of at most 4096 printable characters"
+_ACCOUNT = "must be AC and 32 hexadecimal digits"
+_CASES: list[tuple[str, str, Any, str, str]] = [
+    ("smtp", "host", "mail example", "host", _HOST),
+    ("smtp", "host", "mail.example.com/x", "host", _HOST),
+    ("smtp", "host", "mail.example.com\n", "host", _HOST),
+    ("smtp", "port", 0, "port", "Expected `int` >= 1"),
+    ("smtp", "port", 65536, "port", "Expected `int` <= 65535"),
+    ("smtp", "from", "planted", "from", _EMAIL),
+    ("smtp", "to", ["bob@example.com", "planted"], "to.1", "is not an e-mail address"),
+    ("sendgrid", "from", "a@b.example, c@d.example", "from", _EMAIL),
+    ("sendgrid", "api_key", "planted\r\nX: y", "api_key", _TOKEN),
+    ("sendgrid", "to", [], "to", "Expected `array` of length >= 1"),
+    ("sendgrid", "to", "bob@example.com", "to", "Expected `array`, got `str`"),
+    ("sendgrid", "api_base", "https://planted.example?x=", "api_base", _URL),
+    ("sendgrid", "api_base", "https://planted.example#x", "api_base", _URL),
+    ("sendgrid", "api_base", "planted.example", "api_base", _URL),
+    ("sendgrid", "api_base", "http://planted.example", "api_base", "must start with https://"),
+    ("sendgrid", "api_base", "https://127.0.0.1:8080", "api_base", _NOT_PUBLIC),
+    ("mailgun", "domain", "..", "domain", _DOMAIN),
+    ("mailgun", "domain", "planted/../x", "domain", _DOMAIN),
+    ("mailgun", "domain", "mg.example.com\n", "domain", _DOMAIN),
+    ("resend", "to", ["planted"], "to.0", "is not an e-mail address"),
+    ("slack_webhook", "webhook_url", "planted", "webhook_url", _SCHEME),
+    ("slack_webhook", "webhook_url", "https://a.example/ planted", "webhook_url", _SPACES),
+    ("slack_webhook", "webhook_url", "https://10.0.0.1/planted", "webhook_url", _NOT_PUBLIC),
+    ("slack_bot", "token", "planted token", "token", _TOKEN),
+    ("slack_bot", "channel", "a\nb", "channel", "must be one line of text that is not blank"),
+    ("webhook", "url", "https://planted:planted@a.example", "url", _NO_LOGIN),
+    ("webhook", "url", "https://2130706433/", "url", _NOT_PUBLIC),
+    ("webhook", "method", "GET", "method", "must be one of POST, PUT, PATCH"),
+    ("webhook", "headers", {"Host": "planted"}, "headers.Host", _OWN_HEADER),
+    (
+        "webhook",
+        "headers",
+        {"X-Service-Signature": "planted"},
+        "headers.X-Service-Signature",
+        _OWN_HEADER,
+    ),
+    ("webhook", "headers", {"X-A": "planted\r\nX-B: c"}, "headers.X-A", _HEADER_VALUE),
+    ("webhook", "headers", {"X-A": 7}, "headers.X-A", "Expected `str`, got `int`"),
+    ("twilio", "account_sid", "AC../../planted", "account_sid", _ACCOUNT),
+    ("twilio", "account_sid", _SID + "\n", "account_sid", _ACCOUNT),
+    ("twilio", "to", ["planted"], "to.0", _NUMBER),
+    ("vonage", "to", ["+14155550100", "0123"], "to.1", _NUMBER),
+]
+
+
+def test_an_invalid_value_is_named_with_its_problem_only(subtests: pytest.Subtests) -> None:
+    for provider, key, value, field, problem in _CASES:
+        with subtests.test(provider=provider, key=key):
+            problems = _find_problems(_validate, provider, _FULL[provider] | {key: value})
+            assert problems == {f"config.{field}": problem}
 
 
 @pytest.mark.parametrize(("key", "missing"), [("username", "password"), ("password", "username")])

@@ -121,37 +121,39 @@ def _count_groups(filters: dict[str, Any]) -> int:
     return types * (1 if "read" in filters else 2) if filters else 1
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_a_page_of_the_center_reads_no_more_than_it_must(
-    explainer: Explainer, dataset: LargeDataset, role: str, subtests: pytest.Subtests
+    explainer: Explainer, dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    caller = _caller(dataset, role)
-    for filters, page in itertools.product(FILTERS, (1, 10)):
-        with subtests.test(filters=filters, page=page):
-            params = {**filters, "page": page, "per_page": 20}
-            plan, *others = await explainer.explain("notifications", caller, CENTER, params)
-            rest, first_count = plan.split_count()
-            page_plan, second_count = rest.split_count()
-            # One page of each group through the index, and one page for its columns.
-            rows = _count_groups(filters) * 20 * page
-            assert page_plan.rows_read("notifications") <= rows + 20
-            assert page_plan.sorted_rows() <= rows
-            for count in (first_count, second_count, *others):
-                assert count.rows_read("notifications") <= BOUND + 1
-                assert count.sorted_rows() == 0
-            # Only a page without rows has to count apart from it.
-            assert others == [] or page_plan.nodes[0]["Actual Rows"] == 0
+    for role in ROLES:
+        with subtests.test(role=role):
+            caller = _caller(dataset, role)
+            for filters, page in itertools.product(FILTERS, (1, 10)):
+                with subtests.test(filters=filters, page=page):
+                    params = {**filters, "page": page, "per_page": 20}
+                    plan, *others = await explainer.explain("notifications", caller, CENTER, params)
+                    rest, first_count = plan.split_count()
+                    page_plan, second_count = rest.split_count()
+                    # One page of each group through the index, and one page for its columns.
+                    rows = _count_groups(filters) * 20 * page
+                    assert page_plan.rows_read("notifications") <= rows + 20
+                    assert page_plan.sorted_rows() <= rows
+                    for count in (first_count, second_count, *others):
+                        assert count.rows_read("notifications") <= BOUND + 1
+                        assert count.sorted_rows() == 0
+                    # Only a page without rows has to count apart from it.
+                    assert others == [] or page_plan.nodes[0]["Actual Rows"] == 0
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_the_unread_count_reads_no_more_than_its_bound(
-    explainer: Explainer, dataset: LargeDataset, role: str
+    explainer: Explainer, dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    caller, path = _caller(dataset, role), f"{CENTER}/unread/count"
-    [plan] = await explainer.explain("notifications", caller, path, {})
-    assert plan.rows_read("notifications") <= BOUND + 1
-    unread = len(_select(dataset.rows, {"read": False}))
-    assert _is_near((await _read(caller, path, {}))["count"], unread)
+    for role in ROLES:
+        with subtests.test(role=role):
+            caller, path = _caller(dataset, role), f"{CENTER}/unread/count"
+            [plan] = await explainer.explain("notifications", caller, path, {})
+            assert plan.rows_read("notifications") <= BOUND + 1
+            unread = len(_select(dataset.rows, {"read": False}))
+            assert _is_near((await _read(caller, path, {}))["count"], unread)
 
 
 @pytest.fixture
@@ -164,30 +166,34 @@ async def one_type(services: Services, dataset: LargeDataset) -> AsyncIterator[N
     await analyze(services)
 
 
-@pytest.mark.parametrize("path", [CENTER, f"{CENTER}/unread/count"])
 async def test_where_there_is_one_type_no_more_is_read_for_the_others(
-    explainer: Explainer, dataset: LargeDataset, one_type: None, path: str
+    explainer: Explainer, dataset: LargeDataset, one_type: None, subtests: pytest.Subtests
 ) -> None:
-    for params in ({"read": False}, {"read": True}) if path == CENTER else ({},):
-        plans = await explainer.explain("notifications", dataset.owner, path, params)
-        rows = sum(plan.rows_read("notifications") for plan in plans)
-        assert rows <= 2 * (BOUND + 1) + 2 * 20
+    for path in (CENTER, f"{CENTER}/unread/count"):
+        with subtests.test(path=path):
+            for params in ({"read": False}, {"read": True}) if path == CENTER else ({},):
+                plans = await explainer.explain("notifications", dataset.owner, path, params)
+                rows = sum(plan.rows_read("notifications") for plan in plans)
+                assert rows <= 2 * (BOUND + 1) + 2 * 20
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_a_page_of_a_log_reads_no_more_than_it_must(
-    explainer: Explainer, dataset: LargeDataset, role: str, subtests: pytest.Subtests
+    explainer: Explainer, dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    caller, table = _caller(dataset, role), "notification_log"
-    for status, page in itertools.product((None, "delivered", "failed", "pending"), (1, 10)):
-        with subtests.test(status=status, page=page):
-            params = {"page": page, "per_page": 20} | ({"status": status} if status else {})
-            plan, *others = await explainer.explain(table, caller, dataset.log, params)
-            page_plan, count = plan.split_count()
-            rows = (1 if status else 3) * 20 * page
-            assert page_plan.rows_read(table) <= rows + 20
-            assert page_plan.sorted_rows() <= rows
-            for joined in ("notification_deliveries", "notification_messages"):
-                assert page_plan.rows_read(joined) <= 20
-                assert page_plan.scans_without_index(joined) == []
-            assert all(item.rows_read(table) <= BOUND + 1 for item in (count, *others))
+    for role in ROLES:
+        with subtests.test(role=role):
+            caller, table = _caller(dataset, role), "notification_log"
+            for status, page in itertools.product(
+                (None, "delivered", "failed", "pending"), (1, 10)
+            ):
+                with subtests.test(status=status, page=page):
+                    params = {"page": page, "per_page": 20} | ({"status": status} if status else {})
+                    plan, *others = await explainer.explain(table, caller, dataset.log, params)
+                    page_plan, count = plan.split_count()
+                    rows = (1 if status else 3) * 20 * page
+                    assert page_plan.rows_read(table) <= rows + 20
+                    assert page_plan.sorted_rows() <= rows
+                    for joined in ("notification_deliveries", "notification_messages"):
+                        assert page_plan.rows_read(joined) <= 20
+                        assert page_plan.scans_without_index(joined) == []
+                    assert all(item.rows_read(table) <= BOUND + 1 for item in (count, *others))

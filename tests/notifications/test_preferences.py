@@ -98,7 +98,7 @@ def test_quiet_hours_that_last_all_day_are_refused() -> None:
 
 
 # The local time, the zone, the preference, and when a mail goes out in UTC. None is at once.
-_TIMES = [
+_TIMES: list[tuple[str, str, dict[str, Any], str | None]] = [
     ("2026-03-02 21:59", "UTC", {"quiet_hours": NIGHT}, None),
     ("2026-03-02 22:00", "UTC", {"quiet_hours": NIGHT}, "2026-03-03 07:00"),
     ("2026-03-02 23:30", "UTC", {"quiet_hours": NIGHT}, "2026-03-03 07:00"),
@@ -140,16 +140,17 @@ _TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("local", "zone", "changes", "expected"), _TIMES)
-def test_quiet_hours_and_digests_hold_a_mail_back(
-    local: str, zone: str, changes: dict[str, Any], expected: str | None
-) -> None:
-    stored = preferences.change({}, {"message": _change(email=True, **changes)})
-    preference = preferences.resolve("message", stored)
-    now = datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
-    due = datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None
-    is_digest = changes.get("digest", "off") != "off"
-    assert preferences.time_of("message", preference, ZoneInfo(zone), now) == Timing(due, is_digest)
+def test_quiet_hours_and_digests_hold_a_mail_back(subtests: pytest.Subtests) -> None:
+    for local, zone, changes, expected in _TIMES:
+        with subtests.test(local=local, zone=zone):
+            stored = preferences.change({}, {"message": _change(email=True, **changes)})
+            preference = preferences.resolve("message", stored)
+            now = datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+            due = datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None
+            is_digest = changes.get("digest", "off") != "off"
+            assert preferences.time_of("message", preference, ZoneInfo(zone), now) == Timing(
+                due, is_digest
+            )
 
 
 @pytest.mark.parametrize("type_name", [name for name, kind in TYPES.items() if kind.is_urgent])

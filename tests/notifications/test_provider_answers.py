@@ -48,39 +48,35 @@ async def test_a_wrong_key_is_a_permanent_failure_with_the_providers_reason(
             assert providers.accepted == []
 
 
-@pytest.mark.parametrize(
-    ("status", "is_permanent"),
-    [
-        (302, True),
-        (400, True),
-        (403, True),
-        (404, True),
-        (408, False),
-        (409, False),
-        (410, True),
-        (413, True),
-        (422, True),
-        (425, False),
-        (429, False),
-        (500, False),
-        (503, False),
-    ],
-)
+_CASES: list[tuple[int, bool]] = [
+    (302, True),
+    (400, True),
+    (403, True),
+    (404, True),
+    (408, False),
+    (409, False),
+    (410, True),
+    (413, True),
+    (422, True),
+    (425, False),
+    (429, False),
+    (500, False),
+    (503, False),
+]
+
+
 async def test_a_status_says_whether_another_try_may_succeed(
-    loopback: Egress,
-    providers: ProviderServer,
-    subtests: pytest.Subtests,
-    status: int,
-    *,
-    is_permanent: bool,
+    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    for provider in HOSTED:
-        with subtests.test(provider=provider):
-            providers.answer(status, _EXPLANATIONS.get(provider))
-            failure = await fail(loopback, provider, providers.config(provider))
-            assert (failure.is_permanent, failure.retry_after) == (is_permanent, None)
-            reason = ": because" if provider in _EXPLANATIONS else ""
-            assert failure.message == f"the provider answered {status}{reason}"
+    for status, is_permanent in _CASES:
+        with subtests.test(status=status, is_permanent=is_permanent):
+            for provider in HOSTED:
+                with subtests.test(provider=provider):
+                    providers.answer(status, _EXPLANATIONS.get(provider))
+                    failure = await fail(loopback, provider, providers.config(provider))
+                    assert (failure.is_permanent, failure.retry_after) == (is_permanent, None)
+                    reason = ": because" if provider in _EXPLANATIONS else ""
+                    assert failure.message == f"the provider answered {status}{reason}"
 
 
 async def test_a_provider_says_when_to_try_again(
@@ -94,23 +90,25 @@ async def test_a_provider_says_when_to_try_again(
             assert failure.is_throttled
 
 
-@pytest.mark.parametrize(
-    ("error", "is_permanent"),
-    [
+async def test_slack_refuses_a_message_with_status_200(
+    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, bool]] = [
         *((error, True) for error in ("invalid_auth", "channel_not_found", "not_in_channel")),
         *((error, True) for error in ("is_archived", "account_inactive", "token_revoked")),
         *((error, True) for error in ("missing_scope", "msg_too_long", "unknown_error")),
         *((error, False) for error in ("ratelimited", "rate_limited", "internal_error")),
         *((error, False) for error in ("fatal_error", "service_unavailable", "request_timeout")),
-    ],
-)
-async def test_slack_refuses_a_message_with_status_200(
-    loopback: Egress, providers: ProviderServer, error: str, *, is_permanent: bool
-) -> None:
-    providers.answer(200, {"ok": False, "error": error})
-    failure = await fail(loopback, "slack_bot", providers.config("slack_bot"))
-    assert (failure.message, failure.is_permanent) == (f"Slack answered: {error}", is_permanent)
-    assert failure.is_throttled is error.startswith("rate")
+    ]
+    for error, is_permanent in cases:
+        with subtests.test(error=error, is_permanent=is_permanent):
+            providers.answer(200, {"ok": False, "error": error})
+            failure = await fail(loopback, "slack_bot", providers.config("slack_bot"))
+            assert (failure.message, failure.is_permanent) == (
+                f"Slack answered: {error}",
+                is_permanent,
+            )
+            assert failure.is_throttled is error.startswith("rate")
 
 
 async def test_slack_may_repeat_a_long_message_in_its_answer(
@@ -141,17 +139,32 @@ async def test_vonage_refuses_a_message_with_status_200(
             assert failure.is_permanent is is_permanent
 
 
-@pytest.mark.parametrize("provider", ["slack_bot", "vonage"])
 async def test_an_answer_of_another_service_is_no_success(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests, provider: str
+    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    bodies = [b"", b"<html>", b"[]", b"{}", b'{"ok": 1}', b'{"messages": []}', b'{"messages": [1]}']
-    for body in [*bodies, b'{"messages": [{"status": 0}]}', b"[" * 5000, b"\xff", b"x" * 100_000]:
-        with subtests.test(body=body[:40]):
-            providers.answer(200, body)
-            failure = await fail(loopback, provider, providers.config(provider))
-            assert failure.message.startswith("the answer is not one of ")
-            assert not failure.is_permanent
+    for provider in ("slack_bot", "vonage"):
+        with subtests.test(provider=provider):
+            bodies = [
+                b"",
+                b"<html>",
+                b"[]",
+                b"{}",
+                b'{"ok": 1}',
+                b'{"messages": []}',
+                b'{"messages": [1]}',
+            ]
+            for body in [
+                *bodies,
+                b'{"messages": [{"status": 0}]}',
+                b"[" * 5000,
+                b"\xff",
+                b"x" * 100_000,
+            ]:
+                with subtests.test(body=body[:40]):
+                    providers.answer(200, body)
+                    failure = await fail(loopback, provider, providers.config(provider))
+                    assert failure.message.startswith("the answer is not one of ")
+                    assert not failure.is_permanent
 
 
 async def test_a_success_with_an_unexpected_body_is_not_sent_again(

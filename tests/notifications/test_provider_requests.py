@@ -105,18 +105,18 @@ async def test_a_slack_bot_posts_a_text_to_its_channel(
     assert call.json == {"channel": CHANNEL, "text": "*Import failed*\nRow 7 has no name."}
 
 
-@pytest.mark.parametrize(
-    ("sender", "field"), [("+14155550100", "From"), (SERVICE_SID, "MessagingServiceSid")]
-)
 async def test_twilio_receives_a_text(
-    loopback: Egress, providers: ProviderServer, sender: str, field: str
+    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    call = await _send(loopback, providers, "twilio", **{"from": sender})
-    path = f"/2010-04-01/Accounts/{ACCOUNT_SID}/Messages.json"
-    assert (call.method, call.path) == ("POST", path)
-    assert call.headers["authorization"] == _basic(f"{ACCOUNT_SID}:{KEY}")
-    text = "Import failed: Row 7 has no name."
-    assert call.form == {"To": "+447700900000", field: sender, "Body": text}
+    cases: list[tuple[str, str]] = [("+14155550100", "From"), (SERVICE_SID, "MessagingServiceSid")]
+    for sender, field in cases:
+        with subtests.test(sender=sender, field=field):
+            call = await _send(loopback, providers, "twilio", **{"from": sender})
+            path = f"/2010-04-01/Accounts/{ACCOUNT_SID}/Messages.json"
+            assert (call.method, call.path) == ("POST", path)
+            assert call.headers["authorization"] == _basic(f"{ACCOUNT_SID}:{KEY}")
+            text = "Import failed: Row 7 has no name."
+            assert call.form == {"To": "+447700900000", field: sender, "Body": text}
 
 
 async def test_vonage_receives_a_text(loopback: Egress, providers: ProviderServer) -> None:
@@ -142,25 +142,29 @@ async def test_vonage_receives_the_alphabet_of_a_text(
             assert providers.calls.pop().form["type"] == kind
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
 async def test_a_webhook_receives_the_notice_with_custom_headers(
-    loopback: Egress, providers: ProviderServer, method: str
+    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    headers = {"X-Team": "blue", "user-agent": "Shop/1", "Authorization": "Bearer abc"}
-    call = await _send(loopback, providers, "webhook", method=method, headers=headers)
-    assert (call.method, call.path) == (method, "/hook")
-    assert call.json == {
-        "id": "ntd_0123456789",
-        "type": "workflow_failed",
-        "title": "Import failed",
-        "message": "Row 7 has no name.",
-        "data": {"row": 7},
-        "created_at": "2026-11-16T12:30:00Z",
-    }
-    expected = {name.lower(): value for name, value in headers.items()}
-    expected |= {"content-type": "application/json", "x-service-notification-id": "ntd_0123456789"}
-    assert expected.items() <= call.headers.items()
-    assert "x-service-signature" not in call.headers
+    for method in ("POST", "PUT", "PATCH"):
+        with subtests.test(method=method):
+            headers = {"X-Team": "blue", "user-agent": "Shop/1", "Authorization": "Bearer abc"}
+            call = await _send(loopback, providers, "webhook", method=method, headers=headers)
+            assert (call.method, call.path) == (method, "/hook")
+            assert call.json == {
+                "id": "ntd_0123456789",
+                "type": "workflow_failed",
+                "title": "Import failed",
+                "message": "Row 7 has no name.",
+                "data": {"row": 7},
+                "created_at": "2026-11-16T12:30:00Z",
+            }
+            expected = {name.lower(): value for name, value in headers.items()}
+            expected |= {
+                "content-type": "application/json",
+                "x-service-notification-id": "ntd_0123456789",
+            }
+            assert expected.items() <= call.headers.items()
+            assert "x-service-signature" not in call.headers
 
 
 async def test_a_webhook_with_a_secret_is_signed_like_a_delivery(

@@ -131,27 +131,26 @@ async def _has_state(sender: ChannelSender, channel_id: str, state: str) -> bool
     return bool(work["state"] == state)
 
 
-@pytest.mark.parametrize(
-    ("number", "attempt", "status", "seconds"),
-    [
-        (1, Attempt(5), "delivered", None),
-        (3, Attempt(5), "delivered", None),
-        (1, Attempt(5, "x"), "pending", 1),
-        (2, Attempt(5, "x"), "pending", 5),
-        (3, Attempt(5, "x"), "failed", None),
-        (1, Attempt(5, "x", is_permanent=True), "failed", None),
-        (1, Attempt(5, "x", retry_after=0.5), "pending", 1),
-        (2, Attempt(5, "x", retry_after=2), "pending", 5),
-        (2, Attempt(5, "x", retry_after=600), "pending", 600),
-        (2, Attempt(5, "x", retry_after=601), "pending", 600),
-        (3, Attempt(5, "x", retry_after=2), "failed", None),
-    ],
-)
-def test_what_follows_an_attempt(
-    number: int, attempt: Attempt, status: str, seconds: float | None
-) -> None:
-    step = sending.next_step(attempt, number, is_test=False)
-    assert (step.status, step.after_seconds) == (status, seconds)
+_CASES: list[tuple[int, Attempt, str, float | None]] = [
+    (1, Attempt(5), "delivered", None),
+    (3, Attempt(5), "delivered", None),
+    (1, Attempt(5, "x"), "pending", 1),
+    (2, Attempt(5, "x"), "pending", 5),
+    (3, Attempt(5, "x"), "failed", None),
+    (1, Attempt(5, "x", is_permanent=True), "failed", None),
+    (1, Attempt(5, "x", retry_after=0.5), "pending", 1),
+    (2, Attempt(5, "x", retry_after=2), "pending", 5),
+    (2, Attempt(5, "x", retry_after=600), "pending", 600),
+    (2, Attempt(5, "x", retry_after=601), "pending", 600),
+    (3, Attempt(5, "x", retry_after=2), "failed", None),
+]
+
+
+def test_what_follows_an_attempt(subtests: pytest.Subtests) -> None:
+    for number, attempt, status, seconds in _CASES:
+        with subtests.test(number=number, attempt=attempt):
+            step = sending.next_step(attempt, number, is_test=False)
+            assert (step.status, step.after_seconds) == (status, seconds)
 
 
 def test_a_failed_test_is_not_tried_again() -> None:

@@ -76,6 +76,12 @@ class PostOffice:
         self.admin = admin
         self.tenant_id = admin.tenant_id
 
+    async def reopen(self) -> "PostOffice":
+        """Returns one of a new tenant; the stub forgets what it has received."""
+        self.providers.reset()
+        admin = await self.world.user("tenant_admin")
+        return PostOffice(self.world, self.services, self.process, self.providers, admin)
+
     async def user(self, role: str = "viewer", **preferences: Any) -> Client:
         """Creates a user of the tenant, with these preferences for messages."""
         user = await self.world.user(role, self.tenant_id)

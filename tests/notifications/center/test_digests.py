@@ -143,24 +143,28 @@ async def test_a_digest_that_runs_twice_is_sent_once(office: PostOffice) -> None
     assert len(await office.own_mails(user)) == 1
 
 
-@pytest.mark.parametrize(
-    "sql",
-    ["DELETE FROM users WHERE id = $1", "UPDATE users SET status = 'inactive' WHERE id = $1"],
-    ids=["deleted", "inactive"],
-)
-async def test_the_digest_of_a_user_who_is_gone_sends_nothing(office: PostOffice, sql: str) -> None:
-    await office.create_channel("sendgrid")
-    user = await office.user(email=True, digest="hourly")
-    await _collect(office, user, *TITLES)
-    await run_sql(office.services, sql, user.user_id)
-    await office.release()
-    assert (office.providers.calls, await office.own_mails(user)) == ([], [])
-    (work,) = await fetch_rows(
-        office.services,
-        "SELECT state FROM work WHERE tenant_id = $1 AND kind = 'notifications.digest'",
-        office.tenant_id,
-    )
-    assert work["state"] == "done"
+async def test_the_digest_of_a_user_who_is_gone_sends_nothing(
+    office: PostOffice, subtests: pytest.Subtests
+) -> None:
+    cases: dict[str, str] = {
+        "deleted": "DELETE FROM users WHERE id = $1",
+        "inactive": "UPDATE users SET status = 'inactive' WHERE id = $1",
+    }
+    for name, sql in cases.items():
+        office = await office.reopen()
+        with subtests.test(name):
+            await office.create_channel("sendgrid")
+            user = await office.user(email=True, digest="hourly")
+            await _collect(office, user, *TITLES)
+            await run_sql(office.services, sql, user.user_id)
+            await office.release()
+            assert (office.providers.calls, await office.own_mails(user)) == ([], [])
+            (work,) = await fetch_rows(
+                office.services,
+                "SELECT state FROM work WHERE tenant_id = $1 AND kind = 'notifications.digest'",
+                office.tenant_id,
+            )
+            assert work["state"] == "done"
 
 
 async def test_a_digest_of_too_many_items_says_how_many_more_there_are(office: PostOffice) -> None:

@@ -22,22 +22,24 @@ FROM generate_series(1, $3::int) n
 """
 
 
-@pytest.mark.parametrize(("in_app", "email", "team_chat"), list(product([True, False], repeat=3)))
 async def test_a_message_goes_the_ways_that_are_on(
-    office: PostOffice, *, in_app: bool, email: bool, team_chat: bool
+    office: PostOffice, subtests: pytest.Subtests
 ) -> None:
-    for provider in ("sendgrid", "slack_webhook"):
-        await office.create_channel(provider)
-    user = await office.user(in_app=in_app, email=email, team_chat=team_chat)
-    await office.notify(user, title="Import failed")
-    assert await list_titles(user) == ["Import failed"] * in_app
-    assert len(office.providers.calls) == email + team_chat
-    mails = office.channel_mails()
-    assert [mail["subject"] for mail in mails] == ["Import failed"] * email
-    addresses = [mail["personalizations"][0]["to"][0]["email"] for mail in mails]
-    assert addresses == [user.email] * email
-    assert ["Import failed" in post for post in office.posts()] == [True] * team_chat
-    assert await office.own_mails(user) == []
+    for in_app, email, team_chat in product([True, False], repeat=3):
+        office = await office.reopen()
+        with subtests.test(in_app=in_app, email=email, team_chat=team_chat):
+            for provider in ("sendgrid", "slack_webhook"):
+                await office.create_channel(provider)
+            user = await office.user(in_app=in_app, email=email, team_chat=team_chat)
+            await office.notify(user, title="Import failed")
+            assert await list_titles(user) == ["Import failed"] * in_app
+            assert len(office.providers.calls) == email + team_chat
+            mails = office.channel_mails()
+            assert [mail["subject"] for mail in mails] == ["Import failed"] * email
+            addresses = [mail["personalizations"][0]["to"][0]["email"] for mail in mails]
+            assert addresses == [user.email] * email
+            assert ["Import failed" in post for post in office.posts()] == [True] * team_chat
+            assert await office.own_mails(user) == []
 
 
 async def test_mails_go_through_the_oldest_active_channel(office: PostOffice) -> None:
@@ -48,18 +50,20 @@ async def test_mails_go_through_the_oldest_active_channel(office: PostOffice) ->
     assert [call.path for call in office.providers.calls] == ["/v3/mail/send"]
 
 
-@pytest.mark.parametrize("has_inactive_channel", [True, False])
 async def test_the_instance_sends_mails_of_a_tenant_without_an_active_mail_channel(
-    office: PostOffice, *, has_inactive_channel: bool
+    office: PostOffice, subtests: pytest.Subtests
 ) -> None:
-    if has_inactive_channel:
-        await office.create_channel("sendgrid", active=False)
-    user = await office.user(email=True)
-    await office.notify(user, title="Import failed", message="Row 7 has no name.")
-    (mail,) = await office.own_mails(user)
-    assert (mail["subject"], mail["to"]) == ("Import failed", user.email)
-    assert "Row 7 has no name." in text_of(mail)
-    assert office.providers.calls == []
+    for has_inactive_channel in (True, False):
+        office = await office.reopen()
+        with subtests.test(has_inactive_channel=has_inactive_channel):
+            if has_inactive_channel:
+                await office.create_channel("sendgrid", active=False)
+            user = await office.user(email=True)
+            await office.notify(user, title="Import failed", message="Row 7 has no name.")
+            (mail,) = await office.own_mails(user)
+            assert (mail["subject"], mail["to"]) == ("Import failed", user.email)
+            assert "Row 7 has no name." in text_of(mail)
+            assert office.providers.calls == []
 
 
 async def test_a_team_chat_gets_one_post_whatever_number_of_users(office: PostOffice) -> None:

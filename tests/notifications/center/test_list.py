@@ -101,9 +101,8 @@ async def test_pages_follow_each_other_without_gaps(
                 assert (page["total"], page["unread"]) == (len("".join(pages)), 3)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
+async def test_wrong_parameters_are_refused(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, str]] = [
         {"read": "maybe"},
         {"type": "unknown"},
         {"type": ""},
@@ -111,11 +110,11 @@ async def test_pages_follow_each_other_without_gaps(
         {"page": "x"},
         {"per_page": "0"},
         {"per_page": "101"},
-    ],
-    ids=str,
-)
-async def test_wrong_parameters_are_refused(developer: Client, params: dict[str, str]) -> None:
-    refused(await developer.get(PATH, params=params), 422, "validation_error")
+    ]
+    for params in cases:
+        developer = await world.user()
+        with subtests.test(params=params):
+            refused(await developer.get(PATH, params=params), 422, "validation_error")
 
 
 async def test_marking_one_as_read_answers_it(reader: Client) -> None:
@@ -143,16 +142,17 @@ async def _mark_read(client: Client, notification_id: str) -> httpx.Response:
     return await client.post(f"{PATH}/{notification_id}/read")
 
 
-@pytest.mark.parametrize("role", ["viewer", "tenant_admin", "super_admin"])
 async def test_no_other_user_of_the_tenant_sees_or_reads_them(
-    world: World, reader: Client, role: str
+    world: World, reader: Client, subtests: pytest.Subtests
 ) -> None:
-    other = await world.user(role, reader.tenant_id)
-    unread = (await list_notifications(reader))[0]
-    assert (await read_page(other))["total"] == await count_unread(other) == 0
-    refused(await _mark_read(other, unread["id"]), 404, "notification_not_found")
-    assert read_json(await other.post(f"{PATH}/read-all")) == {"updated": 0}
-    assert await count_unread(reader) == 3
+    for role in ("viewer", "tenant_admin", "super_admin"):
+        with subtests.test(role=role):
+            other = await world.user(role, reader.tenant_id)
+            unread = (await list_notifications(reader))[0]
+            assert (await read_page(other))["total"] == await count_unread(other) == 0
+            refused(await _mark_read(other, unread["id"]), 404, "notification_not_found")
+            assert read_json(await other.post(f"{PATH}/read-all")) == {"updated": 0}
+            assert await count_unread(reader) == 3
 
 
 async def test_no_user_of_another_tenant_sees_or_reads_them(reader: Client, admin: Client) -> None:
@@ -176,22 +176,24 @@ async def test_super_admin_sees_and_reads_own_ones(
     assert await count_unread(reader) == 3
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", ""),
-        ("GET", "/unread/count"),
-        ("GET", "/stream"),
-        ("GET", "/preferences"),
-        ("PUT", "/preferences"),
-        ("POST", "/read-all"),
-        ("POST", "/ntf_1/read"),
-        ("POST", "/test"),
-        ("POST", ""),
-    ],
-)
-async def test_nobody_gets_in_without_signing_in(anonymous: Client, method: str, path: str) -> None:
-    refused(await anonymous(method, PATH + path), 401, "unauthorized")
+_CASES: list[tuple[str, str]] = [
+    ("GET", ""),
+    ("GET", "/unread/count"),
+    ("GET", "/stream"),
+    ("GET", "/preferences"),
+    ("PUT", "/preferences"),
+    ("POST", "/read-all"),
+    ("POST", "/ntf_1/read"),
+    ("POST", "/test"),
+    ("POST", ""),
+]
+
+
+async def test_nobody_gets_in_without_signing_in(world: World, subtests: pytest.Subtests) -> None:
+    for method, path in _CASES:
+        anonymous = world.anonymous()
+        with subtests.test(method=method, path=path):
+            refused(await anonymous(method, PATH + path), 401, "unauthorized")
 
 
 async def test_the_rows_of_a_deleted_user_are_deleted(

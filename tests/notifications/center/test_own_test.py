@@ -152,16 +152,23 @@ async def test_the_limit_of_the_channel_holds_for_tests(office: PostOffice) -> N
     assert len(office.posts()) == 1
 
 
-@pytest.mark.parametrize("channel_type", ["sms", "webhook", "fax", ""])
-async def test_a_type_without_an_own_address_is_refused(admin: Client, channel_type: str) -> None:
-    assert list(read_field_errors(await _post(admin, channel_type))) == ["channel_type"]
+async def test_a_type_without_an_own_address_is_refused(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for channel_type in ("sms", "webhook", "fax", ""):
+        admin = await world.user("tenant_admin")
+        with subtests.test(channel_type=channel_type):
+            assert list(read_field_errors(await _post(admin, channel_type))) == ["channel_type"]
 
 
-@pytest.mark.parametrize("message", ["", "  ", "x" * 501, None])
-async def test_a_wrong_message_is_refused(admin: Client, message: str | None) -> None:
-    body = {"channel_type": "in_app", "message": message}
-    errors = read_field_errors(await admin.post(f"{PATH}/test", body))
-    assert list(errors) == ["message"]
+async def test_a_wrong_message_is_refused(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = ["", "  ", "x" * 501, None]
+    for message in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(message=message):
+            body = {"channel_type": "in_app", "message": message}
+            errors = read_field_errors(await admin.post(f"{PATH}/test", body))
+            assert list(errors) == ["message"]
 
 
 async def test_super_admin_tests_the_channels_of_the_selected_tenant(

@@ -45,36 +45,37 @@ async def test_null_removes_quiet_hours_and_nothing_else(developer: Client) -> N
     assert (await set_preferences(developer, message={"digest": "off"}))["message"] == OFF
 
 
-@pytest.mark.parametrize(
-    ("preferences", "field"),
-    [
-        ({"unknown": {"email": True}}, "preferences.unknown"),
-        ({"": {}}, "preferences."),
-        ({"message": {"fax": True}}, "preferences.message"),
-        ({"message": {"email": "yes"}}, "preferences.message.email"),
-        ({"message": {"email": None}}, "preferences.message.email"),
-        ({"message": {"digest": "weekly"}}, "preferences.message.digest"),
-        ({"message": {"quiet_hours": {"start": "24:00", "end": "07:00"}}}, "start"),
-        ({"message": {"quiet_hours": {"start": "22:00", "end": "7:00"}}}, "end"),
-        ({"message": {"quiet_hours": {"start": "22:00"}}}, "quiet_hours"),
-        ({"message": {"quiet_hours": {"start": "22:00", "end": "22:00"}}}, "quiet_hours"),
-        ({"message": {"quiet_hours": QUIET | {"zone": "UTC"}}}, "quiet_hours"),
-        ({"message": True}, "preferences.message"),
-        ([], "preferences"),
-        (None, "preferences"),
-    ],
-    ids=str,
-)
+_CASES: list[tuple[Any, str]] = [
+    ({"unknown": {"email": True}}, "preferences.unknown"),
+    ({"": {}}, "preferences."),
+    ({"message": {"fax": True}}, "preferences.message"),
+    ({"message": {"email": "yes"}}, "preferences.message.email"),
+    ({"message": {"email": None}}, "preferences.message.email"),
+    ({"message": {"digest": "weekly"}}, "preferences.message.digest"),
+    ({"message": {"quiet_hours": {"start": "24:00", "end": "07:00"}}}, "start"),
+    ({"message": {"quiet_hours": {"start": "22:00", "end": "7:00"}}}, "end"),
+    ({"message": {"quiet_hours": {"start": "22:00"}}}, "quiet_hours"),
+    ({"message": {"quiet_hours": {"start": "22:00", "end": "22:00"}}}, "quiet_hours"),
+    ({"message": {"quiet_hours": QUIET | {"zone": "UTC"}}}, "quiet_hours"),
+    ({"message": True}, "preferences.message"),
+    ([], "preferences"),
+    (None, "preferences"),
+]
+
+
 async def test_a_wrong_change_is_refused_and_changes_nothing(
-    developer: Client, preferences: Any, field: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    before = await read_preferences(developer)
-    body = {"preferences": preferences}
-    if isinstance(preferences, dict):
-        body = {"preferences": {"security": {"email": True}, **preferences}}
-    errors = read_field_errors(await developer.put(PREFERENCES, body))
-    assert any(field in name for name in errors), errors
-    assert await read_preferences(developer) == before
+    for preferences, field in _CASES:
+        developer = await world.user()
+        with subtests.test(preferences=preferences, field=field):
+            before = await read_preferences(developer)
+            body = {"preferences": preferences}
+            if isinstance(preferences, dict):
+                body = {"preferences": {"security": {"email": True}, **preferences}}
+            errors = read_field_errors(await developer.put(PREFERENCES, body))
+            assert any(field in name for name in errors), errors
+            assert await read_preferences(developer) == before
 
 
 async def test_an_empty_change_is_accepted(developer: Client) -> None:

@@ -1,5 +1,6 @@
 """Mails and posts that wait for the end of quiet hours."""
 
+import itertools
 from datetime import UTC, datetime
 from typing import Any
 
@@ -82,19 +83,26 @@ async def test_a_post_goes_out_at_once_for_a_user_without_quiet_hours(office: Po
     assert await office.load_held() == []
 
 
-@pytest.mark.parametrize("held_back", [QUIET, {"digest": "hourly"}], ids=["quiet", "digest"])
-@pytest.mark.parametrize("type_name", ["approval_requested", "security"])
 async def test_what_is_urgent_is_never_held_back(
-    office: PostOffice, type_name: str, held_back: dict[str, Any]
+    office: PostOffice, subtests: pytest.Subtests
 ) -> None:
-    await office.create_channel("slack_webhook")
-    user = await office.user()
-    on = {"email": True, "team_chat": True}
-    await set_preferences(user, **{type_name: on | held_back})
-    async with office.at(NIGHT):
-        await office.accept(user, type=type_name)
-    assert len(await office.own_mails(user)) == len(office.posts()) == 1
-    assert await office.load_held() == []
+    cases: dict[str, dict[str, Any]] = {
+        "quiet": QUIET,
+        "digest": {"digest": "hourly"},
+    }
+    for (name, held_back), type_name in itertools.product(
+        cases.items(), ("approval_requested", "security")
+    ):
+        office = await office.reopen()
+        with subtests.test(name=name, type_name=type_name):
+            await office.create_channel("slack_webhook")
+            user = await office.user()
+            on = {"email": True, "team_chat": True}
+            await set_preferences(user, **{type_name: on | held_back})
+            async with office.at(NIGHT):
+                await office.accept(user, type=type_name)
+            assert len(await office.own_mails(user)) == len(office.posts()) == 1
+            assert await office.load_held() == []
 
 
 async def test_a_post_that_waits_goes_out_at_once_for_a_user_of_a_later_batch(

@@ -98,25 +98,26 @@ def test_the_rules_are_for_the_events_that_are_always_fanned_out() -> None:
     assert {name.partition(".")[0] for name in missing} <= {"form", "workflow", "approval"}
 
 
-@pytest.mark.parametrize("event_type", ROWS)
-def test_a_rule_names_the_type_and_the_recipients(event_type: str) -> None:
-    name, cases = ROWS[event_type]
-    assert RULES[event_type].type == name
-    for data, recipients in cases:
-        assert RULES[event_type].recipients(data) == recipients, data
+def test_a_rule_names_the_type_and_the_recipients(subtests: pytest.Subtests) -> None:
+    for event_type, (name, cases) in ROWS.items():
+        with subtests.test(event_type):
+            assert RULES[event_type].type == name
+            for data, recipients in cases:
+                assert RULES[event_type].recipients(data) == recipients, data
 
 
-@pytest.mark.parametrize("event_type", EXISTING)
-def test_the_example_of_an_event_has_recipients_and_all_values(event_type: str) -> None:
-    rule, example = RULES[event_type], AREAS.event_types[event_type].example
-    assert rule.recipients(example) is not None
-    used = re.findall(r"event\.data\.(\w+)", rule.title + rule.message)
-    assert set(used) <= example.keys()
-    values = {"event": {"id": "evt_1", "type": event_type, "data": example}}
-    for source in (rule.title, rule.message):
-        text = templates.render(source, values, max_chars=10_000)
-        assert text.strip()
-        assert ("{{" in text, "{%" in text) == (False, False)
+def test_the_example_of_an_event_has_recipients_and_all_values(subtests: pytest.Subtests) -> None:
+    for event_type in EXISTING:
+        with subtests.test(event_type=event_type):
+            rule, example = RULES[event_type], AREAS.event_types[event_type].example
+            assert rule.recipients(example) is not None
+            used = re.findall(r"event\.data\.(\w+)", rule.title + rule.message)
+            assert set(used) <= example.keys()
+            values = {"event": {"id": "evt_1", "type": event_type, "data": example}}
+            for source in (rule.title, rule.message):
+                text = templates.render(source, values, max_chars=10_000)
+                assert text.strip()
+                assert ("{{" in text, "{%" in text) == (False, False)
 
 
 def test_a_missing_reason_is_replaced() -> None:
@@ -196,18 +197,20 @@ async def test_the_administrators_are_notified_of_an_invalid_credential(
     assert "was refused: expired." in item["message"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    ["DELETE FROM users WHERE id = $1", "UPDATE users SET status = 'inactive' WHERE id = $1"],
-    ids=["deleted", "inactive"],
-)
 async def test_the_administrators_are_notified_where_the_owner_is_gone(
-    office: PostOffice, sql: str
+    office: PostOffice, subtests: pytest.Subtests
 ) -> None:
-    owner = await office.user()
-    await run_sql(office.services, sql, owner.user_id)
-    await _emit(office, _disabled(owner.user_id))
-    assert await list_titles(office.admin) == [_TITLE]
+    cases: dict[str, str] = {
+        "deleted": "DELETE FROM users WHERE id = $1",
+        "inactive": "UPDATE users SET status = 'inactive' WHERE id = $1",
+    }
+    for name, sql in cases.items():
+        office = await office.reopen()
+        with subtests.test(name):
+            owner = await office.user()
+            await run_sql(office.services, sql, owner.user_id)
+            await _emit(office, _disabled(owner.user_id))
+            assert await list_titles(office.admin) == [_TITLE]
 
 
 async def test_nobody_else_is_notified_of_the_account_of_a_user_who_is_gone(

@@ -79,42 +79,45 @@ async def test_a_role_without_users_is_accepted(office: PostOffice) -> None:
     await office.wait_until_idle()
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({}, "user_ids"),
-        ({"user_ids": ["own"], "role": "viewer"}, "user_ids"),
-        ({"user_ids": []}, "user_ids"),
-        ({"user_ids": ["usr_unknown"]}, "user_ids"),
-        ({"user_ids": ["own", "foreign"]}, "user_ids"),
-        ({"user_ids": ["own"] * 1001}, "user_ids"),
-        ({"role": "king"}, "role"),
-        ({"role": ""}, "role"),
-        ({"role": "viewer", "type": "security"}, "type"),
-        ({"role": "viewer", "type": "webhook_disabled"}, "type"),
-        ({"role": "viewer", "type": "credential_invalid"}, "type"),
-        ({"role": "viewer", "type": "unknown"}, "type"),
-        ({"role": "viewer", "title": ""}, "title"),
-        ({"role": "viewer", "title": "  "}, "title"),
-        ({"role": "viewer", "title": "Two\nlines"}, "title"),
-        ({"role": "viewer", "title": "x" * 201}, "title"),
-        ({"role": "viewer", "message": " \n "}, "message"),
-        ({"role": "viewer", "message": "x" * 10_001}, "message"),
-        ({"role": "viewer", "data": []}, "data"),
-        ({"role": "viewer", "data": {"a": "x" * 16 * 1024}}, "data"),
-        ({"role": "viewer", "data": build_nested(17)}, "data"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
+_CASES: list[tuple[dict[str, Any], str]] = [
+    ({}, "user_ids"),
+    ({"user_ids": ["own"], "role": "viewer"}, "user_ids"),
+    ({"user_ids": []}, "user_ids"),
+    ({"user_ids": ["usr_unknown"]}, "user_ids"),
+    ({"user_ids": ["own", "foreign"]}, "user_ids"),
+    ({"user_ids": ["own"] * 1001}, "user_ids"),
+    ({"role": "king"}, "role"),
+    ({"role": ""}, "role"),
+    ({"role": "viewer", "type": "security"}, "type"),
+    ({"role": "viewer", "type": "webhook_disabled"}, "type"),
+    ({"role": "viewer", "type": "credential_invalid"}, "type"),
+    ({"role": "viewer", "type": "unknown"}, "type"),
+    ({"role": "viewer", "title": ""}, "title"),
+    ({"role": "viewer", "title": "  "}, "title"),
+    ({"role": "viewer", "title": "Two\nlines"}, "title"),
+    ({"role": "viewer", "title": "x" * 201}, "title"),
+    ({"role": "viewer", "message": " \n "}, "message"),
+    ({"role": "viewer", "message": "x" * 10_001}, "message"),
+    ({"role": "viewer", "data": []}, "data"),
+    ({"role": "viewer", "data": {"a": "x" * 16 * 1024}}, "data"),
+    ({"role": "viewer", "data": build_nested(17)}, "data"),
+]
+
+
 async def test_a_wrong_message_is_refused(
-    admin: Client, developer: Client, services: Services, fields: dict[str, Any], field: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    ids = {"own": admin.user_id, "foreign": developer.user_id}
-    if "user_ids" in fields:
-        fields = fields | {"user_ids": [ids.get(id_, id_) for id_ in fields["user_ids"]]}
-    errors = read_field_errors(await admin.post(PATH, TEXTS | fields))
-    assert [name.split(".")[0] for name in errors] == [field]
-    assert await _count_messages(services, admin.tenant_id) == 0
+    for fields, field in _CASES:
+        admin = await world.user("tenant_admin")
+        developer = await world.user()
+        with subtests.test(fields=fields, field=field):
+            ids = {"own": admin.user_id, "foreign": developer.user_id}
+            body = TEXTS | fields
+            if "user_ids" in fields:
+                body["user_ids"] = [ids.get(id_, id_) for id_ in fields["user_ids"]]
+            errors = read_field_errors(await admin.post(PATH, body))
+            assert [name.split(".")[0] for name in errors] == [field]
+            assert await _count_messages(services, admin.tenant_id) == 0
 
 
 async def test_a_message_at_its_limits_is_accepted(office: PostOffice) -> None:
@@ -130,14 +133,18 @@ async def test_a_message_at_its_limits_is_accepted(office: PostOffice) -> None:
     assert {name: item[name] for name in fields} == fields
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_sending_needs_the_permission(world: World, role: str) -> None:
-    user = await world.user(role)
-    answer = await user.post(PATH, TEXTS | {"role": "viewer"})
-    if role in {"super_admin", "tenant_admin", "agent_developer"}:
-        assert answer.status_code == 202
-    else:
-        assert refused(answer, 403, "forbidden")["details"]["required"] == "notifications:write"
+async def test_sending_needs_the_permission(world: World, subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            user = await world.user(role)
+            answer = await user.post(PATH, TEXTS | {"role": "viewer"})
+            if role in {"super_admin", "tenant_admin", "agent_developer"}:
+                assert answer.status_code == 202
+            else:
+                assert (
+                    refused(answer, 403, "forbidden")["details"]["required"]
+                    == "notifications:write"
+                )
 
 
 async def test_a_repeated_request_with_one_key_sends_once(office: PostOffice) -> None:

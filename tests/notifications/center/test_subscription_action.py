@@ -76,20 +76,20 @@ async def test_each_subscription_sends_its_own_message_once(office: PostOffice) 
     assert sorted(await list_titles(office.admin)) == ["One", "Two"]
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
+async def test_a_title_is_one_line_that_is_not_empty(
+    office: PostOffice, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("{{ event.data.unknown }}", "agent.created"),
         ("a\n  b", "a b"),
         ("{{ event.data.name }}\n", "Ada"),
-    ],
-)
-async def test_a_title_is_one_line_that_is_not_empty(
-    office: PostOffice, title: str, expected: str
-) -> None:
-    await _subscribe(office, user_ids=[office.admin.user_id], title=title)
-    await _create_agent(office)
-    assert await list_titles(office.admin) == [expected]
+    ]
+    for title, expected in cases:
+        office = await office.reopen()
+        with subtests.test(title=title, expected=expected):
+            await _subscribe(office, user_ids=[office.admin.user_id], title=title)
+            await _create_agent(office)
+            assert await list_titles(office.admin) == [expected]
 
 
 async def test_an_action_for_a_deleted_channel_is_dead_with_a_reason(office: PostOffice) -> None:
