@@ -95,21 +95,23 @@ async def test_child_tasks_belong_to_the_transaction_and_background_tasks_do_not
         await background.spawn(wait())
 
 
-@pytest.mark.parametrize("log_format", ["console", "json"])
 async def test_a_wait_is_counted_where_users_are_served(
-    services: Services, log_format: LogFormat, capsys: pytest.CaptureFixture[str]
+    services: Services, capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
 ) -> None:
-    logs.configure("warning", log_format)
-    transaction_waits._logged_at.clear()
-    counter = WAITED_IN_TRANSACTION.labels("a server")
-    before = counter._value.get()
-    transaction_waits.count()
-    try:
-        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            await tx.raw()
-            connection_use.check_wait("a server")
-    finally:
-        connection_use.report_to(connection_use.refuse)
-        logs.configure("warning", "json")
-    assert counter._value.get() == before + 1
-    assert "a database connection was held during a wait" in "".join(capsys.readouterr())
+    cases: list[LogFormat] = ["console", "json"]
+    for log_format in cases:
+        with subtests.test(log_format=log_format):
+            logs.configure("warning", log_format)
+            transaction_waits._logged_at.clear()
+            counter = WAITED_IN_TRANSACTION.labels("a server")
+            before = counter._value.get()
+            transaction_waits.count()
+            try:
+                async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+                    await tx.raw()
+                    connection_use.check_wait("a server")
+            finally:
+                connection_use.report_to(connection_use.refuse)
+                logs.configure("warning", "json")
+            assert counter._value.get() == before + 1
+            assert "a database connection was held during a wait" in "".join(capsys.readouterr())

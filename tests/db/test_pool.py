@@ -1,7 +1,7 @@
 """Connections of the pool: checkout, return, loss and replacement."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
 from functools import partial
 from typing import Any
 
@@ -39,16 +39,16 @@ async def _read_by_session(tx: Tx) -> None:
     await (await tx.session()).scalar(select(Tenant.id).limit(1))
 
 
-@pytest.mark.parametrize("autocommit", [True, False], ids=["read", "write"])
-@pytest.mark.parametrize("use", [_read_raw, _read_by_session], ids=["raw", "session"])
-@pytest.mark.parametrize("end", ["commit", "rollback"])
 async def test_a_connection_is_returned_when_the_transaction_ends(
-    database: Database, use: Callable[[Tx], Awaitable[None]], end: str, *, autocommit: bool
+    database: Database, subtests: pytest.Subtests
 ) -> None:
-    tx = database.begin(ALL_TENANTS, autocommit=autocommit)
-    await use(tx)
-    await (tx.commit() if end == "commit" else tx.rollback())
-    assert get_pool(database).checkedout() == 0
+    cases = itertools.product((True, False), (_read_raw, _read_by_session), ("commit", "rollback"))
+    for autocommit, use, end in cases:
+        with subtests.test(end, autocommit=autocommit, use=use.__name__):
+            tx = database.begin(ALL_TENANTS, autocommit=autocommit)
+            await use(tx)
+            await (tx.commit() if end == "commit" else tx.rollback())
+            assert get_pool(database).checkedout() == 0
 
 
 async def test_a_returned_connection_is_in_no_transaction(database: Database) -> None:
@@ -96,20 +96,16 @@ def _set_event(event: asyncio.Event, _connection: asyncpg.Connection) -> None:
     event.set()
 
 
-@pytest.mark.parametrize("autocommit", [True, False], ids=["read", "write"])
-@pytest.mark.parametrize("use", [_read_raw, _read_by_session], ids=["raw", "session"])
 async def test_the_pool_survives_the_loss_of_its_connections(
-    services: Services,
-    database: Database,
-    use: Callable[[Tx], Awaitable[None]],
-    *,
-    autocommit: bool,
+    services: Services, database: Database, subtests: pytest.Subtests
 ) -> None:
-    connections = await _fill_pool(database)
-    await _terminate_connections(services, connections)
-    for _ in connections:
-        async with database.tx(ALL_TENANTS, autocommit=autocommit) as tx:
-            await use(tx)
+    for autocommit, use in itertools.product((True, False), (_read_raw, _read_by_session)):
+        with subtests.test(autocommit=autocommit, use=use.__name__):
+            connections = await _fill_pool(database)
+            await _terminate_connections(services, connections)
+            for _ in connections:
+                async with database.tx(ALL_TENANTS, autocommit=autocommit) as tx:
+                    await use(tx)
 
 
 async def test_a_connection_lost_inside_a_transaction_is_returned_to_the_pool(
@@ -145,48 +141,54 @@ async def test_a_connection_past_its_age_is_replaced_without_an_error(database: 
         assert await tx.raw() not in old
 
 
-@pytest.mark.parametrize("state", ["lost", "expired"])
 async def test_replaced_connections_do_not_shrink_the_pool(
-    services: Services, database: Database, state: str
+    services: Services, database: Database, subtests: pytest.Subtests
 ) -> None:
-    if state == "lost":
-        await _terminate_connections(services, await _fill_pool(database))
-    else:
-        await _expire_connections(database)
-    for _ in range(get_pool(database).size()):
-        async with database.tx(ALL_TENANTS) as tx:
-            await _read_raw(tx)
-    assert get_pool(database).checkedout() == 0
+    for state in ("lost", "expired"):
+        with subtests.test(state=state):
+            if state == "lost":
+                await _terminate_connections(services, await _fill_pool(database))
+            else:
+                await _expire_connections(database)
+            for _ in range(get_pool(database).size()):
+                async with database.tx(ALL_TENANTS) as tx:
+                    await _read_raw(tx)
+            assert get_pool(database).checkedout() == 0
 
 
-@pytest.mark.parametrize("steps", range(12))
 async def test_a_transaction_cancelled_at_any_point_leaves_a_clean_connection(
-    stores: Stores, world: World, steps: int
+    stores: Stores, world: World, subtests: pytest.Subtests
 ) -> None:
     """The pool has one connection, so the next transaction gets the same one."""
-    tenant_id = await world.tenant()
-    db = Database(stores.settings.sqlalchemy_url, pool_size=1)
+    for steps in range(12):
+        with subtests.test(steps=steps):
+            tenant_id = await world.tenant()
+            db = Database(stores.settings.sqlalchemy_url, pool_size=1)
 
-    async def write() -> None:
-        async with db.tx(tenant_id) as tx:
-            raw = await tx.raw()
-            await raw.execute("UPDATE tenants SET name = 'cancelled' WHERE id = $1", tenant_id)
+            async def write() -> None:
+                async with db.tx(tenant_id) as tx:  # noqa: B023
+                    raw = await tx.raw()
+                    await raw.execute(
+                        "UPDATE tenants SET name = 'cancelled' WHERE id = $1",
+                        tenant_id,  # noqa: B023
+                    )
 
-    try:
-        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
-            await (await tx.raw()).fetchval("SELECT 1")
-        task = asyncio.create_task(write())
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        async with db.tx(tenant_id) as tx:
-            raw = await tx.raw()
-            await raw.execute("UPDATE tenants SET name = 'after' WHERE id = $1", tenant_id)
-        async with world.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            raw = await tx.raw()
-            assert (
-                await raw.fetchval("SELECT name FROM tenants WHERE id = $1", tenant_id) == "after"
-            )
-    finally:
-        await db.close()
+            try:
+                async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+                    await (await tx.raw()).fetchval("SELECT 1")
+                task = asyncio.create_task(write())
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                async with db.tx(tenant_id) as tx:
+                    raw = await tx.raw()
+                    await raw.execute("UPDATE tenants SET name = 'after' WHERE id = $1", tenant_id)
+                async with world.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+                    raw = await tx.raw()
+                    assert (
+                        await raw.fetchval("SELECT name FROM tenants WHERE id = $1", tenant_id)
+                        == "after"
+                    )
+            finally:
+                await db.close()

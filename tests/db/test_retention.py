@@ -50,11 +50,13 @@ async def test_expired_rows_of_many_batches_are_deleted_and_others_are_kept(
     assert await connection.fetchval(sql) == 1
 
 
-@pytest.mark.parametrize(("rule", "command"), [(DELETED, "DELETE"), (CLEARED, "UPDATE")])
 async def test_a_statement_changes_one_batch(
-    connection: asyncpg.Connection, rule: RetentionRule, command: str
+    connection: asyncpg.Connection, subtests: pytest.Subtests
 ) -> None:
-    assert await connection.execute(rule.sql) == f"{command} {BATCH}"
+    cases: list[tuple[RetentionRule, str]] = [(DELETED, "DELETE"), (CLEARED, "UPDATE")]
+    for rule, command in cases:
+        with subtests.test(rule=rule, command=command):
+            assert await connection.execute(rule.sql) == f"{command} {BATCH}"
 
 
 async def test_each_rule_has_its_own_time(connection: asyncpg.Connection) -> None:

@@ -45,21 +45,24 @@ async def _set_revision(settings: Settings, revision: str) -> None:
     await db.close()
 
 
-@pytest.mark.parametrize(
-    ("revision", "problem"),
-    [(NEWEST, None), ("9999", None), ("0001", "schema 0001, this release needs")],
-)
 async def test_a_process_is_ready_unless_the_database_is_behind(
-    services: Services, stores: Stores, revision: str, problem: str | None
+    services: Services, stores: Stores, subtests: pytest.Subtests
 ) -> None:
-    settings = await stores.create_database()
-    await _set_revision(settings, revision)
-    db = Database(settings.sqlalchemy_url, pool_size=1)
-    readiness = Readiness(db, services.keyring)
-    await readiness.check()
-    await db.close()
-    actual = readiness.problem
-    assert actual is None if problem is None else problem in (actual or "")
+    cases: list[tuple[str, str | None]] = [
+        (NEWEST, None),
+        ("9999", None),
+        ("0001", "schema 0001, this release needs"),
+    ]
+    for revision, problem in cases:
+        with subtests.test(revision=revision, problem=problem):
+            settings = await stores.create_database()
+            await _set_revision(settings, revision)
+            db = Database(settings.sqlalchemy_url, pool_size=1)
+            readiness = Readiness(db, services.keyring)
+            await readiness.check()
+            await db.close()
+            actual = readiness.problem
+            assert actual is None if problem is None else problem in (actual or "")
 
 
 async def test_an_empty_database_has_no_revision(stores: Stores, services: Services) -> None:

@@ -47,22 +47,24 @@ SELECTS: dict[str, Callable[[], Select[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SELECTS)
 async def test_a_select_without_a_tenant_returns_rows_of_the_scope_only(
-    services: Services, tenants: TwoTenants, name: str
+    services: Services, tenants: TwoTenants, subtests: pytest.Subtests
 ) -> None:
-    async with services.db.tx(tenants.own.tenant_id) as tx:
-        ids = list(await (await tx.session()).scalars(SELECTS[name]()))
-    assert ids == [tenants.own_row_id]
+    for name, build in SELECTS.items():
+        with subtests.test(name=name):
+            async with services.db.tx(tenants.own.tenant_id) as tx:
+                ids = list(await (await tx.session()).scalars(build()))
+            assert ids == [tenants.own_row_id]
 
 
-@pytest.mark.parametrize("name", SELECTS)
 async def test_the_scope_of_all_tenants_returns_rows_of_every_tenant(
-    services: Services, tenants: TwoTenants, name: str
+    services: Services, tenants: TwoTenants, subtests: pytest.Subtests
 ) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        ids = set(await (await tx.session()).scalars(SELECTS[name]()))
-    assert {tenants.own_row_id, tenants.other_row_id} <= ids
+    for name, build in SELECTS.items():
+        with subtests.test(name=name):
+            async with services.db.tx(ALL_TENANTS) as tx:
+                ids = set(await (await tx.session()).scalars(build()))
+            assert {tenants.own_row_id, tenants.other_row_id} <= ids
 
 
 async def test_a_select_of_whole_rows_returns_rows_of_the_scope_only(

@@ -1,6 +1,6 @@
 """Writes cannot reach rows of another tenant."""
 
-from collections.abc import Callable
+import itertools
 from contextlib import suppress
 from typing import Any
 
@@ -98,14 +98,16 @@ async def test_a_row_of_another_session_cannot_be_deleted_through_this_one(
     assert await row_exists(services, tenants.other_row_id)
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
-@pytest.mark.parametrize(
-    "insert_function", [insert, postgresql.insert], ids=["plain", "postgresql"]
-)
 async def test_an_insert_statement_of_tenant_rows_is_refused(
-    services: Services, tenants: TwoTenants, insert_function: Callable[..., Any], *, own: bool
+    services: Services, tenants: TwoTenants, subtests: pytest.Subtests
 ) -> None:
-    values = build_values((tenants.own if own else tenants.other).tenant_id)
-    with pytest.raises(CrossTenant):
-        async with services.db.tx(tenants.own.tenant_id) as tx:
-            await (await tx.session()).execute(insert_function(Invitation).values(**values))
+    statements: dict[str, Any] = {
+        "plain": insert(Invitation),
+        "postgresql": postgresql.insert(Invitation),
+    }
+    for is_own, (name, statement) in itertools.product((True, False), statements.items()):
+        with subtests.test(name, is_own=is_own):
+            values = build_values((tenants.own if is_own else tenants.other).tenant_id)
+            with pytest.raises(CrossTenant):
+                async with services.db.tx(tenants.own.tenant_id) as tx:
+                    await (await tx.session()).execute(statement.values(**values))

@@ -31,16 +31,17 @@ UNSCOPED: dict[str, Callable[[AsyncSession], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNSCOPED)
 async def test_without_a_scope_statements_on_tenant_rows_are_refused(
-    services: Services, name: str
+    services: Services, subtests: pytest.Subtests
 ) -> None:
-    tx = services.db.begin(None)
-    try:
-        with pytest.raises(Unscoped):
-            await UNSCOPED[name](await tx.session())
-    finally:
-        await tx.rollback()
+    for name, run in UNSCOPED.items():
+        with subtests.test(name=name):
+            tx = services.db.begin(None)
+            try:
+                with pytest.raises(Unscoped):
+                    await run(await tx.session())
+            finally:
+                await tx.rollback()
 
 
 async def test_without_a_scope_nothing_can_be_added(

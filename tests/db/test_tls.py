@@ -44,41 +44,39 @@ async def _fetch_application_name(url: str) -> str:
         await db.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters", "is_accepted"),
-    [
-        ("localhost", "sslmode=require", True),
-        ("localhost", "sslmode=verify-full&sslrootcert={own}", True),
-        ("localhost", "sslmode=verify-full&sslrootcert={other}", False),
-        ("localhost", "sslmode=verify-ca&sslrootcert={other}", False),
-        ("localhost", "sslmode=require&sslrootcert={other}", False),
-        ("localhost", "sslrootcert=system", False),
-        ("localhost", "sslmode=require&sslrootcert={own}&channel_binding=require", True),
-        ("localhost", "sslmode=require&channel_binding=require", False),
-        ("db.example.com", "sslrootcert={own}&channel_binding=require", False),
-        ("db.example.com", "sslmode=require", True),
-        ("db.example.com", "sslmode=verify-ca&sslrootcert={own}", True),
-        ("db.example.com", "sslmode=verify-full&sslrootcert={own}", False),
-    ],
-)
+_CASES: list[tuple[str, str, bool]] = [
+    ("localhost", "sslmode=require", True),
+    ("localhost", "sslmode=verify-full&sslrootcert={own}", True),
+    ("localhost", "sslmode=verify-full&sslrootcert={other}", False),
+    ("localhost", "sslmode=verify-ca&sslrootcert={other}", False),
+    ("localhost", "sslmode=require&sslrootcert={other}", False),
+    ("localhost", "sslrootcert=system", False),
+    ("localhost", "sslmode=require&sslrootcert={own}&channel_binding=require", True),
+    ("localhost", "sslmode=require&channel_binding=require", False),
+    ("db.example.com", "sslrootcert={own}&channel_binding=require", False),
+    ("db.example.com", "sslmode=require", True),
+    ("db.example.com", "sslmode=verify-ca&sslrootcert={own}", True),
+    ("db.example.com", "sslmode=verify-full&sslrootcert={own}", False),
+]
+
+
 async def test_a_certificate_is_verified_as_the_mode_says(
-    services: Services,
-    stores: Stores,
-    tmp_path: Path,
-    name: str,
-    parameters: str,
-    *,
-    is_accepted: bool,
+    services: Services, stores: Stores, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    own, other = write_certificate(tmp_path, name), write_certificate(tmp_path, "other.test")
-    query = parameters.format(own=own, other=other)
-    async with _serve_with_tls(stores, own) as base:
-        url = f"{base}?{query}&application_name=parley%20web&connect_timeout=10"
-        if is_accepted:
-            assert await _fetch_application_name(url) == "parley web"
-        else:
-            with pytest.raises(DatabaseUnavailable, match="certificate verify failed"):
-                await _fetch_application_name(url)
+    for name, parameters, is_accepted in _CASES:
+        with subtests.test(name=name, parameters=parameters):
+            own, other = (
+                write_certificate(tmp_path, name),
+                write_certificate(tmp_path, "other.test"),
+            )
+            query = parameters.format(own=own, other=other)
+            async with _serve_with_tls(stores, own) as base:
+                url = f"{base}?{query}&application_name=parley%20web&connect_timeout=10"
+                if is_accepted:
+                    assert await _fetch_application_name(url) == "parley web"
+                else:
+                    with pytest.raises(DatabaseUnavailable, match="certificate verify failed"):
+                        await _fetch_application_name(url)
 
 
 async def test_the_authorities_of_the_system_are_trusted(

@@ -40,25 +40,28 @@ async def test_both_ways_of_writing_are_in_the_same_transaction(
         assert await (await tx.raw()).fetchval("SELECT txid_current()") == by_session
 
 
-@pytest.mark.parametrize("first", ["session", "raw"])
 async def test_a_rollback_undoes_both_ways_of_writing(
-    services: Services, tenants: TwoTenants, first: str
+    services: Services, tenants: TwoTenants, subtests: pytest.Subtests
 ) -> None:
-    by_session = build_invitation(tenants.own.tenant_id)
-    tx = services.db.begin(tenants.own.tenant_id)
+    for first in ("session", "raw"):
+        with subtests.test(first=first):
+            by_session = build_invitation(tenants.own.tenant_id)
+            tx = services.db.begin(tenants.own.tenant_id)
 
-    async def write_by_session() -> None:
-        (await tx.session()).add(by_session)
+            async def write_by_session() -> None:
+                (await tx.session()).add(by_session)  # noqa: B023
 
-    async def write_raw() -> None:
-        await (await tx.raw()).execute("DELETE FROM invitations WHERE id = $1", tenants.own_row_id)
+            async def write_raw() -> None:
+                await (await tx.raw()).execute(  # noqa: B023
+                    "DELETE FROM invitations WHERE id = $1", tenants.own_row_id
+                )
 
-    steps = [write_by_session, write_raw]
-    for step in steps if first == "session" else reversed(steps):
-        await step()
-    await tx.rollback()
-    assert not await row_exists(services, by_session.id)
-    assert await row_exists(services, tenants.own_row_id)
+            steps = [write_by_session, write_raw]
+            for step in steps if first == "session" else reversed(steps):
+                await step()
+            await tx.rollback()
+            assert not await row_exists(services, by_session.id)
+            assert await row_exists(services, tenants.own_row_id)
 
 
 async def test_an_error_in_the_block_undoes_it(services: Services, tenants: TwoTenants) -> None:

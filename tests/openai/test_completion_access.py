@@ -1,5 +1,6 @@
 """Agents as models, and refused callers."""
 
+import itertools
 import time
 
 import openai
@@ -70,19 +71,24 @@ async def test_a_key_of_an_unpublished_agent_lists_nothing(
 # Refusals
 
 
-@pytest.mark.parametrize("stream", [False, True])
 async def test_an_unknown_agent_is_not_found(
-    talk: Talker, any_client: AsyncOpenAI, *, stream: bool
+    talk: Talker, any_client: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(openai.NotFoundError) as refusal:
-        await any_client.chat.completions.create(model="agt_none", messages=HI, stream=stream)
-    assert code_of(refusal.value) == "agent_not_found"
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            with pytest.raises(openai.NotFoundError) as refusal:
+                await any_client.chat.completions.create(
+                    model="agt_none", messages=HI, stream=stream
+                )
+            assert code_of(refusal.value) == "agent_not_found"
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "", "Talker", "scripted/model-1"])
-async def test_only_an_agents_id_is_a_model(talk: Talker, client: AsyncOpenAI, name: str) -> None:
-    with pytest.raises(openai.NotFoundError):
-        await client.chat.completions.create(model=name, messages=HI)
+async def test_only_an_agents_id_is_a_model(
+    talk: Talker, client: AsyncOpenAI, subtests: pytest.Subtests
+) -> None:
+    for name in ("gpt-4o", "", "Talker", "scripted/model-1"):
+        with subtests.test(name=name), pytest.raises(openai.NotFoundError):
+            await client.chat.completions.create(model=name, messages=HI)
 
 
 async def test_an_agent_of_another_tenant_is_not_found(
@@ -103,18 +109,22 @@ async def test_a_key_is_for_its_own_agent(talk: Talker, visitor: AsyncOpenAI) ->
     assert other.asked == []
 
 
-@pytest.mark.parametrize("key", ["emb_wrong", "wrong", "sk-0123456789", "a.b.c"])
-@pytest.mark.parametrize("stream", [False, True])
 async def test_a_wrong_key_is_refused(
-    base_client: AsyncOpenAI, talk: Talker, key: str, *, stream: bool
+    base_client: AsyncOpenAI, talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    client = with_key(base_client, key)
-    with pytest.raises(openai.AuthenticationError) as refusal:
-        await client.chat.completions.create(model=talk.agent_id, messages=HI, stream=stream)
-    with pytest.raises(openai.AuthenticationError):
-        await client.models.list()
-    assert code_of(refusal.value) == "unauthorized"
-    assert key not in str(refusal.value)
+    for key, stream in itertools.product(
+        ("emb_wrong", "wrong", "sk-0123456789", "a.b.c"), (False, True)
+    ):
+        with subtests.test(key=key, stream=stream):
+            client = with_key(base_client, key)
+            with pytest.raises(openai.AuthenticationError) as refusal:
+                await client.chat.completions.create(
+                    model=talk.agent_id, messages=HI, stream=stream
+                )
+            with pytest.raises(openai.AuthenticationError):
+                await client.models.list()
+            assert code_of(refusal.value) == "unauthorized"
+            assert key not in str(refusal.value)
 
 
 async def test_an_anonymous_caller_is_unauthorized(anonymous: Client, talk: Talker) -> None:
@@ -163,15 +173,16 @@ async def test_a_draft_answers_signed_in_callers(talk: Talker, client: AsyncOpen
     assert completion.choices[0].message.content == "Hello there"
 
 
-@pytest.mark.parametrize("status", ["draft", "archived"])
 async def test_an_unpublished_agent_is_not_found_by_visitors(
-    talk: Talker, visitor: AsyncOpenAI, status: str
+    talk: Talker, visitor: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    await talk.client.put(talk.path, {"status": status})
-    with pytest.raises(openai.NotFoundError) as refusal:
-        await visitor.chat.completions.create(model=talk.agent_id, messages=HI)
-    assert code_of(refusal.value) == "agent_not_found"
-    assert talk.asked == []
+    for status in ("draft", "archived"):
+        with subtests.test(status=status):
+            await talk.client.put(talk.path, {"status": status})
+            with pytest.raises(openai.NotFoundError) as refusal:
+                await visitor.chat.completions.create(model=talk.agent_id, messages=HI)
+            assert code_of(refusal.value) == "agent_not_found"
+            assert talk.asked == []
 
 
 async def test_an_archived_agent_does_not_answer(talk: Talker, client: AsyncOpenAI) -> None:
@@ -181,18 +192,23 @@ async def test_an_archived_agent_does_not_answer(talk: Talker, client: AsyncOpen
     assert code_of(refusal.value) == "agent_archived"
 
 
-@pytest.mark.parametrize("stream", [False, True])
 async def test_only_signed_in_callers_learn_that_a_model_has_no_key(
-    base_client: AsyncOpenAI, world: World, models: ModelServer, *, stream: bool
+    base_client: AsyncOpenAI, world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    talk = await talker(world, models, primary_model="nowhere/at-all")
-    client = with_key(base_client, talk.client.token)
-    with pytest.raises(openai.ConflictError) as refusal:
-        await client.chat.completions.create(model=talk.agent_id, messages=HI, stream=stream)
-    assert code_of(refusal.value) == "model_not_configured"
-    key = await create_embed_key(talk.client, talk.agent_id)
-    client = with_key(base_client, key["api_key"])
-    with pytest.raises(openai.InternalServerError) as failure:
-        await client.chat.completions.create(model=talk.agent_id, messages=HI, stream=stream)
-    assert (failure.value.status_code, code_of(failure.value)) == (503, "unavailable")
-    assert "nowhere" not in str(failure.value)
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            talk = await talker(world, models, primary_model="nowhere/at-all", provider="nowhere")
+            client = with_key(base_client, talk.client.token)
+            with pytest.raises(openai.ConflictError) as refusal:
+                await client.chat.completions.create(
+                    model=talk.agent_id, messages=HI, stream=stream
+                )
+            assert code_of(refusal.value) == "model_not_configured"
+            key = await create_embed_key(talk.client, talk.agent_id)
+            client = with_key(base_client, key["api_key"])
+            with pytest.raises(openai.InternalServerError) as failure:
+                await client.chat.completions.create(
+                    model=talk.agent_id, messages=HI, stream=stream
+                )
+            assert (failure.value.status_code, code_of(failure.value)) == (503, "unavailable")
+            assert "nowhere" not in str(failure.value)

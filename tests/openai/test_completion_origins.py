@@ -12,7 +12,7 @@ from tests.embed.sites import ORIGIN
 from tests.openai.completions import COMPLETIONS_PATH, HI, code_of, post_completion, with_key
 from tests.server import Server
 from tests.talk import Talker
-from tests.world import Client
+from tests.world import World
 
 
 async def test_the_keys_domains_limit_completions(base_client: AsyncOpenAI, talk: Talker) -> None:
@@ -35,38 +35,47 @@ async def test_the_keys_domains_limit_completions(base_client: AsyncOpenAI, talk
     assert len(talk.asked) == requests_before
 
 
-@pytest.mark.parametrize("stream", [False, True])
 async def test_an_allowed_site_may_read_the_answer(
-    server: Server, talk: Talker, *, stream: bool
+    server: Server, talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    key = await create_embed_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
-    body = {"model": talk.agent_id, "messages": HI, "stream": stream}
-    headers = {"authorization": f"Bearer {key['api_key']}"}
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-        answer = await client.post(
-            COMPLETIONS_PATH, json=body, headers={**headers, "origin": ORIGIN}
-        )
-        refused = await client.post(
-            COMPLETIONS_PATH, json=body, headers={**headers, "origin": "https://evil.com"}
-        )
-    assert answer.status_code == 200
-    assert answer.headers["access-control-allow-origin"] == ORIGIN
-    assert refused.status_code == 403
-    assert not any(name.startswith("access-control") for name in refused.headers)
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            key = await create_embed_key(
+                talk.client, talk.agent_id, allowed_domains=["shop.example.com"]
+            )
+            body = {"model": talk.agent_id, "messages": HI, "stream": stream}
+            headers = {"authorization": f"Bearer {key['api_key']}"}
+            async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+                answer = await client.post(
+                    COMPLETIONS_PATH, json=body, headers={**headers, "origin": ORIGIN}
+                )
+                refused = await client.post(
+                    COMPLETIONS_PATH, json=body, headers={**headers, "origin": "https://evil.com"}
+                )
+            assert answer.status_code == 200
+            assert answer.headers["access-control-allow-origin"] == ORIGIN
+            assert refused.status_code == 403
+            assert not any(name.startswith("access-control") for name in refused.headers)
 
 
-@pytest.mark.parametrize(
-    ("change", "status"), [({"model": "agt_none"}, 404), ({"messages": [{"role": "user"}]}, 422)]
-)
 async def test_an_allowed_site_may_read_a_refusal(
-    talk: Talker, anonymous: Client, change: dict[str, Any], status: int
+    world: World, talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    key = await create_embed_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
-    body = {"model": talk.agent_id, "messages": HI, **change}
-    headers = {"authorization": f"Bearer {key['api_key']}", "origin": ORIGIN}
-    answer = await anonymous.post(COMPLETIONS_PATH, body, headers=headers)
-    assert answer.status_code == status
-    assert answer.headers["access-control-allow-origin"] == ORIGIN
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"model": "agt_none"}, 404),
+        ({"messages": [{"role": "user"}]}, 422),
+    ]
+    for change, status in cases:
+        anonymous = world.anonymous()
+        with subtests.test(change=change, status=status):
+            key = await create_embed_key(
+                talk.client, talk.agent_id, allowed_domains=["shop.example.com"]
+            )
+            body = {"model": talk.agent_id, "messages": HI, **change}
+            headers = {"authorization": f"Bearer {key['api_key']}", "origin": ORIGIN}
+            answer = await anonymous.post(COMPLETIONS_PATH, body, headers=headers)
+            assert answer.status_code == status
+            assert answer.headers["access-control-allow-origin"] == ORIGIN
 
 
 async def test_an_answer_to_an_access_token_has_no_cors_headers(talk: Talker) -> None:

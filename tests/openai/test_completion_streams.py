@@ -69,12 +69,16 @@ async def test_a_stream_is_server_sent_events_that_end_with_done(talk: Talker) -
         assert json.loads(block.removeprefix("data: "))["object"] == "chat.completion.chunk"
 
 
-@pytest.mark.parametrize("stream", [None, False])
-async def test_without_a_stream_the_answer_is_whole(talk: Talker, *, stream: bool | None) -> None:
-    answer = await post_completion(
-        talk, {"stream": stream, "stream_options": {"include_usage": True}}
-    )
-    assert answer.json()["object"] == "chat.completion"
+async def test_without_a_stream_the_answer_is_whole(
+    talk: Talker, subtests: pytest.Subtests
+) -> None:
+    cases: list[bool | None] = [None, False]
+    for stream in cases:
+        with subtests.test(stream=stream):
+            answer = await post_completion(
+                talk, {"stream": stream, "stream_options": {"include_usage": True}}
+            )
+            assert answer.json()["object"] == "chat.completion"
 
 
 async def test_text_arrives_before_the_answer_is_complete(
@@ -175,24 +179,27 @@ async def test_a_failed_stream_has_no_done_event(talk: Talker) -> None:
 _PROVIDER_MESSAGE = "Incorrect API key provided: sk-scripted-0123456789 of org-Acme"
 
 
-@pytest.mark.parametrize("stream", [False, True])
 async def test_visitors_do_not_see_the_providers_message(
-    talk: Talker, visitor: AsyncOpenAI, *, stream: bool
+    talk: Talker, visitor: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(status=401, message=_PROVIDER_MESSAGE))
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            talk.script(Reply(status=401, message=_PROVIDER_MESSAGE))
 
-    async def ask() -> None:
-        completion = await visitor.chat.completions.create(
-            model=talk.agent_id, messages=HI, stream=stream
-        )
-        assert isinstance(completion, openai.AsyncStream)
-        await read_chunks(completion)
+            async def ask() -> None:
+                completion = await visitor.chat.completions.create(
+                    model=talk.agent_id,
+                    messages=HI,
+                    stream=stream,  # noqa: B023
+                )
+                assert isinstance(completion, openai.AsyncStream)
+                await read_chunks(completion)
 
-    with pytest.raises(openai.APIError) as failure:
-        await ask()
-    assert code_of(failure.value) == "provider_error"
-    for secret in ("sk-scripted", "org-Acme", talk.model):
-        assert secret not in f"{failure.value} {failure.value.body}"
+            with pytest.raises(openai.APIError) as failure:
+                await ask()
+            assert code_of(failure.value) == "provider_error"
+            for secret in ("sk-scripted", "org-Acme", talk.model):
+                assert secret not in f"{failure.value} {failure.value.body}"
 
 
 async def test_the_providers_key_is_masked_for_the_owner(talk: Talker, client: AsyncOpenAI) -> None:

@@ -10,28 +10,30 @@ from tests.openai.completions import HI, read_chunks, text_of
 from tests.talk import Talker
 
 
-@pytest.mark.parametrize("stream", [False, True])
 async def test_a_completion_does_not_show_the_sub_agents_work(
-    talk: Talker, any_client: AsyncOpenAI, *, stream: bool
+    talk: Talker, any_client: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    child = await talk.agent("Helper")
-    await attach_sub_agent(talk, child)
-    child.script(Reply(texts=["The safe code is 4711"]))
-    talk.script(
-        Reply(texts=[], calls=[("delegate_to_helper", {"task": "x"})]), Reply(texts=["Done."])
-    )
-    completion = await any_client.chat.completions.create(
-        model=talk.agent_id, messages=HI, stream=stream
-    )
-    if isinstance(completion, openai.AsyncStream):
-        chunks = await read_chunks(completion)
-        assert text_of(chunks) == "Done."
-        text = " ".join(chunk.model_dump_json() for chunk in chunks)
-    else:
-        assert completion.choices[0].message.content == "Done."
-        text = completion.model_dump_json()
-    assert "4711" not in text
-    assert "elper" not in text
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            child = await talk.agent("Helper")
+            await attach_sub_agent(talk, child)
+            child.script(Reply(texts=["The safe code is 4711"]))
+            talk.script(
+                Reply(texts=[], calls=[("delegate_to_helper", {"task": "x"})]),
+                Reply(texts=["Done."]),
+            )
+            completion = await any_client.chat.completions.create(
+                model=talk.agent_id, messages=HI, stream=stream
+            )
+            if isinstance(completion, openai.AsyncStream):
+                chunks = await read_chunks(completion)
+                assert text_of(chunks) == "Done."
+                text = " ".join(chunk.model_dump_json() for chunk in chunks)
+            else:
+                assert completion.choices[0].message.content == "Done."
+                text = completion.model_dump_json()
+            assert "4711" not in text
+            assert "elper" not in text
 
 
 async def test_usage_sums_all_model_calls(talk: Talker, client: AsyncOpenAI) -> None:

@@ -140,20 +140,28 @@ async def test_a_completion_updates_the_last_use_of_the_key(
 # Parameters of the model
 
 
-@pytest.mark.parametrize(
-    ("temperature", "expected"), [(None, 0.3), (0, 0.0), (0.2, 0.2), (1, 1.0), (1.7, 1.0), (2, 1.0)]
-)
 async def test_the_temperature_stays_in_the_agents_range(
-    world: World, models: ModelServer, temperature: float | None, expected: float
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    talk = await talker(world, models, temperature=0.3)
-    await post_completion(talk, {"temperature": temperature})
-    assert talk.asked[-1]["temperature"] == expected
+    cases: list[tuple[float | None, float]] = [
+        (None, 0.3),
+        (0, 0.0),
+        (0.2, 0.2),
+        (1, 1.0),
+        (1.7, 1.0),
+        (2, 1.0),
+    ]
+    for temperature, expected in cases:
+        with subtests.test(temperature=temperature, expected=expected):
+            talk = await talker(world, models, temperature=0.3)
+            await post_completion(talk, {"temperature": temperature})
+            assert talk.asked[-1]["temperature"] == expected
 
 
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
+async def test_an_answer_is_never_longer_than_the_agents_limit(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], int]] = [
         ({}, 100),
         ({"max_tokens": 50}, 50),
         ({"max_tokens": 100}, 100),
@@ -162,14 +170,12 @@ async def test_the_temperature_stays_in_the_agents_range(
         ({"max_completion_tokens": 5000}, 100),
         ({"max_tokens": 60, "max_completion_tokens": 30}, 30),
         ({"max_tokens": None, "max_completion_tokens": None}, 100),
-    ],
-)
-async def test_an_answer_is_never_longer_than_the_agents_limit(
-    world: World, models: ModelServer, limits: dict[str, Any], expected: int
-) -> None:
-    talk = await talker(world, models, max_tokens=100)
-    await post_completion(talk, limits)
-    assert talk.asked[-1]["max_tokens"] == expected
+    ]
+    for limits, expected in cases:
+        with subtests.test(limits=limits, expected=expected):
+            talk = await talker(world, models, max_tokens=100)
+            await post_completion(talk, limits)
+            assert talk.asked[-1]["max_tokens"] == expected
 
 
 async def test_a_response_format_is_passed_on(talk: Talker, any_client: AsyncOpenAI) -> None:
