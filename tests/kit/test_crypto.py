@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
+from tests.lengths import rounds
 
 CONTEXT = SealContext(
     tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3
@@ -38,7 +39,7 @@ def keyring() -> Keyring:
 
 
 @given(content=st.binary(max_size=2000), context=contexts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(25, 100), deadline=None)
 def test_a_sealed_value_opens_unchanged(content: bytes, context: SealContext) -> None:
     keyring = Keyring.parse(K1)
     assert keyring.open(keyring.seal(content, context), context) == content
@@ -96,7 +97,7 @@ def test_contexts_with_the_same_concatenation_differ(keyring: Keyring) -> None:
 
 
 @given(first=contexts, second=contexts)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=rounds(15, 50), deadline=None)
 def test_a_value_opens_only_in_an_equal_context(first: SealContext, second: SealContext) -> None:
     keyring = Keyring.parse(K1)
     sealed = keyring.seal(SECRET, first)
@@ -172,13 +173,13 @@ def test_a_value_with_bytes_added_does_not_open(keyring: Keyring) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(25, 100), deadline=None)
 def test_noise_does_not_open(noise: bytes) -> None:
     assert not _opens(Keyring.parse(K1).open, b"\x01\x02k1" + noise)
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(25, 100), deadline=None)
 def test_noise_names_no_key_or_a_text(noise: bytes) -> None:
     try:
         assert isinstance(kid_of(noise), str)
@@ -212,7 +213,7 @@ def test_an_error_does_not_contain_the_value(keyring: Keyring) -> None:
 
 
 @given(content=st.binary(max_size=500), context=contexts)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=rounds(15, 50), deadline=None)
 def test_a_rewrapped_value_opens_unchanged(content: bytes, context: SealContext) -> None:
     sealed = Keyring.parse(K1).seal(content, context)
     rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, context)
