@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-import pytest
-
 from app.domain.models.errors import ModelFailed
 from app.domain.models.protocol import AnswerPart, Message, ModelRequest, Target, Text, ToolCall
 from tests.model_server import ModelServer
@@ -28,7 +26,8 @@ STATUS_REASONS = [
     (503, "unavailable"),
     (529, "unavailable"),
 ]
-STREAMED_AND_WHOLE = pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
+# Values of `is_streamed`.
+STREAMED_AND_WHOLE = (True, False)
 
 
 class StepHold:

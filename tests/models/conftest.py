@@ -1,3 +1,5 @@
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +12,12 @@ from app.domain.models.openai_adapter import OpenAIAdapter
 from app.kit.egress import Egress, Guard
 from app.services import Services
 from tests.model_server import ModelServer
-from tests.models.litellm_providers import Anthropic, Google, move_provider
+from tests.models.litellm_providers import (
+    Anthropic,
+    Google,
+    ImportedLibrary,
+    move_provider,
+)
 
 
 @pytest.fixture
@@ -33,16 +40,27 @@ async def model_gateway(services: Services, _short_retries: None) -> AsyncIterat
 
 
 @pytest.fixture(scope="session")
-async def library() -> AsyncIterator[Any]:
-    litellm_module = await LiteLLMAdapter()._litellm()
-    yield litellm_module
-    await litellm_module.close_litellm_async_clients()
+async def imported() -> AsyncIterator[ImportedLibrary]:
+    """litellm, imported by two callers at once, without a network."""
+    looked_up: list[Any] = []
+
+    def refuse(*arguments: Any, **_options: Any) -> None:
+        looked_up.append(arguments[0])
+        raise socket.gaierror("no network")
+
+    adapter = LiteLLMAdapter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", refuse)
+        first, second = await asyncio.gather(adapter._litellm(), adapter._litellm())
+    assert first is second
+    yield ImportedLibrary(first, looked_up)
+    await first.close_litellm_async_clients()
 
 
 @pytest.fixture
-def litellm(library: Any) -> LiteLLMAdapter:
+def litellm(imported: ImportedLibrary) -> LiteLLMAdapter:
     adapter = LiteLLMAdapter()
-    adapter._library = library
+    adapter._library = imported.module
     return adapter
 
 

@@ -19,6 +19,13 @@ from tests.models.answers import KEY, make_request, read_failure, read_parts
 from tests.peer import Handler, Peer
 
 
+class ImportedLibrary(msgspec.Struct):
+    """litellm, and the hosts that its import looked up."""
+
+    module: Any
+    looked_up: list[Any]
+
+
 def move_provider(monkeypatch: pytest.MonkeyPatch, provider: str, url: str) -> None:
     """Replaces the addresses of a provider by one on loopback."""
     provider_config = msgspec.structs.replace(

@@ -60,25 +60,24 @@ async def test_an_invalid_name_is_not_a_model(
             assert not await model_gateway.is_ready(target)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+async def test_the_names_that_providers_use_are_models(
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = [
         "scripted/org/model-7b.Q4_K_M:free",
         "scripted/@cf/meta/llama",
         "scripted/claude@20240620",
         "scripted/a+b",
         "7b",
         "s" * 200,
-    ],
-)
-async def test_the_names_that_providers_use_are_models(
-    model_gateway: Models, models: ModelServer, name: str
-) -> None:
-    target = Target(name, "scripted", KEY, models.url)
-    await model_gateway.check(target)
-    assert await model_gateway.is_ready(target)
-    assert await read_parts(model_gateway, target)
-    assert models.requests[-1]["model"] == name.removeprefix("scripted/")
+    ]
+    for name in cases:
+        with subtests.test(name=name):
+            target = Target(name, "scripted", KEY, models.url)
+            await model_gateway.check(target)
+            assert await model_gateway.is_ready(target)
+            assert await read_parts(model_gateway, target)
+            assert models.requests[-1]["model"] == name.removeprefix("scripted/")
 
 
 # Providers and addresses
@@ -109,12 +108,13 @@ async def test_an_unknown_provider_needs_an_address(model_gateway: Models) -> No
     assert not await model_gateway.is_ready(target)
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
 async def test_every_provider_of_the_table_is_ready_with_a_key(
-    model_gateway: Models, provider: str
+    model_gateway: Models, subtests: pytest.Subtests
 ) -> None:
-    assert await model_gateway.is_ready(Target(f"{provider}/model", provider, KEY))
-    assert not await model_gateway.is_ready(Target(f"{provider}/model", provider))
+    for provider in sorted(PROVIDERS):
+        with subtests.test(provider=provider):
+            assert await model_gateway.is_ready(Target(f"{provider}/model", provider, KEY))
+            assert not await model_gateway.is_ready(Target(f"{provider}/model", provider))
 
 
 @pytest.mark.usefixtures("_short_retries")
@@ -140,21 +140,22 @@ async def test_a_key_with_a_base_url_is_sent_to_that_address(
     assert (await read_parts(model_gateway, target))[0] == Text("From elsewhere")
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1"])
 async def test_a_blocked_address_is_refused_at_once(
-    services: Services, monkeypatch: pytest.MonkeyPatch, address: str
+    services: Services, subtests: pytest.Subtests
 ) -> None:
     """Happens when EGRESS_ALLOW changes, or when a host resolves to another address."""
-    monkeypatch.setattr(gateway, "RETRY_SECONDS", (30.0, 30.0))
-    model_gateway = Models(Guard(()), services.redis, has_local=False)
-    async with asyncio.timeout(5):
-        error, _ = await read_failure(
-            model_gateway, Target("scripted/one", "scripted", KEY, address)
-        )
-    await model_gateway.close()
-    assert error.reason == "refused"
-    assert "public" in error.message
-    assert KEY not in error.message
+    for address in ("http://127.0.0.1:9/v1", "http://localhost:9/v1"):
+        with subtests.test(address=address), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(gateway, "RETRY_SECONDS", (30.0, 30.0))
+            model_gateway = Models(Guard(()), services.redis, has_local=False)
+            async with asyncio.timeout(5):
+                error, _ = await read_failure(
+                    model_gateway, Target("scripted/one", "scripted", KEY, address)
+                )
+            await model_gateway.close()
+            assert error.reason == "refused"
+            assert "public" in error.message
+            assert KEY not in error.message
 
 
 # Embeddings, lists and windows
@@ -245,20 +246,25 @@ async def test_an_agent_with_an_invalid_model_name_cannot_chat(talk: Talker) -> 
     assert answer.json()["error"]["code"] == "model_not_configured"
 
 
-@pytest.mark.parametrize("raw", [b'{"error": ' + b"[" * 100_000, b'{"x": ' + b"[" * 100_000])
 @pytest.mark.usefixtures("_short_retries")
-async def test_endless_nesting_of_a_provider_is_a_provider_error(talk: Talker, raw: bytes) -> None:
-    talk.script(Reply(raw=raw))
-    answer = await _send_chat(talk)
-    assert answer.status_code == 502
-    assert answer.json()["error"]["code"] == "provider_error"
-
-
-@pytest.mark.parametrize("usage", [(-100, -5), (10**15, 10**15), (10**30, 1)])
-async def test_an_answer_with_impossible_usage_is_not_lost(
-    talk: Talker, usage: tuple[int, int]
+async def test_endless_nesting_of_a_provider_is_a_provider_error(
+    talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(texts=["Kept"], usage=usage))
-    reply = await talk.say("Hello")
-    assert reply["message"]["content"] == "Kept"
-    assert min(reply["usage"].values()) >= 0
+    for raw in (b'{"error": ' + b"[" * 100_000, b'{"x": ' + b"[" * 100_000):
+        with subtests.test(raw=raw):
+            talk.script(Reply(raw=raw))
+            answer = await _send_chat(talk)
+            assert answer.status_code == 502
+            assert answer.json()["error"]["code"] == "provider_error"
+
+
+async def test_an_answer_with_impossible_usage_is_not_lost(
+    talk: Talker, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[int, int]] = [(-100, -5), (10**15, 10**15), (10**30, 1)]
+    for usage in cases:
+        with subtests.test(usage=usage):
+            talk.script(Reply(texts=["Kept"], usage=usage))
+            reply = await talk.say("Hello")
+            assert reply["message"]["content"] == "Kept"
+            assert min(reply["usage"].values()) >= 0

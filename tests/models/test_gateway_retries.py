@@ -1,13 +1,14 @@
 """Retries of the gateway to models."""
 
 import asyncio
+import itertools
 import time
 
 import pytest
 
 from app.domain.models import gateway
 from app.domain.models.gateway import Models
-from app.domain.models.protocol import ModelRequest, Target, Text, UsedTokens
+from app.domain.models.protocol import Target, Text, UsedTokens
 from app.kit.egress import Guard
 from app.services import Services
 from tests.asking import until
@@ -26,31 +27,28 @@ WHOLE_REQUEST = make_request(is_streamed=False)
 
 BROKEN_REPLY = Reply(raw=b"{nope")
 
-TRANSIENT_REPLIES = [
-    pytest.param(Reply(status=429), id="too many requests"),
-    pytest.param(Reply(status=500), id="500"),
-    pytest.param(Reply(status=502), id="502"),
-    pytest.param(Reply(status=503), id="503"),
-    pytest.param(Reply(drop_after=0), id="dropped"),
-    pytest.param(BROKEN_REPLY, id="not the wire format"),
-]
+TRANSIENT_REPLIES = {
+    "too many requests": Reply(status=429),
+    "500": Reply(status=500),
+    "502": Reply(status=502),
+    "503": Reply(status=503),
+    "dropped": Reply(drop_after=0),
+    "not the wire format": BROKEN_REPLY,
+}
 
 
-@pytest.mark.parametrize(
-    "model_request", [STREAMED_REQUEST, WHOLE_REQUEST], ids=["stream", "whole"]
-)
-@pytest.mark.parametrize("reply", TRANSIENT_REPLIES)
 async def test_a_transient_failure_is_retried(
-    model_gateway: Models, models: ModelServer, reply: Reply, model_request: ModelRequest
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
     name = "once-more"
-    models.script(name, reply, Reply(texts=["Yes"]))
-    requests_before = len(models.asked(name))
-    assert await read_parts(model_gateway, scripted_target(models, name), model_request) == [
-        Text("Yes"),
-        UsedTokens(11, 7),
-    ]
-    assert len(models.asked(name)) == requests_before + 2
+    for is_streamed, (reason, reply) in itertools.product((True, False), TRANSIENT_REPLIES.items()):
+        with subtests.test(reason, is_streamed=is_streamed):
+            models.script(name, reply, Reply(texts=["Yes"]))
+            requests_before = len(models.asked(name))
+            request = STREAMED_REQUEST if is_streamed else WHOLE_REQUEST
+            parts = await read_parts(model_gateway, scripted_target(models, name), request)
+            assert parts == [Text("Yes"), UsedTokens(11, 7)]
+            assert len(models.asked(name)) == requests_before + 2
 
 
 async def test_a_retry_repeats_the_same_request(model_gateway: Models, models: ModelServer) -> None:
@@ -60,14 +58,15 @@ async def test_a_retry_repeats_the_same_request(model_gateway: Models, models: M
     assert others == [first, first]
 
 
-@pytest.mark.parametrize("reply", TRANSIENT_REPLIES)
 async def test_a_request_is_sent_three_times_at_most(
-    model_gateway: Models, models: ModelServer, reply: Reply
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("three", reply)
-    requests_before = len(models.asked("three"))
-    await read_failure(model_gateway, scripted_target(models, "three"))
-    assert len(models.asked("three")) == requests_before + 3
+    for reason, reply in TRANSIENT_REPLIES.items():
+        with subtests.test(reason):
+            models.script("three", reply)
+            requests_before = len(models.asked("three"))
+            await read_failure(model_gateway, scripted_target(models, "three"))
+            assert len(models.asked("three")) == requests_before + 3
 
 
 async def test_the_last_failure_is_reported(model_gateway: Models, models: ModelServer) -> None:
@@ -77,22 +76,21 @@ async def test_the_last_failure_is_reported(model_gateway: Models, models: Model
     assert error.message == "scripted/last: three"
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        *[(status, "refused") for status in (400, 401, 403, 404, 413, 422)],
-        *[(status, "timeout") for status in (408, 504)],
-    ],
-)
 async def test_a_refusal_or_a_timeout_is_not_retried(
-    model_gateway: Models, models: ModelServer, status: int, reason: str
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
     """The provider charges for an answer that arrives too late."""
-    name = f"{reason}-{status}"
-    models.script(name, Reply(status=status), Reply())
-    error, _ = await read_failure(model_gateway, scripted_target(models, name))
-    assert error.reason == reason
-    assert len(models.asked(name)) == 1
+    cases: list[tuple[int, str]] = [
+        *[(status, "refused") for status in (400, 401, 403, 404, 413, 422)],
+        *[(status, "timeout") for status in (408, 504)],
+    ]
+    for status, reason in cases:
+        with subtests.test(status=status, reason=reason):
+            name = f"{reason}-{status}"
+            models.script(name, Reply(status=status), Reply())
+            error, _ = await read_failure(model_gateway, scripted_target(models, name))
+            assert error.reason == reason
+            assert len(models.asked(name)) == 1
 
 
 async def test_a_refusal_after_a_transient_failure_ends_the_retries(
@@ -126,21 +124,20 @@ async def test_an_unreachable_provider_is_retried(services: Services, models: Mo
     assert ports == [closed_port, closed_port, closed_port, open_port]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        pytest.param(Reply(texts=["One", "two"], drop_after=1), id="dropped"),
-        pytest.param(Reply(texts=["One", "two"], error_after=1), id="an error"),
-    ],
-)
 async def test_an_answer_with_passed_on_parts_is_not_retried(
-    model_gateway: Models, models: ModelServer, reply: Reply
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("amid", reply, Reply(texts=["From the start"]))
-    requests_before = len(models.asked("amid"))
-    _, before = await read_failure(model_gateway, scripted_target(models, "amid"))
-    assert before == [Text("One")]
-    assert len(models.asked("amid")) == requests_before + 1
+    cases: dict[str, Reply] = {
+        "dropped": Reply(texts=["One", "two"], drop_after=1),
+        "an error": Reply(texts=["One", "two"], error_after=1),
+    }
+    for name, reply in cases.items():
+        with subtests.test(name):
+            models.script("amid", reply, Reply(texts=["From the start"]))
+            requests_before = len(models.asked("amid"))
+            _, before = await read_failure(model_gateway, scripted_target(models, "amid"))
+            assert before == [Text("One")]
+            assert len(models.asked("amid")) == requests_before + 1
 
 
 async def test_the_retry_delays_grow(
@@ -170,16 +167,18 @@ async def test_a_retry_after_of_zero_retries_at_once(
         await read_parts(model_gateway, scripted_target(models, "no-wait"))
 
 
-@pytest.mark.parametrize("seconds", ["10.1", "60", "9" * 30, "11.5"])
 async def test_a_retry_after_over_ten_seconds_ends_the_retries(
-    model_gateway: Models, models: ModelServer, seconds: str
+    model_gateway: Models, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("long-wait", Reply(status=429, headers={"Retry-After": seconds}), Reply())
-    requests_before = len(models.asked("long-wait"))
-    async with asyncio.timeout(5):
-        error, _ = await read_failure(model_gateway, scripted_target(models, "long-wait"))
-    assert error.reason == "rate_limited"
-    assert len(models.asked("long-wait")) == requests_before + 1
+    cases: list[str] = ["10.1", "60", "9" * 30, "11.5"]
+    for seconds in cases:
+        with subtests.test(seconds=seconds):
+            models.script("long-wait", Reply(status=429, headers={"Retry-After": seconds}), Reply())
+            requests_before = len(models.asked("long-wait"))
+            async with asyncio.timeout(5):
+                error, _ = await read_failure(model_gateway, scripted_target(models, "long-wait"))
+            assert error.reason == "rate_limited"
+            assert len(models.asked("long-wait")) == requests_before + 1
 
 
 async def test_a_retry_after_of_exactly_the_limit_is_waited(

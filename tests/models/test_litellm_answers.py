@@ -89,25 +89,35 @@ _ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("model", "names"), _ADDRESSES)
-async def test_environment_variables_do_not_redirect_a_tenant_s_key(
-    litellm: LiteLLMAdapter, monkeypatch: pytest.MonkeyPatch, model: str, names: list[str]
-) -> None:
-    resolved_hosts: list[str] = []
+def _record_hosts(patch: pytest.MonkeyPatch) -> list[str]:
+    """Refuses to resolve names; returns the list to which it adds them."""
+    hosts: list[str] = []
 
     def resolve(host: str | bytes, *_arguments: Any, **_options: Any) -> Any:
-        resolved_hosts.append(host if isinstance(host, str) else host.decode())
+        hosts.append(host if isinstance(host, str) else host.decode())
         raise socket.gaierror(f"no network: {host!r}")
 
-    for name in names:
-        monkeypatch.setenv(name, "https://elsewhere.test")
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    await request_failure(litellm, model)
-    assert "elsewhere.test" not in resolved_hosts
-    assert (
-        urlsplit(litellm_adapter.LITELLM_PROVIDERS[model.partition("/")[0]].chat_url).hostname
-        in resolved_hosts
-    )
+    async def resolve_by_loop(host: str | bytes, *_arguments: Any, **_options: Any) -> Any:
+        resolve(host)
+
+    patch.setattr(socket, "getaddrinfo", resolve)
+    # uvloop does not ask the module.
+    patch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve_by_loop)
+    return hosts
+
+
+async def test_environment_variables_do_not_redirect_a_tenant_s_key(
+    litellm: LiteLLMAdapter, subtests: pytest.Subtests
+) -> None:
+    for model, names in _ADDRESSES:
+        with subtests.test(model=model, names=names), pytest.MonkeyPatch.context() as monkeypatch:
+            for name in names:
+                monkeypatch.setenv(name, "https://elsewhere.test")
+            resolved_hosts = _record_hosts(monkeypatch)
+            await request_failure(litellm, model)
+            assert "elsewhere.test" not in resolved_hosts
+            provider = litellm_adapter.LITELLM_PROVIDERS[model.partition("/")[0]]
+            assert urlsplit(provider.chat_url).hostname in resolved_hosts
 
 
 def test_every_provider_without_a_base_url_is_called_through_litellm() -> None:
@@ -142,32 +152,36 @@ async def test_a_part_is_passed_on_before_the_next_one_exists(
         assert text_of([part async for part in parts]) == "second"
 
 
-@STREAMED_AND_WHOLE
 async def test_parallel_calls_are_separate_and_in_order(
-    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
-    models.script("calls", Reply(texts=["Let me see."], calls=calls))
-    parts = await request_parts(ai21, "ai21/calls", is_streamed=is_streamed)
-    assert text_of(parts) == "Let me see."
-    assert [(call.id, json.loads(call.arguments)["at"]) for call in calls_of(parts)] == [
-        ("call_0", "Ulm"),
-        ("call_1", "Bonn"),
-        ("call_2", "Kiel"),
-    ]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
+            models.script("calls", Reply(texts=["Let me see."], calls=calls))
+            parts = await request_parts(ai21, "ai21/calls", is_streamed=is_streamed)
+            assert text_of(parts) == "Let me see."
+            assert [(call.id, json.loads(call.arguments)["at"]) for call in calls_of(parts)] == [
+                ("call_0", "Ulm"),
+                ("call_1", "Bonn"),
+                ("call_2", "Kiel"),
+            ]
 
 
-@STREAMED_AND_WHOLE
 async def test_another_format_gives_the_same_parts(
-    anthropic: LiteLLMAdapter, *, is_streamed: bool
+    anthropic: LiteLLMAdapter, subtests: pytest.Subtests
 ) -> None:
-    parts = await request_parts(anthropic, "anthropic/claude", is_streamed=is_streamed)
-    assert text_of(parts) == "Let me see."
-    assert [(call.id, call.name, json.loads(call.arguments)) for call in calls_of(parts)] == [
-        ("tu_1", "weather", {"at": "Ulm"}),
-        ("tu_2", "weather", {"at": "Bonn"}),
-    ]
-    assert [part for part in parts if isinstance(part, UsedTokens)] == [UsedTokens(5, 6)]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            parts = await request_parts(anthropic, "anthropic/claude", is_streamed=is_streamed)
+            assert text_of(parts) == "Let me see."
+            assert [
+                (call.id, call.name, json.loads(call.arguments)) for call in calls_of(parts)
+            ] == [
+                ("tu_1", "weather", {"at": "Ulm"}),
+                ("tu_2", "weather", {"at": "Bonn"}),
+            ]
+            assert [part for part in parts if isinstance(part, UsedTokens)] == [UsedTokens(5, 6)]
 
 
 async def test_gemini_streams(litellm: LiteLLMAdapter, google_server: Google) -> None:
@@ -180,33 +194,39 @@ async def test_gemini_streams(litellm: LiteLLMAdapter, google_server: Google) ->
     assert [part for part in parts if isinstance(part, UsedTokens)] == [UsedTokens(5, 6)]
 
 
-@STREAMED_AND_WHOLE
 async def test_cohere_receives_a_request_for_a_whole_answer(
-    litellm: LiteLLMAdapter, google_server: Google, *, is_streamed: bool
+    litellm: LiteLLMAdapter, google_server: Google, subtests: pytest.Subtests
 ) -> None:
-    parts = await request_parts(litellm, "cohere/command-r", is_streamed=is_streamed)
-    assert not google_server.requests[0][1].get("stream")
-    assert parts == [Text("Let me see."), UsedTokens(5, 6)]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            parts = await request_parts(litellm, "cohere/command-r", is_streamed=is_streamed)
+            assert not google_server.requests[-1][1].get("stream")
+            assert parts == [Text("Let me see."), UsedTokens(5, 6)]
 
 
-@STREAMED_AND_WHOLE
 async def test_nul_characters_are_dropped(
-    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("nul", Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')]))
-    parts = await request_parts(ai21, "ai21/nul", is_streamed=is_streamed)
-    assert text_of(parts) == "abc"
-    assert calls_of(parts)[0].arguments == '{"x": "y"}'
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("nul", Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')]))
+            parts = await request_parts(ai21, "ai21/nul", is_streamed=is_streamed)
+            assert text_of(parts) == "abc"
+            assert calls_of(parts)[0].arguments == '{"x": "y"}'
 
 
-@pytest.mark.parametrize("usage", [(-100, -5), (10**15, 10**15)])
 async def test_implausible_usage_is_limited(
-    ai21: LiteLLMAdapter, models: ModelServer, usage: tuple[int, int]
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("usage", Reply(usage=usage))
-    (tokens,) = [p for p in await request_parts(ai21, "ai21/usage") if isinstance(p, UsedTokens)]
-    assert 0 <= tokens.prompt_tokens < 2**31
-    assert 0 <= tokens.completion_tokens < 2**31
+    cases: list[tuple[int, int]] = [(-100, -5), (10**15, 10**15)]
+    for usage in cases:
+        with subtests.test(usage=usage):
+            models.script("usage", Reply(usage=usage))
+            (tokens,) = [
+                p for p in await request_parts(ai21, "ai21/usage") if isinstance(p, UsedTokens)
+            ]
+            assert 0 <= tokens.prompt_tokens < 2**31
+            assert 0 <= tokens.completion_tokens < 2**31
 
 
 async def test_closing_the_answer_closes_the_provider_s_connection(

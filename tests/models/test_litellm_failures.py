@@ -1,6 +1,7 @@
 """Failures of providers that are called through litellm."""
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -17,34 +18,36 @@ from tests.ports import free_port
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@STREAMED_AND_WHOLE
-@pytest.mark.parametrize(("status", "reason"), STATUS_REASONS)
 async def test_a_refusal_has_a_reason_and_is_not_retried(
-    ai21: LiteLLMAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("refusing", Reply(status=status, message="not today"))
-    requests_before = len(models.asked("refusing"))
-    error, before = await request_failure(ai21, "ai21/refusing", is_streamed=is_streamed)
-    assert before == []
-    assert error.reason == reason
-    assert error.details == {
-        "model": "ai21/refusing",
-        "reason": reason,
-        "provider_status": status,
-    }
-    assert error.message.startswith("ai21/refusing: ")
-    assert "not today" in error.message
-    assert len(models.asked("refusing")) == requests_before + 1
+    for is_streamed, (status, reason) in itertools.product(STREAMED_AND_WHOLE, STATUS_REASONS):
+        with subtests.test(is_streamed=is_streamed, status=status):
+            models.script("refusing", Reply(status=status, message="not today"))
+            requests_before = len(models.asked("refusing"))
+            error, before = await request_failure(ai21, "ai21/refusing", is_streamed=is_streamed)
+            assert before == []
+            assert error.reason == reason
+            assert error.details == {
+                "model": "ai21/refusing",
+                "reason": reason,
+                "provider_status": status,
+            }
+            assert error.message.startswith("ai21/refusing: ")
+            assert "not today" in error.message
+            assert len(models.asked("refusing")) == requests_before + 1
 
 
-@pytest.mark.parametrize(("status", "reason"), STATUS_REASONS)
 async def test_a_refusal_in_another_format_has_a_reason_as_well(
-    anthropic: LiteLLMAdapter, anthropic_server: Anthropic, status: int, reason: str
+    anthropic: LiteLLMAdapter, anthropic_server: Anthropic, subtests: pytest.Subtests
 ) -> None:
-    error, _ = await request_failure(anthropic, f"anthropic/{status}")
-    assert error.reason == reason
-    assert "not today" in error.message
-    assert len(anthropic_server.requests) == 1
+    for status, reason in STATUS_REASONS:
+        anthropic_server.requests.clear()
+        with subtests.test(status=status, reason=reason):
+            error, _ = await request_failure(anthropic, f"anthropic/{status}")
+            assert error.reason == reason
+            assert "not today" in error.message
+            assert len(anthropic_server.requests) == 1
 
 
 async def test_retry_after_is_read(anthropic: LiteLLMAdapter) -> None:
@@ -52,15 +55,16 @@ async def test_retry_after_is_read(anthropic: LiteLLMAdapter) -> None:
     assert error.retry_after == 7.0
 
 
-@STREAMED_AND_WHOLE
 async def test_a_refusal_that_repeats_the_key_is_masked(
-    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("echo", Reply(status=401, message=f"Wrong key {KEY}, again: {KEY}"))
-    error, _ = await request_failure(ai21, "ai21/echo", is_streamed=is_streamed)
-    assert "Wrong key ***, again: ***" in error.message
-    assert KEY not in error.message
-    assert KEY not in repr(error.details)
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("echo", Reply(status=401, message=f"Wrong key {KEY}, again: {KEY}"))
+            error, _ = await request_failure(ai21, "ai21/echo", is_streamed=is_streamed)
+            assert "Wrong key ***, again: ***" in error.message
+            assert KEY not in error.message
+            assert KEY not in repr(error.details)
 
 
 async def test_a_long_message_is_cut(ai21: LiteLLMAdapter, models: ModelServer) -> None:
@@ -75,31 +79,29 @@ async def test_a_failure_does_not_name_litellm(ai21: LiteLLMAdapter, models: Mod
     assert "litellm" not in error.message.lower()
 
 
-@STREAMED_AND_WHOLE
 async def test_a_closed_port_is_unreachable(
-    litellm: LiteLLMAdapter, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+    litellm: LiteLLMAdapter, subtests: pytest.Subtests
 ) -> None:
-    move_provider(monkeypatch, "anthropic", f"http://127.0.0.1:{free_port()}")
-    error, _ = await request_failure(litellm, "anthropic/claude", is_streamed=is_streamed)
-    assert error.reason == "unreachable"
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed), pytest.MonkeyPatch.context() as monkeypatch:
+            move_provider(monkeypatch, "anthropic", f"http://127.0.0.1:{free_port()}")
+            error, _ = await request_failure(litellm, "anthropic/claude", is_streamed=is_streamed)
+            assert error.reason == "unreachable"
 
 
-@STREAMED_AND_WHOLE
 async def test_silence_times_out(
-    ai21: LiteLLMAdapter,
-    models: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_streamed: bool,
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(litellm_adapter, "IDLE_SECONDS", 0.2)
-    hold = asyncio.Event()
-    models.script("silent", Reply(hold=hold))
-    started = time.monotonic()
-    error, _ = await request_failure(ai21, "ai21/silent", is_streamed=is_streamed)
-    hold.set()
-    assert error.reason == "timeout"
-    assert time.monotonic() - started < 5
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(litellm_adapter, "IDLE_SECONDS", 0.2)
+            hold = asyncio.Event()
+            models.script("silent", Reply(hold=hold))
+            started = time.monotonic()
+            error, _ = await request_failure(ai21, "ai21/silent", is_streamed=is_streamed)
+            hold.set()
+            assert error.reason == "timeout"
+            assert time.monotonic() - started < 5
 
 
 async def test_a_whole_answer_that_does_not_come_to_an_end_is_broken(
@@ -110,50 +112,58 @@ async def test_a_whole_answer_that_does_not_come_to_an_end_is_broken(
     assert error.reason == "broken"
 
 
-@pytest.mark.parametrize("ending", ["end", "drop"])
-@pytest.mark.parametrize("place", [1, 3])
 async def test_a_stream_that_breaks_off_is_broken(
-    anthropic: LiteLLMAdapter, ending: str, place: int
+    anthropic: LiteLLMAdapter, subtests: pytest.Subtests
 ) -> None:
-    error, before = await request_failure(anthropic, f"anthropic/{ending}-at-{place}")
-    assert error.reason == "broken"
-    assert before == ([Text("Let me")] if place == 3 else [])
+    for ending, place in itertools.product(("end", "drop"), (1, 3)):
+        with subtests.test(ending=ending, place=place):
+            error, before = await request_failure(anthropic, f"anthropic/{ending}-at-{place}")
+            assert error.reason == "broken"
+            assert before == ([Text("Let me")] if place == 3 else [])
 
 
-@pytest.mark.parametrize("after", [0, 1])
 async def test_a_dropped_stream_of_openai_s_kind_is_broken(
-    ai21: LiteLLMAdapter, models: ModelServer, after: int
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("dropped", Reply(texts=["one", "two"], drop_after=after))
-    error, before = await request_failure(ai21, "ai21/dropped")
-    assert error.reason == "broken"
-    assert before == [Text("one")][:after]
+    for after in (0, 1):
+        with subtests.test(after=after):
+            models.script("dropped", Reply(texts=["one", "two"], drop_after=after))
+            error, before = await request_failure(ai21, "ai21/dropped")
+            assert error.reason == "broken"
+            assert before == [Text("one")][:after]
 
 
-@pytest.mark.parametrize("ending", ["end", "drop", "error"])
 @pytest.mark.usefixtures("google_server")
 async def test_a_stream_of_gemini_that_breaks_off_is_broken(
-    litellm: LiteLLMAdapter, ending: str
+    litellm: LiteLLMAdapter, subtests: pytest.Subtests
 ) -> None:
-    error, before = await request_failure(litellm, f"gemini/{ending}")
-    assert error.reason == ("unavailable" if ending == "error" else "broken")
-    assert before == [Text("Let me")]
+    for ending in ("end", "drop", "error"):
+        with subtests.test(ending=ending):
+            error, before = await request_failure(litellm, f"gemini/{ending}")
+            assert error.reason == ("unavailable" if ending == "error" else "broken")
+            assert before == [Text("Let me")]
 
 
-@pytest.mark.parametrize("place", [5, 7])
-async def test_half_a_tool_call_is_not_passed_on(anthropic: LiteLLMAdapter, place: int) -> None:
-    _, before = await request_failure(anthropic, f"anthropic/end-at-{place}")
-    assert calls_of(before) == []
+async def test_half_a_tool_call_is_not_passed_on(
+    anthropic: LiteLLMAdapter, subtests: pytest.Subtests
+) -> None:
+    for place in (5, 7):
+        with subtests.test(place=place):
+            _, before = await request_failure(anthropic, f"anthropic/end-at-{place}")
+            assert calls_of(before) == []
 
 
-@pytest.mark.parametrize("after", [0, 1])
 async def test_an_error_in_a_stream_of_openai_s_kind_ends_it(
-    ai21: LiteLLMAdapter, models: ModelServer, after: int
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("amid", Reply(texts=["one", "two"], error_after=after, message="overloaded"))
-    error, before = await request_failure(ai21, "ai21/amid")
-    assert before == [Text("one")][:after]
-    assert "overloaded" in error.message
+    for after in (0, 1):
+        with subtests.test(after=after):
+            models.script(
+                "amid", Reply(texts=["one", "two"], error_after=after, message="overloaded")
+            )
+            error, before = await request_failure(ai21, "ai21/amid")
+            assert before == [Text("one")][:after]
+            assert "overloaded" in error.message
 
 
 async def test_an_error_in_the_middle_of_a_stream_ends_it(anthropic: LiteLLMAdapter) -> None:
@@ -162,26 +172,31 @@ async def test_an_error_in_the_middle_of_a_stream_ends_it(anthropic: LiteLLMAdap
     assert "Overloaded" in error.message
 
 
-@pytest.mark.parametrize("place", [1, 3])
-async def test_an_overloaded_provider_is_unavailable(anthropic: LiteLLMAdapter, place: int) -> None:
-    error, _ = await request_failure(anthropic, f"anthropic/error-at-{place}")
-    assert error.reason == "unavailable"
+async def test_an_overloaded_provider_is_unavailable(
+    anthropic: LiteLLMAdapter, subtests: pytest.Subtests
+) -> None:
+    for place in (1, 3):
+        with subtests.test(place=place):
+            error, _ = await request_failure(anthropic, f"anthropic/error-at-{place}")
+            assert error.reason == "unavailable"
 
 
-@STREAMED_AND_WHOLE
 async def test_a_malformed_answer_is_broken(
-    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("nonsense", Reply(raw=b"{nope"))
-    error, _ = await request_failure(ai21, "ai21/nonsense", is_streamed=is_streamed)
-    assert error.reason == "broken"
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("nonsense", Reply(raw=b"{nope"))
+            error, _ = await request_failure(ai21, "ai21/nonsense", is_streamed=is_streamed)
+            assert error.reason == "broken"
 
 
-@STREAMED_AND_WHOLE
 async def test_a_very_long_answer_is_broken(
-    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+    ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("endless", Reply(texts=["x" * 300_000] * 4))
-    error, _ = await request_failure(ai21, "ai21/endless", is_streamed=is_streamed)
-    assert error.reason == "broken"
-    assert error.message == "ai21/endless: the answer is too long"
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("endless", Reply(texts=["x" * 300_000] * 4))
+            error, _ = await request_failure(ai21, "ai21/endless", is_streamed=is_streamed)
+            assert error.reason == "broken"
+            assert error.message == "ai21/endless: the answer is too long"

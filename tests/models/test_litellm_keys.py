@@ -42,17 +42,22 @@ async def _create_agent(client: Client, model: str) -> str:
     return f"/api/v1/agents/{answer.json()['id']}"
 
 
-@pytest.mark.parametrize("model", ["ai21/jamba-tiny", "jamba-tiny"])
 async def test_an_agent_chats_with_a_hosted_model(
-    add_ai21_key: Callable[..., Any], world: World, models: ModelServer, model: str
+    add_ai21_key: Callable[..., Any], world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    client = await world.user("tenant_admin")
-    await add_ai21_key(client)
-    models.script("jamba-tiny", Reply(status=503), Reply(texts=["Bonjour"], usage=(9, 2)))
-    path = await _create_agent(client, model)
-    reply = (await client.post(f"{path}/chat", {"message": "Hello"})).json()
-    assert reply["message"]["content"] == "Bonjour"
-    assert reply["usage"] == {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+    for model in ("ai21/jamba-tiny", "jamba-tiny"):
+        with subtests.test(model=model):
+            client = await world.user("tenant_admin")
+            await add_ai21_key(client)
+            models.script("jamba-tiny", Reply(status=503), Reply(texts=["Bonjour"], usage=(9, 2)))
+            path = await _create_agent(client, model)
+            reply = (await client.post(f"{path}/chat", {"message": "Hello"})).json()
+            assert reply["message"]["content"] == "Bonjour"
+            assert reply["usage"] == {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "total_tokens": 11,
+            }
 
 
 async def test_a_hosted_key_is_tested_with_one_token(

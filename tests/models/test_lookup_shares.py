@@ -33,19 +33,21 @@ async def _run_job(talk: Talker, services: Services) -> None:
     assert (await run_new_job(talk, services))["status"] == "completed"
 
 
-@pytest.mark.parametrize("ask", [_chat, _chat_from_a_site, _run_job])
 async def test_a_lookup_counts_in_the_share_of_the_agents_tenant(
-    world: World, services: Services, monkeypatch: pytest.MonkeyPatch, ask: Ask
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    tenants, start = list[str](), NameResolver._start_lookup
+    cases: list[Ask] = [_chat, _chat_from_a_site, _run_job]
+    for ask in cases:
+        with subtests.test(ask=ask), pytest.MonkeyPatch.context() as monkeypatch:
+            tenants, start = list[str](), NameResolver._start_lookup
 
-    async def record(self: NameResolver, host: str) -> Any:
-        tenants.append(trace.current_tenant())
-        return await start(self, host)
+            async def record(self: NameResolver, host: str) -> Any:
+                tenants.append(trace.current_tenant())  # noqa: B023
+                return await start(self, host)  # noqa: B023
 
-    monkeypatch.setattr(NameResolver, "_start_lookup", record)
-    async with serving() as models:
-        models.url = models.url.replace("127.0.0.1", "localhost")
-        talk = await talker(world, models)
-        await ask(talk, services)
-    assert tenants == [talk.client.tenant_id]
+            monkeypatch.setattr(NameResolver, "_start_lookup", record)
+            async with serving() as models:
+                models.url = models.url.replace("127.0.0.1", "localhost")
+                talk = await talker(world, models)
+                await ask(talk, services)
+            assert tenants == [talk.client.tenant_id]

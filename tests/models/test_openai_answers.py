@@ -4,6 +4,8 @@ import asyncio
 import json
 from contextlib import aclosing
 
+import pytest
+
 from app.domain.models.openai_adapter import OpenAIAdapter
 from app.domain.models.protocol import Text, ToolCall, UsedTokens
 from tests.model_server import ModelServer, Reply
@@ -59,45 +61,50 @@ async def test_a_part_is_passed_on_before_the_next_one_exists(
         assert [part async for part in parts] == [Text("second"), UsedTokens(11, 7)]
 
 
-@STREAMED_AND_WHOLE
 async def test_an_answer_without_usage_has_no_used_tokens(
-    adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("no-usage", Reply(texts=["Yes"], usage=None))
-    parts = await request_parts(
-        adapter, make_target(models.url, "scripted/no-usage"), is_streamed=is_streamed
-    )
-    assert parts == [Text("Yes")]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("no-usage", Reply(texts=["Yes"], usage=None))
+            parts = await request_parts(
+                adapter, make_target(models.url, "scripted/no-usage"), is_streamed=is_streamed
+            )
+            assert parts == [Text("Yes")]
 
 
-@STREAMED_AND_WHOLE
 async def test_a_tool_call_arrives_whole(
-    adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("call", Reply(texts=[], calls=[("weather", {"at": "Ulm", "days": [1, 2]})]))
-    calls = calls_of(
-        await request_parts(
-            adapter, make_target(models.url, "scripted/call"), is_streamed=is_streamed
-        )
-    )
-    assert calls == [ToolCall("call_0", "weather", '{"at": "Ulm", "days": [1, 2]}')]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script(
+                "call", Reply(texts=[], calls=[("weather", {"at": "Ulm", "days": [1, 2]})])
+            )
+            calls = calls_of(
+                await request_parts(
+                    adapter, make_target(models.url, "scripted/call"), is_streamed=is_streamed
+                )
+            )
+            assert calls == [ToolCall("call_0", "weather", '{"at": "Ulm", "days": [1, 2]}')]
 
 
-@STREAMED_AND_WHOLE
 async def test_parallel_calls_are_separate_and_in_order(
-    adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
-    models.script("calls", Reply(texts=["Let me see."], calls=calls))
-    parts = await request_parts(
-        adapter, make_target(models.url, "scripted/calls"), is_streamed=is_streamed
-    )
-    assert text_of(parts) == "Let me see."
-    assert [(call.id, json.loads(call.arguments)["at"]) for call in calls_of(parts)] == [
-        ("call_0", "Ulm"),
-        ("call_1", "Bonn"),
-        ("call_2", "Kiel"),
-    ]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
+            models.script("calls", Reply(texts=["Let me see."], calls=calls))
+            parts = await request_parts(
+                adapter, make_target(models.url, "scripted/calls"), is_streamed=is_streamed
+            )
+            assert text_of(parts) == "Let me see."
+            assert [(call.id, json.loads(call.arguments)["at"]) for call in calls_of(parts)] == [
+                ("call_0", "Ulm"),
+                ("call_1", "Bonn"),
+                ("call_2", "Kiel"),
+            ]
 
 
 async def test_fragments_of_several_calls_may_be_mixed(adapter: OpenAIAdapter) -> None:
@@ -134,32 +141,36 @@ async def test_arguments_that_are_no_json_are_left_as_they_are(
     assert call.arguments == '{"at": "Ul'
 
 
-@STREAMED_AND_WHOLE
 async def test_nul_characters_are_dropped(
-    adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    reply = Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')])
-    models.script("nul", reply)
-    parts = await request_parts(
-        adapter, make_target(models.url, "scripted/nul"), is_streamed=is_streamed
-    )
-    assert text_of(parts) == "abc"
-    assert calls_of(parts)[0].arguments == '{"x": "y"}'
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            reply = Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')])
+            models.script("nul", reply)
+            parts = await request_parts(
+                adapter, make_target(models.url, "scripted/nul"), is_streamed=is_streamed
+            )
+            assert text_of(parts) == "abc"
+            assert calls_of(parts)[0].arguments == '{"x": "y"}'
 
 
-@STREAMED_AND_WHOLE
-async def test_a_refusal_in_words_is_the_text(adapter: OpenAIAdapter, *, is_streamed: bool) -> None:
-    content = {"content": None, "refusal": "I cannot help with that."}
-    choice = {"delta" if is_streamed else "message": content, "finish_reason": "stop"}
-    body = (
-        encode_event(choices=[choice]) + DONE
-        if is_streamed
-        else json.dumps({"choices": [choice]}).encode()
-    )
-    async with serve_packets(SSE if is_streamed else JSON, body) as url:
-        assert await request_parts(adapter, make_target(url), is_streamed=is_streamed) == [
-            Text("I cannot help with that.")
-        ]
+async def test_a_refusal_in_words_is_the_text(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            content = {"content": None, "refusal": "I cannot help with that."}
+            choice = {"delta" if is_streamed else "message": content, "finish_reason": "stop"}
+            body = (
+                encode_event(choices=[choice]) + DONE
+                if is_streamed
+                else json.dumps({"choices": [choice]}).encode()
+            )
+            async with serve_packets(SSE if is_streamed else JSON, body) as url:
+                assert await request_parts(adapter, make_target(url), is_streamed=is_streamed) == [
+                    Text("I cannot help with that.")
+                ]
 
 
 async def test_only_the_first_of_several_choices_counts(adapter: OpenAIAdapter) -> None:
@@ -181,12 +192,13 @@ async def test_unknown_fields_are_ignored(adapter: OpenAIAdapter) -> None:
         assert await request_parts(adapter, make_target(url)) == [Text("Yes")]
 
 
-@STREAMED_AND_WHOLE
 async def test_a_whole_answer_is_accepted_instead_of_a_stream(
-    adapter: OpenAIAdapter, *, is_streamed: bool
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
-    answer = {"choices": [{"message": {"content": "Whole"}, "finish_reason": "stop"}]}
-    async with serve_packets(JSON, json.dumps(answer).encode()) as url:
-        assert await request_parts(adapter, make_target(url), is_streamed=is_streamed) == [
-            Text("Whole")
-        ]
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            answer = {"choices": [{"message": {"content": "Whole"}, "finish_reason": "stop"}]}
+            async with serve_packets(JSON, json.dumps(answer).encode()) as url:
+                assert await request_parts(adapter, make_target(url), is_streamed=is_streamed) == [
+                    Text("Whole")
+                ]

@@ -42,29 +42,32 @@ async def test_embeddings_without_usage_are_taken(adapter: OpenAIAdapter) -> Non
     assert await _embed(adapter, *vectors) == [[1.0, 2.5], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize(
-    "indexes",
-    [
-        pytest.param([0], id="one too few"),
-        pytest.param([], id="none"),
-        pytest.param([0, 1, 2], id="one too many"),
-        pytest.param([1, 1], id="one twice"),
-        pytest.param([1, 2], id="the wrong ones"),
-    ],
-)
 async def test_embeddings_that_do_not_fit_their_texts_are_broken(
-    adapter: OpenAIAdapter, indexes: list[int]
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ModelFailed) as caught:
-        await _embed(adapter, *({"index": index, "embedding": [1]} for index in indexes))
-    assert caught.value.reason == "broken"
+    cases: dict[str, list[int]] = {
+        "one too few": [0],
+        "none": [],
+        "one too many": [0, 1, 2],
+        "one twice": [1, 1],
+        "the wrong ones": [1, 2],
+    }
+    for name, indexes in cases.items():
+        with subtests.test(name):
+            with pytest.raises(ModelFailed) as caught:
+                await _embed(adapter, *({"index": index, "embedding": [1]} for index in indexes))
+            assert caught.value.reason == "broken"
 
 
-@pytest.mark.parametrize("vector", [{"embedding": [1]}, {"index": 0}, {"index": 0, "embedding": 1}])
-async def test_embeddings_of_another_form_are_broken(adapter: OpenAIAdapter, vector: Any) -> None:
-    with pytest.raises(ModelFailed) as caught:
-        await _embed(adapter, vector, texts=1)
-    assert caught.value.reason == "broken"
+async def test_embeddings_of_another_form_are_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    cases: list[Any] = [{"embedding": [1]}, {"index": 0}, {"index": 0, "embedding": 1}]
+    for vector in cases:
+        with subtests.test(vector=vector):
+            with pytest.raises(ModelFailed) as caught:
+                await _embed(adapter, vector, texts=1)
+            assert caught.value.reason == "broken"
 
 
 async def test_a_refusal_to_embed_is_a_failure(adapter: OpenAIAdapter) -> None:
@@ -108,12 +111,15 @@ async def test_a_refused_list_has_the_provider_s_message(
     assert caught.value.message == "scripted: no such key"
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"data": {}}', b'{"data": [5]}', b'{"data": [{}]}', b""])
-async def test_a_list_of_another_form_is_broken(adapter: OpenAIAdapter, body: bytes) -> None:
-    async with serve_packets(JSON, body) as url:
-        with pytest.raises(ModelFailed) as caught:
-            await adapter.list_models(make_target(url), 5)
-    assert caught.value.reason == "broken"
+async def test_a_list_of_another_form_is_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    for body in (b"{}", b'{"data": {}}', b'{"data": [5]}', b'{"data": [{}]}', b""):
+        with subtests.test(body=body):
+            async with serve_packets(JSON, body) as url:
+                with pytest.raises(ModelFailed) as caught:
+                    await adapter.list_models(make_target(url), 5)
+            assert caught.value.reason == "broken"
 
 
 async def test_a_list_that_does_not_come_times_out(adapter: OpenAIAdapter) -> None:

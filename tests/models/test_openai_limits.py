@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import time
 from typing import Any
 
@@ -35,38 +36,46 @@ DEEP = b"[" * 100_000
 # Malformed answers
 
 
-@STREAMED_AND_WHOLE
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(b"{nope", id="broken"),
-        pytest.param(b"[]", id="a list"),
-        pytest.param(b'"text"', id="a text"),
-        pytest.param(b"5", id="a number"),
-        pytest.param(b'{"choices": {}}', id="choices of another kind"),
-        pytest.param(b'{"choices": [5]}', id="a choice of another kind"),
-        pytest.param(b'{"choices": [{"delta": {"content": 5}}]}', id="content of another kind"),
-        pytest.param(b'{"choices": [{"delta": {"content": "\xff"}}]}', id="not UTF-8"),
-        pytest.param(b'{"choices": [{"delta": {"content": "\\ud800"}}]}', id="half a character"),
-    ],
-)
+_CASES: dict[str, bytes] = {
+    "broken": b"{nope",
+    "a list": b"[]",
+    "a text": b'"text"',
+    "a number": b"5",
+    "choices of another kind": b'{"choices": {}}',
+    "a choice of another kind": b'{"choices": [5]}',
+    "content of another kind": b'{"choices": [{"delta": {"content": 5}}]}',
+    "not UTF-8": b'{"choices": [{"delta": {"content": "\xff"}}]}',
+    "half a character": b'{"choices": [{"delta": {"content": "\\ud800"}}]}',
+}
+
+
 async def test_an_answer_in_another_format_is_broken(
-    adapter: OpenAIAdapter, body: bytes, *, is_streamed: bool
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
-    body = body if not is_streamed else b"data: " + body + b"\n\n" + STOP + DONE
-    body = body if is_streamed else body.replace(b'"delta"', b'"message"')
-    async with serve_packets(SSE if is_streamed else JSON, body) as url:
-        error, _ = await request_failure(adapter, make_target(url), is_streamed=is_streamed)
-    assert error.reason == "broken"
-    assert error.message == "scripted/one does not speak OpenAI's wire format"
+    for is_streamed, (name, body) in itertools.product(STREAMED_AND_WHOLE, _CASES.items()):
+        with subtests.test(is_streamed=is_streamed, name=name):
+            event = b"data: " + body + b"\n\n" + STOP + DONE
+            whole = body.replace(b'"delta"', b'"message"')
+            packets = (SSE, event) if is_streamed else (JSON, whole)
+            async with serve_packets(*packets) as url:
+                error, _ = await request_failure(adapter, make_target(url), is_streamed=is_streamed)
+            assert error.reason == "broken"
+            assert error.message == "scripted/one does not speak OpenAI's wire format"
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>Sign in</html>"], ids=["nothing", "a page"])
-async def test_another_kind_of_content_is_broken(adapter: OpenAIAdapter, body: bytes) -> None:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
-    async with serve_packets(head + body) as url:
-        error, _ = await request_failure(adapter, make_target(url))
-    assert error.reason == "broken"
+async def test_another_kind_of_content_is_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    cases: dict[str, bytes] = {
+        "nothing": b"",
+        "a page": b"<html>Sign in</html>",
+    }
+    for name, body in cases.items():
+        with subtests.test(name):
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
+            async with serve_packets(head + body) as url:
+                error, _ = await request_failure(adapter, make_target(url))
+            assert error.reason == "broken"
 
 
 async def test_a_stream_instead_of_a_whole_answer_is_broken(
@@ -77,18 +86,17 @@ async def test_a_stream_instead_of_a_whole_answer_is_broken(
     assert error.reason == "broken"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(JSON + b'{"error": ' + DEEP, id="whole"),
-        pytest.param(SSE + b'data: {"error": ' + DEEP + b"\n\n", id="stream"),
-        pytest.param(JSON + b'{"unknown": ' + DEEP, id="where it is skipped"),
-    ],
-)
-async def test_endless_nesting_is_broken(adapter: OpenAIAdapter, body: bytes) -> None:
-    async with serve_packets(body) as url:
-        error, _ = await request_failure(adapter, make_target(url))
-    assert error.reason == "broken"
+async def test_endless_nesting_is_broken(adapter: OpenAIAdapter, subtests: pytest.Subtests) -> None:
+    cases: dict[str, bytes] = {
+        "whole": JSON + b'{"error": ' + DEEP,
+        "stream": SSE + b'data: {"error": ' + DEEP + b"\n\n",
+        "where it is skipped": JSON + b'{"unknown": ' + DEEP,
+    }
+    for name, body in cases.items():
+        with subtests.test(name):
+            async with serve_packets(body) as url:
+                error, _ = await request_failure(adapter, make_target(url))
+            assert error.reason == "broken"
 
 
 async def test_a_refusal_of_endless_nesting_is_still_a_refusal(adapter: OpenAIAdapter) -> None:
@@ -98,57 +106,61 @@ async def test_a_refusal_of_endless_nesting_is_still_a_refusal(adapter: OpenAIAd
     assert error.message == "scripted/one: the provider answered 400"
 
 
-@pytest.mark.parametrize(
-    "usage", [{"prompt_tokens": -100, "completion_tokens": 5}, {"prompt_tokens": 10**30}]
-)
-async def test_implausible_usage_is_limited(adapter: OpenAIAdapter, usage: dict[str, int]) -> None:
-    async with serve_packets(
-        SSE, encode_delta(content="Hi"), STOP, encode_event(usage=usage), DONE
-    ) as url:
-        parts = await request_parts(adapter, make_target(url))
-    (tokens,) = [part for part in parts if isinstance(part, UsedTokens)]
-    assert 0 <= tokens.prompt_tokens < 2**31
-    assert 0 <= tokens.completion_tokens < 2**31
+async def test_implausible_usage_is_limited(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, int]] = [
+        {"prompt_tokens": -100, "completion_tokens": 5},
+        {"prompt_tokens": 10**30},
+    ]
+    for usage in cases:
+        with subtests.test(usage=usage):
+            async with serve_packets(
+                SSE, encode_delta(content="Hi"), STOP, encode_event(usage=usage), DONE
+            ) as url:
+                parts = await request_parts(adapter, make_target(url))
+            (tokens,) = [part for part in parts if isinstance(part, UsedTokens)]
+            assert 0 <= tokens.prompt_tokens < 2**31
+            assert 0 <= tokens.completion_tokens < 2**31
 
 
 # Size limits
 
 
-@pytest.mark.parametrize(
-    ("head", "packet"),
-    [
-        pytest.param(SSE, encode_delta(content="x" * 250_000), id="texts"),
-        pytest.param(
+async def test_an_endless_answer_is_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    cases: dict[str, tuple[bytes, bytes]] = {
+        "texts": (SSE, encode_delta(content="x" * 250_000)),
+        "arguments of a call": (
             SSE,
             encode_delta(tool_calls=[{"index": 0, "function": {"arguments": "x" * 250_000}}]),
-            id="arguments of a call",
         ),
-        pytest.param(SSE, (b":" + b"x" * 99 + b"\n") * 10_000, id="comments"),
-        pytest.param(JSON, b" " * MIB, id="a whole answer"),
-        pytest.param(b"HTTP/1.1 400 Bad\r\n\r\n", b" " * MIB, id="a refusal"),
-    ],
-)
-async def test_an_endless_answer_is_broken(
-    adapter: OpenAIAdapter, head: bytes, packet: bytes
-) -> None:
-    async with serve_endlessly(head, packet) as (url, sent_bytes):
-        error, _ = await request_failure(adapter, make_target(url))
-    assert error.reason == "broken"
-    assert error.message == "scripted/one: the answer is too long"
-    # 32 MiB, and the bytes in transit.
-    assert sent_bytes[0] < 40 * MIB
+        "comments": (SSE, (b":" + b"x" * 99 + b"\n") * 10_000),
+        "a whole answer": (JSON, b" " * MIB),
+        "a refusal": (b"HTTP/1.1 400 Bad\r\n\r\n", b" " * MIB),
+    }
+    for name, (head, packet) in cases.items():
+        with subtests.test(name):
+            async with serve_endlessly(head, packet) as (url, sent_bytes):
+                error, _ = await request_failure(adapter, make_target(url))
+            assert error.reason == "broken"
+            assert error.message == "scripted/one: the answer is too long"
+            # 32 MiB, and the bytes in transit.
+            assert sent_bytes[0] < 40 * MIB
 
 
-@STREAMED_AND_WHOLE
 async def test_a_long_answer_is_read_to_its_end(
-    adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    models.script("long", Reply(texts=["x" * 1000] * 500, calls=[("f", "y" * 400_000)]))
-    parts = await request_parts(
-        adapter, make_target(models.url, "scripted/long"), is_streamed=is_streamed
-    )
-    assert len(text_of(parts)) == 500_000
-    assert len(calls_of(parts)[0].arguments) == 400_000
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed):
+            models.script("long", Reply(texts=["x" * 1000] * 500, calls=[("f", "y" * 400_000)]))
+            parts = await request_parts(
+                adapter, make_target(models.url, "scripted/long"), is_streamed=is_streamed
+            )
+            assert len(text_of(parts)) == 500_000
+            assert len(calls_of(parts)[0].arguments) == 400_000
 
 
 async def test_an_answer_that_decompresses_to_too_much_is_broken(adapter: OpenAIAdapter) -> None:

@@ -85,16 +85,17 @@ async def test_a_request_to_openai_has_max_completion_tokens(
     assert "max_tokens" not in body
 
 
-@pytest.mark.parametrize("name", ["o1", "o3-mini", "o4-mini", "gpt-5", "gpt-5-nano"])
 async def test_a_request_to_a_reasoning_model_of_openai_has_no_temperature(
-    adapter: OpenAIAdapter, models: ModelServer, name: str
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    assert "temperature" not in await _send(
-        adapter, models, make_target(models.url, f"openai/{name}", "openai")
-    )
-    assert "temperature" in await _send(
-        adapter, models, make_target(models.url, f"scripted/{name}")
-    )
+    for name in ("o1", "o3-mini", "o4-mini", "gpt-5", "gpt-5-nano"):
+        with subtests.test(name=name):
+            assert "temperature" not in await _send(
+                adapter, models, make_target(models.url, f"openai/{name}", "openai")
+            )
+            assert "temperature" in await _send(
+                adapter, models, make_target(models.url, f"scripted/{name}")
+            )
 
 
 async def test_messages_keep_their_roles_calls_and_order(

@@ -118,14 +118,17 @@ async def test_events_may_come_a_byte_at_a_time(adapter: OpenAIAdapter) -> None:
         assert await request_parts(adapter, make_target(url)) == parts
 
 
-@pytest.mark.parametrize("seed", range(8))
-async def test_events_may_be_cut_anywhere(adapter: OpenAIAdapter, seed: int) -> None:
-    events, parts = _build_long_answer()
-    whole = b"".join(events)
-    cuts = sorted(random.Random(seed).sample(range(1, len(whole)), 12))
-    packets = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    async with serve_packets(SSE, *packets) as url:
-        assert await request_parts(adapter, make_target(url)) == parts
+async def test_events_may_be_cut_anywhere(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    for seed in range(8):
+        with subtests.test(seed=seed):
+            events, parts = _build_long_answer()
+            whole = b"".join(events)
+            cuts = sorted(random.Random(seed).sample(range(1, len(whole)), 12))
+            packets = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+            async with serve_packets(SSE, *packets) as url:
+                assert await request_parts(adapter, make_target(url)) == parts
 
 
 async def test_lines_may_end_in_cr_and_lf(adapter: OpenAIAdapter) -> None:
@@ -198,26 +201,27 @@ async def test_closing_the_answer_closes_the_provider_s_connection(
     await until(lambda: models.closed_early == closed_before + 1)
 
 
-@pytest.mark.parametrize("ending", ["closed", "reset", "nonsense", "too short"])
 async def test_an_answer_is_complete_whatever_follows_its_last_event(
-    adapter: OpenAIAdapter, ending: str
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
-    body = encode_delta(content="All of it") + STOP + DONE
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+    for ending in ("closed", "reset", "nonsense", "too short"):
+        with subtests.test(ending=ending):
+            body = encode_delta(content="All of it") + STOP + DONE
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
-    async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if ending == "too short":
-            writer.write(head + b"Content-Length: 100000\r\n\r\n" + body)
-        else:
-            chunk = b"%x\r\n%s\r\n" % (len(body), body)
-            writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
-        await writer.drain()
-        await asyncio.sleep(0.03)
-        if ending == "nonsense":
-            writer.write(b"zz\r\n")
-            await writer.drain()
-        if ending == "reset":
-            writer.transport.abort()
+            async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                if ending == "too short":  # noqa: B023
+                    writer.write(head + b"Content-Length: 100000\r\n\r\n" + body)  # noqa: B023
+                else:
+                    chunk = b"%x\r\n%s\r\n" % (len(body), body)  # noqa: B023
+                    writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)  # noqa: B023
+                await writer.drain()
+                await asyncio.sleep(0.03)
+                if ending == "nonsense":  # noqa: B023
+                    writer.write(b"zz\r\n")
+                    await writer.drain()
+                if ending == "reset":  # noqa: B023
+                    writer.transport.abort()
 
-    async with serve_connections(handle) as url:
-        assert await request_parts(adapter, make_target(url)) == [Text("All of it")]
+            async with serve_connections(handle) as url:
+                assert await request_parts(adapter, make_target(url)) == [Text("All of it")]

@@ -24,24 +24,23 @@ from tests.models.openai_provider import (
 # Timeouts of an answer
 
 
-@STREAMED_AND_WHOLE
 async def test_a_provider_that_does_not_answer_times_out(
-    adapter: OpenAIAdapter,
-    models: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_streamed: bool,
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(openai_adapter, "IDLE_SECONDS" if is_streamed else "TOTAL_SECONDS", 0.1)
-    hold = asyncio.Event()
-    models.script("silent", Reply(hold=hold))
-    error, _ = await request_failure(
-        adapter, make_target(models.url, "scripted/silent"), is_streamed=is_streamed
-    )
-    hold.set()
-    assert error.reason == "timeout"
-    limits = "600 s, or 0.1 s of silence" if is_streamed else "0.1 s"
-    assert error.message == f"scripted/silent: no answer within {limits}"
+    for is_streamed in STREAMED_AND_WHOLE:
+        with subtests.test(is_streamed=is_streamed), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(
+                openai_adapter, "IDLE_SECONDS" if is_streamed else "TOTAL_SECONDS", 0.1
+            )
+            hold = asyncio.Event()
+            models.script("silent", Reply(hold=hold))
+            error, _ = await request_failure(
+                adapter, make_target(models.url, "scripted/silent"), is_streamed=is_streamed
+            )
+            hold.set()
+            assert error.reason == "timeout"
+            limits = "600 s, or 0.1 s of silence" if is_streamed else "0.1 s"
+            assert error.message == f"scripted/silent: no answer within {limits}"
 
 
 async def test_a_provider_that_falls_silent_times_out(

@@ -116,20 +116,22 @@ def test_an_unknown_provider_has_no_models() -> None:
     assert prices.models_of(TABLE, "nobody") == []
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
 async def test_every_provider_of_the_table_has_models_unless_it_has_speech_only(
-    provider: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    has_models = bool(prices.models_of(await prices.table(), provider))
-    assert has_models == (provider not in PROBES)
+    for provider in sorted(PROVIDERS):
+        with subtests.test(provider=provider):
+            has_models = bool(prices.models_of(await prices.table(), provider))
+            assert has_models == (provider not in PROBES)
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
-async def test_every_listed_model_is_ready(provider: str, services: Services) -> None:
-    for name in prices.models_of(await prices.table(), provider):
-        assert provider_of(name) == provider
-        models: Models = services.get(Models)
-        assert await models.is_ready(Target(name, provider, "sk-0123456789")), name
+async def test_every_listed_model_is_ready(services: Services, subtests: pytest.Subtests) -> None:
+    for provider in sorted(PROVIDERS):
+        with subtests.test(provider=provider):
+            for name in prices.models_of(await prices.table(), provider):
+                assert provider_of(name) == provider
+                models: Models = services.get(Models)
+                assert await models.is_ready(Target(name, provider, "sk-0123456789")), name
 
 
 async def test_an_entry_that_is_not_a_model_is_not_listed() -> None:
@@ -139,42 +141,43 @@ async def test_an_entry_that_is_not_a_model_is_not_listed() -> None:
 # The provider of a model
 
 
-@pytest.mark.parametrize(
-    ("model", "provider"),
-    [
-        ("openai/gpt-4o", "openai"),
-        ("OpenAI/gpt-4o", "openai"),
-        ("openrouter/openai/gpt-4o", "openrouter"),
-        ("local/smollm2", "local"),
-        ("my-own/model", "my-own"),
-        ("gpt-4o", "openai"),
-        ("GPT-4o", "openai"),
-        ("chatgpt-4o-latest", "openai"),
-        ("o1", "openai"),
-        ("o3-mini", "openai"),
-        ("text-embedding-3-small", "openai"),
-        ("claude-sonnet-4-5", "anthropic"),
-        ("gemini-2.5-flash", "gemini"),
-        ("mistral-large-latest", "mistral"),
-        ("ministral-8b", "mistral"),
-        ("codestral-latest", "mistral"),
-        ("magistral-medium", "mistral"),
-        ("devstral-small", "mistral"),
-        ("pixtral-large", "mistral"),
-        ("command-r-plus", "cohere"),
-        ("deepseek-chat", "deepseek"),
-        ("grok-4", "xai"),
-        ("sonar-pro", "perplexity"),
-        ("jamba-large", "ai21"),
-        ("something-else", "openai"),
-        ("my-gpt", "openai"),
-        ("not-claude", "openai"),
-        ("", "openai"),
-        ("/model", ""),
-    ],
-)
-def test_a_model_s_name_implies_its_provider(model: str, provider: str) -> None:
-    assert provider_of(model) == provider
+_CASES: list[tuple[str, str]] = [
+    ("openai/gpt-4o", "openai"),
+    ("OpenAI/gpt-4o", "openai"),
+    ("openrouter/openai/gpt-4o", "openrouter"),
+    ("local/smollm2", "local"),
+    ("my-own/model", "my-own"),
+    ("gpt-4o", "openai"),
+    ("GPT-4o", "openai"),
+    ("chatgpt-4o-latest", "openai"),
+    ("o1", "openai"),
+    ("o3-mini", "openai"),
+    ("text-embedding-3-small", "openai"),
+    ("claude-sonnet-4-5", "anthropic"),
+    ("gemini-2.5-flash", "gemini"),
+    ("mistral-large-latest", "mistral"),
+    ("ministral-8b", "mistral"),
+    ("codestral-latest", "mistral"),
+    ("magistral-medium", "mistral"),
+    ("devstral-small", "mistral"),
+    ("pixtral-large", "mistral"),
+    ("command-r-plus", "cohere"),
+    ("deepseek-chat", "deepseek"),
+    ("grok-4", "xai"),
+    ("sonar-pro", "perplexity"),
+    ("jamba-large", "ai21"),
+    ("something-else", "openai"),
+    ("my-gpt", "openai"),
+    ("not-claude", "openai"),
+    ("", "openai"),
+    ("/model", ""),
+]
+
+
+def test_a_model_s_name_implies_its_provider(subtests: pytest.Subtests) -> None:
+    for model, provider in _CASES:
+        with subtests.test(model=model, provider=provider):
+            assert provider_of(model) == provider
 
 
 @pytest.mark.parametrize(

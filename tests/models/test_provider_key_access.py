@@ -1,5 +1,7 @@
 """Permissions and tenant isolation of provider keys."""
 
+import itertools
+
 import httpx
 import pytest
 
@@ -31,71 +33,76 @@ def _check_refusal(answer: httpx.Response, role: str, permission: str) -> None:
 # Permissions
 
 
-@pytest.mark.parametrize("path", [PATH, MODELS])
-@pytest.mark.parametrize("role", ROLES)
-async def test_reading_needs_a_permission(world: World, role: str, path: str) -> None:
-    caller = await world.user(role)
-    headers = {"x-tenant-id": caller.tenant_id} if role == "super_admin" else {}
-    answer = await caller.get(path, headers=headers)
-    if role in READERS:
-        assert answer.status_code == 200
-    else:
-        _check_refusal(answer, role, "models:read")
+async def test_reading_needs_a_permission(world: World, subtests: pytest.Subtests) -> None:
+    for path, role in itertools.product((PATH, MODELS), ROLES):
+        with subtests.test(path=path, role=role):
+            caller = await world.user(role)
+            headers = {"x-tenant-id": caller.tenant_id} if role == "super_admin" else {}
+            answer = await caller.get(path, headers=headers)
+            if role in READERS:
+                assert answer.status_code == 200
+            else:
+                _check_refusal(answer, role, "models:read")
 
 
-@pytest.mark.parametrize("role", ROLES)
 async def test_adding_testing_and_deleting_need_a_permission(
-    world: World, models: ModelServer, role: str
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    admin = await world.user("tenant_admin")
-    caller = await world.user(role, admin.tenant_id)
-    key = await create_key(admin, provider="scripted", base_url=models.url)
-    answers = [
-        await caller.post(PATH, key_body()),
-        await caller.post(f"{PATH}/{key['id']}/test"),
-        await caller.delete(f"{PATH}/{key['id']}"),
-    ]
-    if role in WRITERS:
-        assert [answer.status_code for answer in answers] == [201, 200, 204]
-    else:
-        for answer in answers:
-            _check_refusal(answer, role, "models:write")
-        assert [item["id"] for item in await list_keys(admin)] == [key["id"]]
+    for role in ROLES:
+        with subtests.test(role=role):
+            admin = await world.user("tenant_admin")
+            caller = await world.user(role, admin.tenant_id)
+            key = await create_key(admin, provider="scripted", base_url=models.url)
+            answers = [
+                await caller.post(PATH, key_body()),
+                await caller.post(f"{PATH}/{key['id']}/test"),
+                await caller.delete(f"{PATH}/{key['id']}"),
+            ]
+            if role in WRITERS:
+                assert [answer.status_code for answer in answers] == [201, 200, 204]
+            else:
+                for answer in answers:
+                    _check_refusal(answer, role, "models:write")
+                assert [item["id"] for item in await list_keys(admin)] == [key["id"]]
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+async def test_an_anonymous_caller_is_unauthorized(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("GET", PATH),
         ("POST", PATH),
         ("DELETE", f"{PATH}/pvk_x"),
         ("POST", f"{PATH}/pvk_x/test"),
         ("GET", MODELS),
-    ],
-)
-async def test_an_anonymous_caller_is_unauthorized(
-    anonymous: Client, method: str, path: str
-) -> None:
-    answer = await anonymous(method, path)
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "unauthorized"
+    ]
+    for method, path in cases:
+        with subtests.test(method=method, path=path):
+            answer = await anonymous(method, path)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("path", [PATH, MODELS, "/api/v1/agents"])
 async def test_a_provider_key_does_not_authenticate(
-    admin: Client, anonymous: Client, path: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    key = await create_key(admin)
-    for token in (SECRET, key["id"]):
-        headers = {"authorization": f"Bearer {token}", "x-api-key": token}
-        assert (await anonymous.get(path, headers=headers)).status_code == 401
+    cases: list[str] = [PATH, MODELS, "/api/v1/agents"]
+    for path in cases:
+        admin = await world.user("tenant_admin")
+        anonymous = world.anonymous()
+        with subtests.test(path=path):
+            key = await create_key(admin)
+            for token in (SECRET, key["id"]):
+                headers = {"authorization": f"Bearer {token}", "x-api-key": token}
+                assert (await anonymous.get(path, headers=headers)).status_code == 401
 
 
-@pytest.mark.parametrize("path", [f"{PATH}/pvk_x", f"{PATH}/pvk_x/test"])
-async def test_other_methods_are_not_allowed(admin: Client, path: str) -> None:
-    answer = await admin("PUT", path, json={})
-    assert answer.status_code == 405
-    assert answer.json()["error"]["code"] == "method_not_allowed"
+async def test_other_methods_are_not_allowed(admin: Client, subtests: pytest.Subtests) -> None:
+    for path in (f"{PATH}/pvk_x", f"{PATH}/pvk_x/test"):
+        with subtests.test(path=path):
+            answer = await admin("PUT", path, json={})
+            assert answer.status_code == 405
+            assert answer.json()["error"]["code"] == "method_not_allowed"
 
 
 # Tenants

@@ -31,28 +31,39 @@ async def test_a_key_is_added_and_shown_by_its_last_characters(admin: Client) ->
     assert abs(age.total_seconds()) < 60
 
 
-@pytest.mark.parametrize(
-    ("api_key", "hint"),
-    [
+async def test_a_short_key_has_no_hint(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
         ("k", "…****"),
         ("x" * 11, "…****"),
         ("01234567abcd", "…abcd"),
         ("x" * 4092 + "tail", "…tail"),
-    ],
-)
-async def test_a_short_key_has_no_hint(admin: Client, api_key: str, hint: str) -> None:
-    assert (await create_key(admin, api_key=api_key))["key_hint"] == hint
+    ]
+    for api_key, hint in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(api_key=api_key, hint=hint):
+            assert (await create_key(admin, api_key=api_key))["key_hint"] == hint
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "together_ai", "ai21"])
-async def test_a_provider_of_the_table_needs_no_address(admin: Client, provider: str) -> None:
-    assert (await create_key(admin, provider=provider))["provider"] == provider
+async def test_a_provider_of_the_table_needs_no_address(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for provider in ("openai", "anthropic", "gemini", "together_ai", "ai21"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(provider=provider):
+            assert (await create_key(admin, provider=provider))["provider"] == provider
 
 
-@pytest.mark.parametrize("provider", ["my-own", "vllm.internal", "7b", "x" * 64])
-async def test_any_other_provider_may_have_an_address(admin: Client, provider: str) -> None:
-    key = await create_key(admin, provider=provider, base_url="https://models.example.com/v1")
-    assert key["provider"] == provider
+async def test_any_other_provider_may_have_an_address(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = ["my-own", "vllm.internal", "7b", "x" * 64]
+    for provider in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(provider=provider):
+            key = await create_key(
+                admin, provider=provider, base_url="https://models.example.com/v1"
+            )
+            assert key["provider"] == provider
 
 
 async def test_any_other_provider_needs_an_address(admin: Client) -> None:
@@ -62,11 +73,14 @@ async def test_any_other_provider_needs_an_address(admin: Client) -> None:
     assert "anthropic" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("base_url", [None, "https://models.example.com/v1"])
-async def test_local_models_need_no_key(admin: Client, base_url: str | None) -> None:
-    answer = await admin.post(PATH, key_body(provider="local", base_url=base_url))
-    assert invalid_fields(answer) == {"provider"}
-    assert await list_keys(admin) == []
+async def test_local_models_need_no_key(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = [None, "https://models.example.com/v1"]
+    for base_url in cases:
+        admin = await world.user("tenant_admin")
+        with subtests.test(base_url=base_url):
+            answer = await admin.post(PATH, key_body(provider="local", base_url=base_url))
+            assert invalid_fields(answer) == {"provider"}
+            assert await list_keys(admin) == []
 
 
 async def test_names_and_keys_may_be_as_long_as_promised(admin: Client) -> None:
@@ -132,24 +146,30 @@ async def test_a_wrong_field_is_named(admin: Client, subtests: pytest.Subtests) 
     assert await list_keys(admin) == []
 
 
-@pytest.mark.parametrize("field", ["provider", "name", "api_key"])
-async def test_a_missing_field_is_named(admin: Client, field: str) -> None:
-    body = key_body()
-    del body[field]
-    answer = await admin.post(PATH, body)
-    assert invalid_fields(answer) == {field}
-    assert answer.json()["error"]["details"][field] == "is required"
+async def test_a_missing_field_is_named(world: World, subtests: pytest.Subtests) -> None:
+    for field in ("provider", "name", "api_key"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(field=field):
+            body = key_body()
+            del body[field]
+            answer = await admin.post(PATH, body)
+            assert invalid_fields(answer) == {field}
+            assert answer.json()["error"]["details"][field] == "is required"
 
 
 async def test_every_wrong_field_is_named_at_once(admin: Client) -> None:
     assert invalid_fields(await admin.post(PATH, {"name": 5})) == {"provider", "name", "api_key"}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"x"', b"null"])
-async def test_a_body_that_is_not_an_object_is_refused(admin: Client, content: bytes) -> None:
-    headers = {"content-type": "application/json"}
-    answer = await admin("POST", PATH, content=content, headers=headers)
-    assert invalid_fields(answer) == {"body"}
+async def test_a_body_that_is_not_an_object_is_refused(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    for content in (b"", b"{", b"[]", b'"x"', b"null"):
+        admin = await world.user("tenant_admin")
+        with subtests.test(content=content):
+            headers = {"content-type": "application/json"}
+            answer = await admin("POST", PATH, content=content, headers=headers)
+            assert invalid_fields(answer) == {"body"}
 
 
 async def test_the_same_idempotency_key_adds_one_key(admin: Client) -> None:

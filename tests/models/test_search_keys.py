@@ -75,12 +75,14 @@ async def test_search_engines_serve_no_models(admin: Client) -> None:
     assert (await admin.get(MODELS)).json() == {"data": []}
 
 
-@pytest.mark.parametrize("provider", ENGINES)
 async def test_an_agent_cannot_use_a_search_engine_as_its_model(
-    admin: Client, provider: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    await create_key(admin, provider=provider)
-    body = {"name": "A", "primary_model": f"{provider}/model", "system_prompt": "x"}
-    agent: dict[str, Any] = (await admin.post("/api/v1/agents", body)).json()
-    answer = await admin.post(f"/api/v1/agents/{agent['id']}/chat", {"message": "Hi"})
-    refused(answer, 409, "model_not_configured")
+    for provider in ENGINES:
+        admin = await world.user("tenant_admin")
+        with subtests.test(provider=provider):
+            await create_key(admin, provider=provider)
+            body = {"name": "A", "primary_model": f"{provider}/model", "system_prompt": "x"}
+            agent: dict[str, Any] = (await admin.post("/api/v1/agents", body)).json()
+            answer = await admin.post(f"/api/v1/agents/{agent['id']}/chat", {"message": "Hi"})
+            refused(answer, 409, "model_not_configured")

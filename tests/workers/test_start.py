@@ -10,13 +10,12 @@ from tests.processes import ROOT
 from tests.stores import Stores
 
 _WEB_FRAMEWORKS = {"granian", "litestar", "starlette", "uvicorn"}
-_IMPORT = """
+_OPTIONAL = {"asyncssh", "langcodes", "litellm", "mcp", "numpy", "pydantic", "sqlglot"}
+_START = """
 import sys
 import workers.main
-print(*sys.modules)
-"""
-_START = """
-import asyncio, sys
+print("modules", *sys.modules)
+import asyncio
 from app import container, settings
 from app.kit import background, heartbeat
 from app.kit.work import QUEUES
@@ -30,7 +29,7 @@ async def main():
     while own not in [beat.name for beat in await heartbeat.read(services.redis)]:
         await asyncio.sleep(0.02)
     await background.drain()
-    print(*sys.modules)
+    print("modules", *sys.modules)
     process.stopped.set()
     await task
     await services.close()
@@ -39,9 +38,10 @@ asyncio.run(main())
 """
 
 
-def _imported_packages(script: str, stores: Stores) -> set[str]:
+@pytest.mark.usefixtures("app")
+def test_a_worker_imports_what_the_first_jobs_need_when_it_starts(stores: Stores) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", _START],
         env={**configuration.as_env(stores.settings), "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         capture_output=True,
@@ -50,16 +50,12 @@ def _imported_packages(script: str, stores: Stores) -> set[str]:
         check=False,
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    return {module.partition(".")[0] for module in result.stdout.split()}
-
-
-def test_its_modules_import_nothing_that_only_some_jobs_need(stores: Stores) -> None:
-    optional = {"asyncssh", "langcodes", "litellm", "mcp", "numpy", "pydantic", "sqlglot"}
-    assert _imported_packages(_IMPORT, stores) & (_WEB_FRAMEWORKS | optional) == set()
-
-
-@pytest.mark.usefixtures("app")
-def test_a_ready_worker_has_what_the_first_jobs_need_but_no_web_framework(stores: Stores) -> None:
-    packages = _imported_packages(_START, stores)
-    assert packages & _WEB_FRAMEWORKS == set()
-    assert "sqlglot" in packages
+    first, ready = (
+        {module.partition(".")[0] for module in line.split()}
+        for line in result.stdout.splitlines()
+        if line.startswith("modules ")
+    )
+    # What only some jobs need is not imported with its modules.
+    assert first & (_WEB_FRAMEWORKS | _OPTIONAL) == set()
+    assert ready & _WEB_FRAMEWORKS == set()
+    assert "sqlglot" in ready
