@@ -7,7 +7,8 @@ import pytest
 
 from tests.tools.agent_tool_client import AgentToolClient
 from tests.tools.database_tools import create_postgres_tool
-from tests.tools.factories import ToolClient, create_tool_client
+from tests.tools.executor import ToolExecutor
+from tests.tools.factories import ToolCaller, ToolClient, create_tool_client
 from tests.tools.site import Site, open_site
 from tests.tools.tenant_postgres import TenantPostgres, create_tables, start_postgres
 from tests.tools.token_server import TokenServer
@@ -17,23 +18,39 @@ from workers.main import WorkerProcess
 
 
 @pytest.fixture(scope="module")
-async def tools(world: World, worker: WorkerProcess) -> ToolClient:
+async def tool_client(world: World, worker: WorkerProcess) -> ToolClient:
     return await create_tool_client(world)
 
 
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
+@pytest.fixture(scope="module")
+def tools(tool_client: ToolClient) -> ToolCaller:
+    return tool_client
+
+
+@pytest.fixture(scope="session")
+def executor(worker: WorkerProcess) -> ToolExecutor:
+    return ToolExecutor(worker.services)
+
+
+@pytest.fixture(scope="session")
+async def session_site() -> AsyncIterator[Site]:
     async with open_site() as site:
         yield site
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def site(session_site: Site) -> Site:
+    session_site.reset()
+    return session_site
+
+
+@pytest.fixture(scope="session")
 async def postgres() -> AsyncIterator[TenantPostgres]:
     async with start_postgres() as postgres:
         yield postgres
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def owner(postgres: TenantPostgres) -> AsyncIterator[asyncpg.Connection]:
     """A connection of the tenant's user, with tables in its database."""
     connection = await postgres.connect()
@@ -43,13 +60,13 @@ async def owner(postgres: TenantPostgres) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.fixture(scope="module")
-async def reader(tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
+async def reader(tools: ToolCaller, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
     """A tool that may only read from Postgres."""
     return await create_postgres_tool(tools, postgres)
 
 
 @pytest.fixture(scope="module")
-async def writer(tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
+async def writer(tools: ToolCaller, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
     """A tool that may change data and tables in Postgres."""
     operations = ["select", "insert", "update", "delete", "create", "drop"]
     return await create_postgres_tool(tools, postgres, allowed_operations=operations)
@@ -71,6 +88,7 @@ async def webhook_id(developer: Client) -> str:
 
 @pytest.fixture
 async def token_server() -> AsyncIterator[TokenServer]:
+    """A server of its own for each test, since tokens are cached by their address."""
     server = TokenServer()
     await server.start()
     yield server

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.tools.factories import ToolClient
+from tests.tools.factories import ToolCaller
 from tests.tools.tenant_postgres import DATABASE, PASSWORD, USER, TenantPostgres
 
 
@@ -11,7 +11,7 @@ def build_config(postgres: TenantPostgres, **fields: Any) -> dict[str, Any]:
     return {**base, "port": postgres.port, **fields}
 
 
-async def create_postgres_tool(tools: ToolClient, postgres: TenantPostgres, **config: Any) -> str:
+async def create_postgres_tool(tools: ToolCaller, postgres: TenantPostgres, **config: Any) -> str:
     auth = {"username": USER, "password": PASSWORD}
     full_config = build_config(postgres, **config)
     return await tools.create("database", full_config, auth_type="basic", auth_config=auth)

@@ -1,5 +1,6 @@
 """A client that creates tools over HTTP, runs them, and reads their outcomes."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import httpx
@@ -7,8 +8,48 @@ import httpx
 from tests.world import Client, World
 
 
-class ToolClient:
-    """The administrator of one tenant, who creates and runs tools."""
+class ToolCaller(ABC):
+    """Creates and runs tools: over HTTP (ToolClient), or on their executors (ToolExecutor)."""
+
+    @abstractmethod
+    async def create(self, tool_type: str, config: dict[str, Any], **fields: Any) -> str:
+        """Returns the id of a new tool."""
+
+    @abstractmethod
+    async def run(
+        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Returns the outcome, as the API reports it."""
+
+    @abstractmethod
+    async def get_stored_output(self, tool_id: str, data: dict[str, Any]) -> Any:
+        """Returns the output that is stored for a run, also for one that failed."""
+
+    async def get_output(
+        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
+    ) -> Any:  # any JSON value
+        data = await self.run(tool_id, arguments, **fields)
+        assert data["status"] == "completed", data
+        return data["output"]
+
+    async def get_failure(
+        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Returns the error with the output that is stored with it."""
+        data = await self.run(tool_id, arguments, **fields)
+        assert data["status"] in {"failed", "timeout"}, data
+        output = await self.get_stored_output(tool_id, data)
+        return {"status": data["status"], "output": output, **data["error"]}
+
+    async def get_error_code(
+        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
+    ) -> str:
+        code: str = (await self.get_failure(tool_id, arguments, **fields))["code"]
+        return code
+
+
+class ToolClient(ToolCaller):
+    """The administrator of one tenant, who creates and runs tools over HTTP."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -42,29 +83,11 @@ class ToolClient:
         data: dict[str, Any] = answer.json()["data"]
         return data
 
-    async def get_output(
-        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
-    ) -> Any:  # any JSON value
-        data = await self.run(tool_id, arguments, **fields)
-        assert data["status"] == "completed", data
-        return data["output"]
-
-    async def get_failure(
-        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
-    ) -> dict[str, Any]:
-        """Returns the error with the output that is stored with it."""
-        data = await self.run(tool_id, arguments, **fields)
-        assert data["status"] in {"failed", "timeout"}, data
+    async def get_stored_output(self, tool_id: str, data: dict[str, Any]) -> Any:
         path = f"/v1/tools/{tool_id}/executions/{data['execution_id']}"
         record = (await self.client.get(path)).json()["data"]
         assert record["status"] == data["status"]
-        return {"status": data["status"], "output": record["output"], **data["error"]}
-
-    async def get_error_code(
-        self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any
-    ) -> str:
-        code: str = (await self.get_failure(tool_id, arguments, **fields))["code"]
-        return code
+        return record["output"]
 
     async def create_credential(self, type_: str, secrets: dict[str, Any]) -> str:
         body = {"name": "Credential", "type": type_, "secrets": secrets}

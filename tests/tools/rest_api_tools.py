@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.tools.factories import ToolClient
+from tests.tools.factories import ToolCaller
 from tests.tools.site import Site
 
 
@@ -11,7 +11,7 @@ def build_endpoint(method: str = "GET", path: str = "/things", **fields: Any) ->
 
 
 async def create_rest_api(
-    tools: ToolClient, site: Site, endpoint: dict[str, Any] | None = None, **fields: Any
+    tools: ToolCaller, site: Site, endpoint: dict[str, Any] | None = None, **fields: Any
 ) -> str:
     config = {
         "base_url": site.url,

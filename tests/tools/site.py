@@ -31,6 +31,9 @@ class ReceivedRequest(msgspec.Struct):
 class Site(Peer):
     def __init__(self) -> None:
         super().__init__()
+        self.reset()
+
+    def reset(self) -> None:
         self.requests: list[ReceivedRequest] = []
         self.handler: Handler = respond_ok
 

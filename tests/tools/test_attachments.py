@@ -154,48 +154,49 @@ async def test_a_missing_tool_id_is_named(agent_tools: AgentToolClient) -> None:
 # Patch and detach
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"is_enabled": False},
-        {"display_order": 4},
-        {"config_override": {"timeout_ms": 9}},
-        {"config_override": None},
-        {"config_override": {}},
-        {"is_enabled": False, "config_override": {"code": "x"}, "display_order": 2},
-        {},
-    ],
-)
+_PATCHES: list[dict[str, Any]] = [
+    {"is_enabled": False},
+    {"display_order": 4},
+    {"config_override": {"timeout_ms": 9}},
+    {"config_override": None},
+    {"config_override": {}},
+    {"is_enabled": False, "config_override": {"code": "x"}, "display_order": 2},
+    {},
+]
+
+
 async def test_fields_left_out_of_a_patch_stay_unchanged(
-    agent_tools: AgentToolClient, change: dict[str, Any]
+    agent_tools: AgentToolClient, subtests: pytest.Subtests
 ) -> None:
     tool_id = await agent_tools.create_function()
-    await agent_tools.attach(tool_id, config_override={"timeout_ms": 7})
-    (before,) = await agent_tools.list_attachments()
-    answer = await agent_tools.patch(tool_id, change)
-    assert (answer.status_code, answer.json()) == (200, {"data": {**before, **change}})
-    assert await agent_tools.list_attachments() == [{**before, **change}]
+    for change in _PATCHES:
+        with subtests.test(change=change):
+            agent_tools.agent_id = await agent_tools.create_agent()
+            await agent_tools.attach(tool_id, config_override={"timeout_ms": 7})
+            (before,) = await agent_tools.list_attachments()
+            answer = await agent_tools.patch(tool_id, change)
+            assert (answer.status_code, answer.json()) == (200, {"data": {**before, **change}})
+            assert await agent_tools.list_attachments() == [{**before, **change}]
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
+async def test_a_wrong_field_of_a_patch_is_named_and_changes_nothing(
+    agent_tools: AgentToolClient, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"is_enabled": None}, "is_enabled"),
         ({"is_enabled": 1}, "is_enabled"),
         ({"display_order": None}, "display_order"),
         ({"config_override": "x"}, "config_override"),
         ({"config_override": {"timeout_ms": 0}}, "config_override.timeout_ms"),
-    ],
-)
-async def test_a_wrong_field_of_a_patch_is_named_and_changes_nothing(
-    agent_tools: AgentToolClient, change: dict[str, Any], field: str
-) -> None:
+    ]
     tool_id = await agent_tools.create_function()
     await agent_tools.attach(tool_id, config_override={"timeout_ms": 7})
     before = await agent_tools.list_attachments()
-    answer = await agent_tools.patch(tool_id, {"display_order": 3, **change})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
-    assert await agent_tools.list_attachments() == before
+    for change, field in cases:
+        with subtests.test(change=change, field=field):
+            answer = await agent_tools.patch(tool_id, {"display_order": 3, **change})
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+            assert await agent_tools.list_attachments() == before
 
 
 async def test_a_patch_cannot_change_the_tool_or_the_agent(agent_tools: AgentToolClient) -> None:
@@ -288,15 +289,20 @@ async def test_not_even_super_admin_attaches_across_tenants(
     assert answer.status_code == 201
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
 async def test_a_reading_role_neither_lists_nor_changes_attachments(
-    agent_tools: AgentToolClient, world: World, role: str, method: str
+    agent_tools: AgentToolClient, world: World, subtests: pytest.Subtests
 ) -> None:
     tool_id = await agent_tools.create_function()
     await agent_tools.attach(tool_id)
-    caller = await world.user(role, agent_tools.client.tenant_id)
-    path = agent_tools.path if method in {"GET", "POST"} else f"{agent_tools.path}/{tool_id}"
-    content = {} if method in {"GET", "DELETE"} else {"json": {"tool_id": tool_id}}
-    error = refused(await caller(method, path, **content), 403, "forbidden")
-    assert error["details"] == {"required": "agents:write", "your_role": role}
+    for role in ("viewer", "agent_user"):
+        caller = await world.user(role, agent_tools.client.tenant_id)
+        for method in ("GET", "POST", "PATCH", "DELETE"):
+            with subtests.test(role=role, method=method):
+                path = (
+                    agent_tools.path
+                    if method in {"GET", "POST"}
+                    else f"{agent_tools.path}/{tool_id}"
+                )
+                content = {} if method in {"GET", "DELETE"} else {"json": {"tool_id": tool_id}}
+                error = refused(await caller(method, path, **content), 403, "forbidden")
+                assert error["details"] == {"required": "agents:write", "your_role": role}

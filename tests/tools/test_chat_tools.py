@@ -247,23 +247,22 @@ async def test_the_body_of_an_error_response_is_sent_to_the_model(
     assert message["output"]["body"] == {"why": "out of stock"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+async def test_invalid_arguments_are_reported_to_the_model_and_run_nothing(
+    talk: Talker, adder: str, worker: WorkerProcess, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Any, str]] = [
         ({"numbers": "many"}, "input.numbers"),
         ({}, "required"),
         ("not json", "the arguments are not a JSON object"),
         ([1], "the arguments are not a JSON object"),
-    ],
-)
-async def test_invalid_arguments_are_reported_to_the_model_and_run_nothing(
-    talk: Talker, adder: str, worker: WorkerProcess, arguments: Any, message: str
-) -> None:
-    talk.script(Reply(texts=[], calls=[("add_numbers", arguments)]), Reply(texts=["Sorry"]))
-    reply = await talk.say("Hi")
-    assert [call["status"] for call in reply["tool_calls"]] == ["failed"]
-    assert message in _list_tool_messages(talk)[0]["error"]
-    assert await list_executions(talk, adder) == []
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            talk.script(Reply(texts=[], calls=[("add_numbers", arguments)]), Reply(texts=["Sorry"]))
+            reply = await talk.say("Hi")
+            assert [call["status"] for call in reply["tool_calls"]] == ["failed"]
+            assert message in _list_tool_messages(talk)[-1]["error"]
+            assert await list_executions(talk, adder) == []
 
 
 async def test_a_tool_that_is_disabled_meanwhile_does_not_run(talk: Talker, adder: str) -> None:

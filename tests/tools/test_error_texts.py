@@ -14,12 +14,18 @@ from tests.server import Server
 from tests.talk import Talker
 from tests.tools.chat_tools import attach_tool
 from tests.tools.echo_databases import EchoDatabase, serve_echo_mysql, serve_echo_postgres
-from tests.tools.factories import ToolClient
+from tests.tools.executor import ToolExecutor
+from tests.tools.factories import ToolCaller, ToolClient
 from tests.tools.site import Site
 from workers.main import WorkerProcess
 
 _SECRET = "pLaNt3d-k7Qx_92mZvB4-wT6yHs0RcU1e"
 _MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def tools(executor: ToolExecutor) -> ToolExecutor:
+    return executor
 
 
 def build_texts() -> dict[str, str]:
@@ -62,13 +68,15 @@ async def echo_mysql() -> AsyncIterator[EchoDatabase]:
         yield echo
 
 
-async def _create_database_tool(tools: ToolClient, db_type: str, port: int, **config: Any) -> str:
+async def _create_database_tool(tools: ToolCaller, db_type: str, port: int, **config: Any) -> str:
     server = {"db_type": db_type, "host": "127.0.0.1", "port": port, "database": "shop", **config}
     auth = {"username": "zoe", "password": _SECRET}
     return await tools.create("database", server, auth_type="basic", auth_config=auth)
 
 
-async def _check_run(tools: ToolClient, tool_id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def _check_run(
+    tools: ToolExecutor, tool_id: str, arguments: dict[str, Any]
+) -> dict[str, Any]:
     """Runs the tool; the failure and the record of it have no part of the secret."""
     failure = await tools.get_failure(tool_id, arguments)
     assert find_parts(json.dumps(failure)) == []
@@ -77,7 +85,7 @@ async def _check_run(tools: ToolClient, tool_id: str, arguments: dict[str, Any])
 
 
 async def test_no_error_of_postgres_shows_a_part_of_the_password(
-    tools: ToolClient, echo_postgres: EchoDatabase, subtests: pytest.Subtests
+    tools: ToolExecutor, echo_postgres: EchoDatabase, subtests: pytest.Subtests
 ) -> None:
     tool_id = await _create_database_tool(tools, "postgresql", echo_postgres.port)
     for name, text in build_texts().items():
@@ -91,7 +99,7 @@ async def test_no_error_of_postgres_shows_a_part_of_the_password(
 
 
 async def test_no_error_of_mysql_shows_a_part_of_the_password(
-    tools: ToolClient, echo_mysql: EchoDatabase, subtests: pytest.Subtests
+    tools: ToolExecutor, echo_mysql: EchoDatabase, subtests: pytest.Subtests
 ) -> None:
     tool_id = await _create_database_tool(tools, "mysql", echo_mysql.port)
     for name, text in build_texts().items():
@@ -106,7 +114,7 @@ async def test_no_error_of_mysql_shows_a_part_of_the_password(
 
 
 async def test_no_failed_connection_shows_a_part_of_the_password(
-    tools: ToolClient, echo_postgres: EchoDatabase, subtests: pytest.Subtests
+    tools: ToolExecutor, echo_postgres: EchoDatabase, subtests: pytest.Subtests
 ) -> None:
     configs: dict[str, dict[str, Any]] = {
         "port": {"port": free_port()},
@@ -149,16 +157,17 @@ def _respond_with_error(text: str) -> Any:
 
 
 async def test_no_error_of_an_mcp_server_shows_a_part_of_the_token(
-    tools: ToolClient, site: Site, subtests: pytest.Subtests
+    tools: ToolExecutor, tool_client: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
     config = {"kind": "mcp", "url": site.url, "tool": "x"}
     auth = {"auth_type": "bearer", "auth_config": {"token": _SECRET}}
     tool_id = await tools.create("custom", config, **auth)
+    discovered_id = await tool_client.create("custom", config, **auth)
     for name, text in build_texts().items():
         with subtests.test(name):
             site.handler = _respond_with_error(text)
             failure = await _check_run(tools, tool_id, {})
-            answer = await tools.client.post(f"/v1/tools/{tool_id}/discover")
+            answer = await tool_client.client.post(f"/v1/tools/{discovered_id}/discover")
             assert answer.status_code == 502
             assert find_parts(answer.text) == []
             if "ten" not in name:
@@ -167,7 +176,7 @@ async def test_no_error_of_an_mcp_server_shows_a_part_of_the_token(
 
 
 async def test_no_problem_of_an_output_shows_a_part_of_the_token(
-    tools: ToolClient, site: Site, subtests: pytest.Subtests
+    tools: ToolExecutor, site: Site, subtests: pytest.Subtests
 ) -> None:
     """The names of wrong fields are cut as well."""
     auth = {"auth_type": "bearer", "auth_config": {"token": _SECRET}}
@@ -189,7 +198,7 @@ async def test_no_problem_of_an_output_shows_a_part_of_the_token(
 
 
 async def test_no_refusal_of_a_token_endpoint_shows_a_part_of_the_client_secret(
-    tools: ToolClient, site: Site, subtests: pytest.Subtests
+    tools: ToolExecutor, site: Site, subtests: pytest.Subtests
 ) -> None:
     client = {"token_url": site.url, "client_id": "c", "client_secret": _SECRET}
     auth = {"auth_type": "oauth2", "auth_config": client}

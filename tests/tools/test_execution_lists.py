@@ -129,34 +129,37 @@ async def history(tools: ToolClient, services: Services) -> tuple[str, list[str]
     return tool_id, ids
 
 
-@pytest.mark.parametrize(
-    ("params", "expected"),
-    [
-        ({}, [3, 2, 1, 0]),
-        ({"status": "completed"}, [3, 0]),
-        ({"status": "failed"}, [1]),
-        ({"status": "timeout"}, [2]),
-        ({"after": "{day}T13:00:00Z"}, [3, 2]),
-        ({"after": "{day}T12:59:59Z"}, [3, 2, 1]),
-        ({"before": "{day}T13:00:00Z"}, [0]),
-        ({"before": "{day}T14:30:00+01:00"}, [1, 0]),
-        ({"after": "{day}T12:00:00", "before": "{day}T15:00:00"}, [2, 1]),
-        ({"after": "{next_day}"}, []),
-        ({"per_page": 1, "page": 2}, [2]),
-        ({"status": "completed", "before": "{day}T14:00:00Z"}, [0]),
-    ],
-)
+_FILTERS: list[tuple[dict[str, Any], list[int]]] = [
+    ({}, [3, 2, 1, 0]),
+    ({"status": "completed"}, [3, 0]),
+    ({"status": "failed"}, [1]),
+    ({"status": "timeout"}, [2]),
+    ({"after": "{day}T13:00:00Z"}, [3, 2]),
+    ({"after": "{day}T12:59:59Z"}, [3, 2, 1]),
+    ({"before": "{day}T13:00:00Z"}, [0]),
+    ({"before": "{day}T14:30:00+01:00"}, [1, 0]),
+    ({"after": "{day}T12:00:00", "before": "{day}T15:00:00"}, [2, 1]),
+    ({"after": "{next_day}"}, []),
+    ({"per_page": 1, "page": 2}, [2]),
+    ({"status": "completed", "before": "{day}T14:00:00Z"}, [0]),
+]
+
+
 async def test_runs_are_listed_the_latest_first_and_filtered(
-    tools: ToolClient, history: tuple[str, list[str]], params: dict[str, Any], expected: list[int]
+    tools: ToolClient, history: tuple[str, list[str]], subtests: pytest.Subtests
 ) -> None:
     tool_id, ids = history
     days = {"day": f"{NOON:%Y-%m-%d}", "next_day": f"{NOON + timedelta(days=1):%Y-%m-%d}"}
-    filters = {
-        name: value.format(**days) if isinstance(value, str) else value
-        for name, value in params.items()
-    }
-    record_ids = [record["id"] for record in await list_executions(tools, tool_id, **filters)]
-    assert record_ids == [ids[index] for index in expected]
+    for params, expected in _FILTERS:
+        with subtests.test(params=params):
+            filters = {
+                name: value.format(**days) if isinstance(value, str) else value
+                for name, value in params.items()
+            }
+            record_ids = [
+                record["id"] for record in await list_executions(tools, tool_id, **filters)
+            ]
+            assert record_ids == [ids[index] for index in expected]
 
 
 async def test_a_list_of_runs_has_pagination(
@@ -168,22 +171,25 @@ async def test_a_list_of_runs_has_pagination(
     assert answer.json()["pagination"] == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("status", "running"),
-        ("status", "x"),
-        ("after", "yesterday"),
-        ("before", "2026-13-01"),
-        ("page", 0),
-        ("per_page", 101),
-    ],
-)
+_WRONG_PARAMETERS: list[tuple[str, Any]] = [
+    ("status", "running"),
+    ("status", "x"),
+    ("after", "yesterday"),
+    ("before", "2026-13-01"),
+    ("page", 0),
+    ("per_page", 101),
+]
+
+
 async def test_a_wrong_parameter_of_the_list_is_named(
-    tools: ToolClient, history: tuple[str, list[str]], name: str, value: Any
+    tools: ToolClient, history: tuple[str, list[str]], subtests: pytest.Subtests
 ) -> None:
-    answer = await tools.client.get(f"/v1/tools/{history[0]}/executions", params={name: value})
-    assert name in refused(answer, 422, "validation_error")["details"]
+    for name, value in _WRONG_PARAMETERS:
+        with subtests.test(name=name, value=value):
+            answer = await tools.client.get(
+                f"/v1/tools/{history[0]}/executions", params={name: value}
+            )
+            assert name in refused(answer, 422, "validation_error")["details"]
 
 
 async def test_a_run_that_has_not_ended_is_not_shown(tools: ToolClient, services: Services) -> None:
@@ -277,17 +283,18 @@ async def test_content_is_kept_until_the_turn_that_called_the_tool_is_finished(
 # Hidden content
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_a_role_that_may_not_run_tools_sees_no_content_of_runs(
-    tools: ToolClient, world: World, worker: WorkerProcess, role: str
+    tools: ToolClient, world: World, worker: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
     tool_id = await tools.create("function", FAILING)
     await tools.run(tool_id, {"text": "something private"})
-    other = await world.user(role, tools.client.tenant_id)
-    answer = await other.get(f"/v1/tools/{tool_id}/executions")
-    (execution,) = answer.json()["data"]
-    assert (execution["input"], execution["output"]) == ({}, None)
-    assert execution["error"] == {"code": "runtime_error", "message": ""}
+    for role in ("agent_user", "viewer"):
+        with subtests.test(role=role):
+            other = await world.user(role, tools.client.tenant_id)
+            answer = await other.get(f"/v1/tools/{tool_id}/executions")
+            (execution,) = answer.json()["data"]
+            assert (execution["input"], execution["output"]) == ({}, None)
+            assert execution["error"] == {"code": "runtime_error", "message": ""}
 
 
 async def test_input_from_a_conversation_is_for_roles_that_may_read_conversations(

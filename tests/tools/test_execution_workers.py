@@ -117,20 +117,22 @@ async def test_a_function_whose_worker_died_is_run_again(
     assert (await get_tool(tools, tool_id))["usage_count"] == 1
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_a_call_with_effects_whose_worker_died_is_not_repeated(
     tools: ToolClient,
     services: Services,
     worker: WorkerProcess,
     site: Site,
     no_worker: None,
-    method: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    tool_id = await tools.create("webhook", {"url": site.url, "method": method})
-    data = await _run_after_worker_death(tools, services, worker, tool_id, {})
-    assert data["status"] == "failed"
-    assert "not repeated because it may have had effects" in data["error"]["message"]
-    assert site.requests == []
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        with subtests.test(method=method):
+            site.reset()
+            tool_id = await tools.create("webhook", {"url": site.url, "method": method})
+            data = await _run_after_worker_death(tools, services, worker, tool_id, {})
+            assert data["status"] == "failed"
+            assert "not repeated because it may have had effects" in data["error"]["message"]
+            assert site.requests == []
 
 
 async def test_a_call_that_only_reads_is_repeated_when_its_worker_died(

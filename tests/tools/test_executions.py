@@ -101,22 +101,21 @@ SCHEMA = {
 # Rejected requests
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fields"),
-    [
+async def test_an_input_that_violates_its_schema_is_refused_by_field(
+    tools: ToolClient, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], set[str]]] = [
         ({}, {"input"}),
         ({"to": 1, "numbers": 5}, {"input.numbers"}),
         ({"to": 1, "numbers": [1, "x", 2]}, {"input.numbers.1"}),
         ({"numbers": ["x"]}, {"input", "input.numbers.0"}),
-    ],
-)
-async def test_an_input_that_violates_its_schema_is_refused_by_field(
-    tools: ToolClient, arguments: dict[str, Any], fields: set[str]
-) -> None:
+    ]
     tool_id = await tools.create("function", ECHO, input_schema=SCHEMA)
-    answer = await request_run(tools, tool_id, input=arguments)
-    assert set(refused(answer, 422, "validation_error")["details"]) == fields
-    assert await list_executions(tools, tool_id) == []
+    for arguments, fields in cases:
+        with subtests.test(arguments=arguments):
+            answer = await request_run(tools, tool_id, input=arguments)
+            assert set(refused(answer, 422, "validation_error")["details"]) == fields
+            assert await list_executions(tools, tool_id) == []
 
 
 async def test_an_input_that_conforms_is_run(tools: ToolClient, worker: WorkerProcess) -> None:
@@ -125,20 +124,19 @@ async def test_an_input_that_conforms_is_run(tools: ToolClient, worker: WorkerPr
     assert await tools.get_output(tool_id, arguments) == arguments
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+async def test_a_wrong_field_is_named(tools: ToolClient, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"input": []}, "input"),
         ({"input": None}, "input"),
         ({"input": "x"}, "input"),
         ({"agent_id": 5}, "agent_id"),
         ({"agent_id": "x" * 65}, "agent_id"),
-    ],
-)
-async def test_a_wrong_field_is_named(tools: ToolClient, body: dict[str, Any], field: str) -> None:
+    ]
     tool_id = await tools.create("function", ECHO)
-    answer = await tools.client.post(f"/v1/tools/{tool_id}/execute", body)
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+    for body, field in cases:
+        with subtests.test(body=body):
+            answer = await tools.client.post(f"/v1/tools/{tool_id}/execute", body)
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
 async def test_an_input_that_is_nested_too_deeply_is_refused(tools: ToolClient) -> None:
@@ -150,27 +148,26 @@ async def test_an_input_that_is_nested_too_deeply_is_refused(tools: ToolClient) 
     assert set(refused(answer, 422, "validation_error")["details"]) == {"input"}
 
 
-@pytest.mark.parametrize(
-    ("tool_type", "arguments", "field"),
-    [
+async def test_an_input_of_the_wrong_shape_for_its_type_is_named(
+    tools: ToolClient, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("rest_api", {"endpoint": 5}, "input.endpoint"),
         ("rest_api", {"params": []}, "input.params"),
         ("rest_api", {"headers": {"a": 1}}, "input.headers"),
         ("database", {}, "input.query"),
         ("database", {"query": "select 1", "params": {}}, "input.params"),
-    ],
-)
-async def test_an_input_of_the_wrong_shape_for_its_type_is_named(
-    tools: ToolClient, tool_type: str, arguments: dict[str, Any], field: str
-) -> None:
-    config: dict[str, Any] = {"db_type": "sqlite", "database": "a.db"}
-    if tool_type == "rest_api":
-        endpoints = {"one": {"method": "GET", "path": "/"}}
-        config = {"base_url": "https://example.com", "endpoints": endpoints}
-    tool_id = await tools.create(tool_type, config)
-    answer = await request_run(tools, tool_id, input=arguments)
-    (key,) = refused(answer, 422, "validation_error")["details"]
-    assert key.startswith(field)
+    ]
+    for tool_type, arguments, field in cases:
+        with subtests.test(tool_type=tool_type, arguments=arguments, field=field):
+            config: dict[str, Any] = {"db_type": "sqlite", "database": "a.db"}
+            if tool_type == "rest_api":
+                endpoints = {"one": {"method": "GET", "path": "/"}}
+                config = {"base_url": "https://example.com", "endpoints": endpoints}
+            tool_id = await tools.create(tool_type, config)
+            answer = await request_run(tools, tool_id, input=arguments)
+            (key,) = refused(answer, 422, "validation_error")["details"]
+            assert key.startswith(field)
 
 
 async def test_a_disabled_tool_does_not_run(tools: ToolClient) -> None:

@@ -63,75 +63,78 @@ async def test_an_invalid_json_schema_is_refused(
                 assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        "http://127.0.0.1:9/schema.json",
-        "https://json-schema.org/draft/2020-12/schema",
-        "file:///etc/passwd",
-        "other.json",
-        "//evil.example/x",
-        "#missing",
-        "#/$defs/missing",
-    ],
-)
+_EXTERNAL_REFERENCES: list[str] = [
+    "http://127.0.0.1:9/schema.json",
+    "https://json-schema.org/draft/2020-12/schema",
+    "file:///etc/passwd",
+    "other.json",
+    "//evil.example/x",
+    "#missing",
+    "#/$defs/missing",
+]
+
+
 def test_an_external_reference_is_refused_without_network(
-    monkeypatch: pytest.MonkeyPatch, reference: str
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     def fail(*_args: object, **_more: object) -> Any:
         pytest.fail("the network was used")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
     monkeypatch.setattr(socket.socket, "connect", fail)
-    reason = _get_rejection_reason({"properties": {"a": {"$ref": reference}}})
-    assert "not part of it" in reason
+    for reference in _EXTERNAL_REFERENCES:
+        with subtests.test(reference=reference):
+            reason = _get_rejection_reason({"properties": {"a": {"$ref": reference}}})
+            assert "not part of it" in reason
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"$ref": "#"},
-        {"properties": {"a": {"$ref": "#"}}},
-        {"properties": {"a": {"$ref": "#/properties/a"}}},
-        {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
-        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
-        {"$defs": {"a": {"$anchor": "me", "items": {"$ref": "#me"}}}},
-        {"$defs": {"a": {"$dynamicAnchor": "me", "items": {"$dynamicRef": "#me"}}}},
-        {
-            "$schema": "https://json-schema.org/draft/2019-09/schema",
-            "items": {"$recursiveRef": "#"},
+_RECURSIVE_SCHEMAS: list[dict[str, Any]] = [
+    {"$ref": "#"},
+    {"properties": {"a": {"$ref": "#"}}},
+    {"properties": {"a": {"$ref": "#/properties/a"}}},
+    {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
+    {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+    {"$defs": {"a": {"$anchor": "me", "items": {"$ref": "#me"}}}},
+    {"$defs": {"a": {"$dynamicAnchor": "me", "items": {"$dynamicRef": "#me"}}}},
+    {
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "items": {"$recursiveRef": "#"},
+    },
+    {"$defs": {"a~b": {"items": {"$ref": "#/$defs/a~0b"}}}},
+    {"$defs": {"a": {"items": {"$ref": "#/$defs/%61"}}}},
+    {"$defs": {"a": {"b": {"items": {"$ref": "#/$defs/a%2Fb"}}}, "a/b": {}}},
+]
+
+
+def test_a_schema_that_refers_to_itself_is_refused(subtests: pytest.Subtests) -> None:
+    for schema in _RECURSIVE_SCHEMAS:
+        with subtests.test(schema=schema):
+            assert _get_rejection_reason(schema) == "must not refer to itself"
+
+
+_SCHEMAS_WITH_INNER_IDS: list[dict[str, Any]] = [
+    {
+        "$defs": {"a": {}},
+        "properties": {
+            "x": {
+                "$id": "https://example.com/inner",
+                "$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a"}}}},
+                "$ref": "#/$defs/a",
+            }
         },
-        {"$defs": {"a~b": {"items": {"$ref": "#/$defs/a~0b"}}}},
-        {"$defs": {"a": {"items": {"$ref": "#/$defs/%61"}}}},
-        {"$defs": {"a": {"b": {"items": {"$ref": "#/$defs/a%2Fb"}}}, "a/b": {}}},
-    ],
-)
-def test_a_schema_that_refers_to_itself_is_refused(schema: dict[str, Any]) -> None:
-    assert _get_rejection_reason(schema) == "must not refer to itself"
+    },
+    {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "definitions": {"a": {"id": "https://example.com/inner"}},
+    },
+]
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {
-            "$defs": {"a": {}},
-            "properties": {
-                "x": {
-                    "$id": "https://example.com/inner",
-                    "$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a"}}}},
-                    "$ref": "#/$defs/a",
-                }
-            },
-        },
-        {
-            "$schema": "http://json-schema.org/draft-04/schema#",
-            "definitions": {"a": {"id": "https://example.com/inner"}},
-        },
-    ],
-)
-def test_an_inner_schema_with_an_id_is_refused(schema: dict[str, Any]) -> None:
+def test_an_inner_schema_with_an_id_is_refused(subtests: pytest.Subtests) -> None:
     """References inside it would be resolved against its own id."""
-    assert "in its parts" in _get_rejection_reason(schema)
+    for schema in _SCHEMAS_WITH_INNER_IDS:
+        with subtests.test(schema=schema):
+            assert "in its parts" in _get_rejection_reason(schema)
 
 
 def test_two_anchors_of_one_name_are_refused() -> None:
@@ -139,21 +142,25 @@ def test_two_anchors_of_one_name_are_refused() -> None:
     assert "two parts" in _get_rejection_reason(schema)
 
 
-@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
-def test_a_schema_that_expands_exponentially_is_refused(keyword: str) -> None:
-    defs: dict[str, Any] = {"a0": {"type": "string"}}
-    for number in range(30):
-        defs[f"a{number + 1}"] = {keyword: [{"$ref": f"#/$defs/a{number}"}] * 2}
-    assert "expands to more than" in _get_rejection_reason({"$defs": defs, "$ref": "#/$defs/a30"})
+def test_a_schema_that_expands_exponentially_is_refused(subtests: pytest.Subtests) -> None:
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        with subtests.test(keyword=keyword):
+            defs: dict[str, Any] = {"a0": {"type": "string"}}
+            for number in range(30):
+                defs[f"a{number + 1}"] = {keyword: [{"$ref": f"#/$defs/a{number}"}] * 2}
+            assert "expands to more than" in _get_rejection_reason(
+                {"$defs": defs, "$ref": "#/$defs/a30"}
+            )
 
 
-@pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
-@pytest.mark.parametrize("around", ["if", "anyOf"])
-def test_nested_unevaluated_keywords_are_refused(keyword: str, around: str) -> None:
-    schema: dict[str, Any] = {"properties": {"x": {"type": "integer"}}}
-    for _ in range(12):
-        schema = {around: schema if around == "if" else [schema], keyword: False}
-    assert "expands to more than" in _get_rejection_reason(schema)
+def test_nested_unevaluated_keywords_are_refused(subtests: pytest.Subtests) -> None:
+    for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+        for around in ("if", "anyOf"):
+            with subtests.test(keyword=keyword, around=around):
+                schema: dict[str, Any] = {"properties": {"x": {"type": "integer"}}}
+                for _ in range(12):
+                    schema = {around: schema if around == "if" else [schema], keyword: False}
+                assert "expands to more than" in _get_rejection_reason(schema)
 
 
 def test_a_deep_schema_is_refused() -> None:
@@ -171,25 +178,26 @@ def test_a_pattern_that_needs_backtracking_is_refused() -> None:
     assert "not a valid JSON Schema" in _get_rejection_reason({"pattern": r"(?=a)\1"})
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"type": "object", "properties": {"id": {"type": "string"}, "$id": {}, "$ref": {}}},
-        {"$id": "https://example.com/s", "$defs": {"a": {}}, "items": {"$ref": "#/$defs/a"}},
-        {"$defs": {"a": {"$anchor": "n"}}, "items": {"$ref": "#n"}},
-        {"properties": {"a": {"examples": [{"id": "1"}, {"id": "1"}]}}},
-        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"$id": "#n"}}},
-        {"$defs": {"a/b": {}}, "items": {"$ref": "#/$defs/a~1b"}},
-        {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {}}},
-        {
-            "properties": {"a": {"type": "object", "unevaluatedProperties": False}},
-            "unevaluatedProperties": False,
-        },
-    ],
-)
-def test_an_ordinary_schema_is_accepted(schema: dict[str, Any]) -> None:
-    json_schema.validate_schema("input_schema", schema)
+_ORDINARY_SCHEMAS: list[dict[str, Any]] = [
+    {},
+    {"type": "object", "properties": {"id": {"type": "string"}, "$id": {}, "$ref": {}}},
+    {"$id": "https://example.com/s", "$defs": {"a": {}}, "items": {"$ref": "#/$defs/a"}},
+    {"$defs": {"a": {"$anchor": "n"}}, "items": {"$ref": "#n"}},
+    {"properties": {"a": {"examples": [{"id": "1"}, {"id": "1"}]}}},
+    {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"$id": "#n"}}},
+    {"$defs": {"a/b": {}}, "items": {"$ref": "#/$defs/a~1b"}},
+    {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {}}},
+    {
+        "properties": {"a": {"type": "object", "unevaluatedProperties": False}},
+        "unevaluatedProperties": False,
+    },
+]
+
+
+def test_an_ordinary_schema_is_accepted(subtests: pytest.Subtests) -> None:
+    for schema in _ORDINARY_SCHEMAS:
+        with subtests.test(schema=schema):
+            json_schema.validate_schema("input_schema", schema)
 
 
 # Validation within limits
@@ -224,12 +232,13 @@ def test_at_most_100_problems_are_reported() -> None:
     assert len(error.details or {}) == 100
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "(.*)*b$", "^(([a-z])+.)+[A-Z]$"])
-def test_a_catastrophic_pattern_is_harmless(pattern: str) -> None:
-    problems = _find_problems(
-        {"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 50_000 + "!"}
-    )
-    assert set(problems) in ({"input"}, {"input.a"})
+def test_a_catastrophic_pattern_is_harmless(subtests: pytest.Subtests) -> None:
+    for pattern in ("^(a+)+$", "^(a|a)*$", "(.*)*b$", "^(([a-z])+.)+[A-Z]$"):
+        with subtests.test(pattern=pattern):
+            problems = _find_problems(
+                {"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 50_000 + "!"}
+            )
+            assert set(problems) in ({"input"}, {"input.a"})
 
 
 def test_a_large_pattern_is_not_tried_on_a_long_text() -> None:
@@ -273,21 +282,22 @@ def test_an_ordinary_pattern_is_tried_on_a_long_text() -> None:
     assert _find_problems(schema, {"mail": "a@b.example", "text": "x" * 300_000}) == {}
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        {"type": "integer"},
-        {"anyOf": [{"type": "integer"}] * 20},
-        {"allOf": [{"type": "integer"}] * 10},
-        {"required": [f"k{number}" for number in range(60)], "type": ["object", "string"]},
-    ],
-)
-def test_a_large_input_with_many_errors_is_refused_quickly(items: dict[str, Any]) -> None:
+_ITEM_SCHEMAS: list[dict[str, Any]] = [
+    {"type": "integer"},
+    {"anyOf": [{"type": "integer"}] * 20},
+    {"allOf": [{"type": "integer"}] * 10},
+    {"required": [f"k{number}" for number in range(60)], "type": ["object", "string"]},
+]
+
+
+def test_a_large_input_with_many_errors_is_refused_quickly(subtests: pytest.Subtests) -> None:
     """A list of all errors would not fit into memory."""
-    problems = _find_problems(
-        {"properties": {"a": {"items": items}}}, {"a": [{"x": "y"}] * 100_000}
-    )
-    assert set(problems) == {"input"}
+    for items in _ITEM_SCHEMAS:
+        with subtests.test(items=items):
+            problems = _find_problems(
+                {"properties": {"a": {"items": items}}}, {"a": [{"x": "y"}] * 100_000}
+            )
+            assert set(problems) == {"input"}
 
 
 def test_a_large_valid_input_is_accepted() -> None:

@@ -127,22 +127,26 @@ async def test_an_agents_auth_for_its_own_url_is_kept_when_the_tool_gets_a_new_h
     assert site.last.headers["Authorization"] == f"Bearer {OVERRIDE_TOKEN}"
 
 
-@pytest.mark.parametrize("auth_type", ["none", "basic"])
 async def test_another_auth_type_of_the_tool_drops_the_agents_auth(
     agent_tools: AgentToolClient,
     site: Site,
     worker: WorkerProcess,
     services: Services,
-    auth_type: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    tool_id = await agent_tools.create_webhook(site)
-    await agent_tools.attach(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
-    auth = {"username": "u", "password": "p"}
-    change = {"auth_type": auth_type, "auth_config": auth if auth_type == "basic" else None}
-    assert (await agent_tools.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
-    assert await load_override_auth(services, tool_id) is None
-    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
-    assert OVERRIDE_TOKEN not in site.last.headers.get("Authorization", "")
+    for auth_type in ("none", "basic"):
+        with subtests.test(auth_type=auth_type):
+            site.reset()
+            tool_id = await agent_tools.create_webhook(site)
+            await agent_tools.attach(
+                tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}}
+            )
+            auth = {"username": "u", "password": "p"}
+            change = {"auth_type": auth_type, "auth_config": auth if auth_type == "basic" else None}
+            assert (await agent_tools.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
+            assert await load_override_auth(services, tool_id) is None
+            await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+            assert OVERRIDE_TOKEN not in site.last.headers.get("Authorization", "")
 
 
 # Overrides and credentials
@@ -174,24 +178,26 @@ async def test_a_credential_of_an_override_needs_an_access_rule_for_the_agent(
     assert await agent_tools.get_error_code(tool_id, agent_id=agent_tools.agent_id) == "auth_failed"
 
 
-@pytest.mark.parametrize("case", ["unknown", "foreign", "another type"])
 async def test_a_credential_that_does_not_fit_an_override_is_refused(
-    agent_tools: AgentToolClient, site: Site, world: World, case: str
+    agent_tools: AgentToolClient, site: Site, world: World, subtests: pytest.Subtests
 ) -> None:
-    if case == "unknown":
-        credential_id = "crd_none"
-    elif case == "foreign":
-        credential_id = await (await create_tool_client(world)).create_credential(
-            "bearer_token", {"token": "x"}
-        )
-    else:
-        credential_id = await agent_tools.create_credential("api_key", {"api_key": "x"})
-    override = {"auth_config": {"credential_id": credential_id}}
-    answer = await agent_tools.request_attach(
-        await agent_tools.create_webhook(site), config_override=override
-    )
-    details = refused(answer, 422, "validation_error")["details"]
-    assert set(details) == {"config_override.auth_config.credential_id"}
+    for case in ("unknown", "foreign", "another type"):
+        with subtests.test(case=case):
+            site.reset()
+            if case == "unknown":
+                credential_id = "crd_none"
+            elif case == "foreign":
+                credential_id = await (await create_tool_client(world)).create_credential(
+                    "bearer_token", {"token": "x"}
+                )
+            else:
+                credential_id = await agent_tools.create_credential("api_key", {"api_key": "x"})
+            override = {"auth_config": {"credential_id": credential_id}}
+            answer = await agent_tools.request_attach(
+                await agent_tools.create_webhook(site), config_override=override
+            )
+            details = refused(answer, 422, "validation_error")["details"]
+            assert set(details) == {"config_override.auth_config.credential_id"}
 
 
 async def test_putting_a_credential_into_an_override_needs_credentials_write(

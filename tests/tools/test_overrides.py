@@ -10,47 +10,48 @@ from tests.tools.site import Site
 from workers.main import WorkerProcess
 
 
-@pytest.mark.parametrize(
-    ("override", "field"),
-    [
+async def test_a_wrong_key_of_an_override_is_named(
+    agent_tools: AgentToolClient, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"runtime": "ruby"}, "config_override.runtime"),
         ({"timeout_ms": "1"}, "config_override.timeout_ms"),
         ({"code": None}, "config_override.code"),
         ({"packages": ["no-such-package"]}, "config_override.packages"),
         ({"auth_config": {"token": "x"}}, "config_override.auth_config"),
-    ],
-)
-async def test_a_wrong_key_of_an_override_is_named(
-    agent_tools: AgentToolClient, override: dict[str, Any], field: str
-) -> None:
-    answer = await agent_tools.request_attach(
-        await agent_tools.create_function(), config_override=override
-    )
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+    ]
+    for override, field in cases:
+        with subtests.test(override=override, field=field):
+            answer = await agent_tools.request_attach(
+                await agent_tools.create_function(), config_override=override
+            )
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
-@pytest.mark.parametrize(
-    ("override", "field"),
-    [
-        ({"url": "ftp://example.com"}, "config_override.url"),
-        ({"url": "https://10.0.0.1"}, "config_override.url"),
-        ({"method": "BREW"}, "config_override.method"),
-        ({"auth_config": "x"}, "config_override.auth_config"),
-        ({"auth_config": {}}, "config_override.auth_config.token"),
-        ({"auth_config": {"token": "x", "y": 1}}, "config_override.auth_config.y"),
-        (
-            {"url": "http://example.com", "auth_config": {"token": "x"}},
-            "config_override.url",
-        ),
-    ],
-)
+_WRONG_OVERRIDES: list[tuple[dict[str, Any], str]] = [
+    ({"url": "ftp://example.com"}, "config_override.url"),
+    ({"url": "https://10.0.0.1"}, "config_override.url"),
+    ({"method": "BREW"}, "config_override.method"),
+    ({"auth_config": "x"}, "config_override.auth_config"),
+    ({"auth_config": {}}, "config_override.auth_config.token"),
+    ({"auth_config": {"token": "x", "y": 1}}, "config_override.auth_config.y"),
+    (
+        {"url": "http://example.com", "auth_config": {"token": "x"}},
+        "config_override.url",
+    ),
+]
+
+
 async def test_a_wrong_key_of_an_override_of_a_webhook_is_named(
-    agent_tools: AgentToolClient, site: Site, override: dict[str, Any], field: str
+    agent_tools: AgentToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
-    answer = await agent_tools.request_attach(
-        await agent_tools.create_webhook(site), config_override=override
-    )
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+    for override, field in _WRONG_OVERRIDES:
+        with subtests.test(override=override, field=field):
+            site.reset()
+            answer = await agent_tools.request_attach(
+                await agent_tools.create_webhook(site), config_override=override
+            )
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
 async def test_unknown_keys_are_dropped(agent_tools: AgentToolClient) -> None:

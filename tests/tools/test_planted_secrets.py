@@ -18,18 +18,18 @@ import redis
 
 from app.kit import logs
 from tests.stores import Stores
-from tests.tools import tenant_postgres
 from tests.tools.echo_databases import serve_echo_mysql, serve_echo_postgres
 from tests.tools.echo_site import EchoSite, serve_mcp_echo
 from tests.tools.factories import create_tool_client
 from tests.tools.planted_secrets import PlantedSecrets, RunRecord
 from tests.tools.secret_scenarios import SecretScenarios
+from tests.tools.tenant_postgres import TenantPostgres
 from tests.world import World
 from workers.main import WorkerProcess
 
 
 @pytest.fixture(scope="module")
-async def record(world: World, worker: WorkerProcess) -> RunRecord:
+async def record(world: World, worker: WorkerProcess, postgres: TenantPostgres) -> RunRecord:
     secrets, log_output, stderr = PlantedSecrets(), io.StringIO(), sys.stderr
     record = RunRecord(secrets)
     tools = await create_tool_client(world)
@@ -38,7 +38,6 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
         echo_site = EchoSite()
         await echo_site.start()
         stack.push_async_callback(echo_site.close)
-        postgres = await stack.enter_async_context(tenant_postgres.start_postgres())
         url = await stack.enter_async_context(serve_mcp_echo())
         echo_postgres = await stack.enter_async_context(serve_echo_postgres())
         echo_mysql = await stack.enter_async_context(serve_echo_mysql())
@@ -174,17 +173,18 @@ def test_no_key_and_no_value_in_redis_has_a_secret(record: RunRecord, stores: St
     assert leaks == {}
 
 
-@pytest.mark.parametrize(
-    "encode",
-    [
-        lambda text: text,
-        lambda text: base64.b64encode(f"x{text}".encode()).decode(),
-        lambda text: base64.urlsafe_b64encode(f"xy{text}".encode()).decode(),
-        lambda text: text.encode().hex(),
-        quote,
-        json.dumps,
-    ],
-)
-def test_the_search_finds_secrets_in_every_encoding(encode: Callable[[str], str]) -> None:
-    secrets = PlantedSecrets()
-    assert secrets.find_in(f"a {encode(secrets.add('one'))} b") == {"one"}
+_ENCODINGS: list[Callable[[str], str]] = [
+    lambda text: text,
+    lambda text: base64.b64encode(f"x{text}".encode()).decode(),
+    lambda text: base64.urlsafe_b64encode(f"xy{text}".encode()).decode(),
+    lambda text: text.encode().hex(),
+    quote,
+    json.dumps,
+]
+
+
+def test_the_search_finds_secrets_in_every_encoding(subtests: pytest.Subtests) -> None:
+    for encode in _ENCODINGS:
+        with subtests.test(encode=encode):
+            secrets = PlantedSecrets()
+            assert secrets.find_in(f"a {encode(secrets.add('one'))} b") == {"one"}

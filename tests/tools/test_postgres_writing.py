@@ -6,41 +6,50 @@ import asyncpg
 import pytest
 
 from tests.tools.database_tools import create_postgres_tool
-from tests.tools.factories import ToolClient
+from tests.tools.executor import ToolExecutor
 from tests.tools.tenant_postgres import USER, TenantPostgres
+
+
+@pytest.fixture(scope="module")
+def tools(executor: ToolExecutor) -> ToolExecutor:
+    return executor
+
 
 # Allowed operations
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "INSERT INTO notes (text) VALUES ('a')",
-        "UPDATE people SET name = 'x'",
-        "DELETE FROM people",
-        "DROP TABLE people",
-        "CREATE TABLE x (a int)",
-        "TRUNCATE people",
-        "WITH x AS (DELETE FROM people RETURNING *) SELECT * FROM x",
-        "SELECT * FROM people FOR UPDATE",
-        "SELECT 1; DROP TABLE people",
-        "SELECT pg_read_file('/etc/passwd')",
-        "SELECT ('/etc/passwd'::text).pg_read_file",
-        "COPY people TO PROGRAM 'id'",
-        "SET default_transaction_read_only = off",
-        "no sql",
-    ],
-)
+REJECTED_STATEMENTS: list[str] = [
+    "INSERT INTO notes (text) VALUES ('a')",
+    "UPDATE people SET name = 'x'",
+    "DELETE FROM people",
+    "DROP TABLE people",
+    "CREATE TABLE x (a int)",
+    "TRUNCATE people",
+    "WITH x AS (DELETE FROM people RETURNING *) SELECT * FROM x",
+    "SELECT * FROM people FOR UPDATE",
+    "SELECT 1; DROP TABLE people",
+    "SELECT pg_read_file('/etc/passwd')",
+    "SELECT ('/etc/passwd'::text).pg_read_file",
+    "COPY people TO PROGRAM 'id'",
+    "SET default_transaction_read_only = off",
+    "no sql",
+]
+
+
 async def test_a_statement_that_is_not_allowed_is_rejected_and_changes_nothing(
-    tools: ToolClient, reader: str, owner: asyncpg.Connection, query: str
+    tools: ToolExecutor, reader: str, owner: asyncpg.Connection, subtests: pytest.Subtests
 ) -> None:
-    error = await tools.get_failure(reader, {"query": query})
-    assert (error["status"], error["code"]) == ("failed", "query_rejected")
-    assert await owner.fetchval("SELECT count(*) FROM people WHERE name LIKE 'person%'") == 250
+    for query in REJECTED_STATEMENTS:
+        with subtests.test(query=query):
+            error = await tools.get_failure(reader, {"query": query})
+            assert (error["status"], error["code"]) == ("failed", "query_rejected")
+            assert (
+                await owner.fetchval("SELECT count(*) FROM people WHERE name LIKE 'person%'") == 250
+            )
 
 
 async def test_the_transaction_of_a_reader_is_read_only(
-    tools: ToolClient, reader: str, owner: asyncpg.Connection
+    tools: ToolExecutor, reader: str, owner: asyncpg.Connection
 ) -> None:
     error = await tools.get_failure(reader, {"query": "SELECT written()"})
     assert error["code"] == "runtime_error"
@@ -49,7 +58,7 @@ async def test_the_transaction_of_a_reader_is_read_only(
 
 
 async def test_a_writer_may_call_a_function_that_writes(
-    tools: ToolClient, writer: str, owner: asyncpg.Connection
+    tools: ToolExecutor, writer: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(writer, {"query": "SELECT written()"})
     status = await owner.execute("DELETE FROM notes WHERE text = 'by a function'")
@@ -57,7 +66,7 @@ async def test_a_writer_may_call_a_function_that_writes(
 
 
 async def test_writing_returns_the_number_of_rows(
-    tools: ToolClient, writer: str, owner: asyncpg.Connection
+    tools: ToolExecutor, writer: str, owner: asyncpg.Connection
 ) -> None:
     arguments = {"query": "INSERT INTO notes (text) VALUES ($1), ($2)", "params": ["one", "two"]}
     assert await tools.get_output(writer, arguments) == {
@@ -70,7 +79,7 @@ async def test_writing_returns_the_number_of_rows(
 
 
 async def test_returning_returns_rows(
-    tools: ToolClient, writer: str, owner: asyncpg.Connection
+    tools: ToolExecutor, writer: str, owner: asyncpg.Connection
 ) -> None:
     query = "INSERT INTO notes (text) VALUES ('back') RETURNING text, 1 AS one"
     output = await tools.get_output(writer, {"query": query})
@@ -79,7 +88,7 @@ async def test_returning_returns_rows(
 
 
 async def test_returning_more_than_the_limit_still_writes_all(
-    tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection
+    tools: ToolExecutor, postgres: TenantPostgres, owner: asyncpg.Connection
 ) -> None:
     tool = await create_postgres_tool(
         tools, postgres, max_rows=2, allowed_operations=["select", "insert"]
@@ -90,13 +99,13 @@ async def test_returning_more_than_the_limit_still_writes_all(
     assert await owner.fetchval("SELECT count(*) FROM notes WHERE text = 'many'") == 5
 
 
-async def test_an_update_of_no_rows_returns_zero(tools: ToolClient, writer: str) -> None:
+async def test_an_update_of_no_rows_returns_zero(tools: ToolExecutor, writer: str) -> None:
     output = await tools.get_output(writer, {"query": "UPDATE people SET name = '' WHERE id = -1"})
     assert output["row_count"] == 0
 
 
 async def test_a_statement_that_fails_changes_nothing(
-    tools: ToolClient, writer: str, owner: asyncpg.Connection
+    tools: ToolExecutor, writer: str, owner: asyncpg.Connection
 ) -> None:
     query = (
         "INSERT INTO notes (text) SELECT 'half' FROM generate_series(1, 2) n WHERE 1 / (n - 2) < 9"
@@ -106,7 +115,7 @@ async def test_a_statement_that_fails_changes_nothing(
 
 
 async def test_a_table_is_created_and_dropped(
-    tools: ToolClient, writer: str, owner: asyncpg.Connection
+    tools: ToolExecutor, writer: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(writer, {"query": "CREATE TABLE created (a int)"})
     assert await owner.fetchval("SELECT to_regclass('created')::text") == "created"
@@ -115,7 +124,7 @@ async def test_a_table_is_created_and_dropped(
 
 
 async def test_a_backslash_ends_no_string_whatever_the_settings_of_the_server(
-    tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection
+    tools: ToolExecutor, postgres: TenantPostgres, owner: asyncpg.Connection
 ) -> None:
     await owner.execute("RESET ROLE")
     await owner.execute(f"ALTER ROLE {USER} SET standard_conforming_strings = off")
@@ -132,21 +141,22 @@ async def test_a_backslash_ends_no_string_whatever_the_settings_of_the_server(
 # Timeouts
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+async def test_the_timeout_of_a_tool_ends_the_statement_on_the_server(
+    tools: ToolExecutor,
+    postgres: TenantPostgres,
+    owner: asyncpg.Connection,
+    subtests: pytest.Subtests,
+) -> None:
+    for query in [
         "SELECT slow()",
         "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b",
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
-    ],
-)
-async def test_the_timeout_of_a_tool_ends_the_statement_on_the_server(
-    tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection, query: str
-) -> None:
-    tool = await create_postgres_tool(tools, postgres, timeout_ms=400)
-    error = await tools.get_failure(tool, {"query": query})
-    assert (error["status"], error["code"]) == ("timeout", "timeout")
-    await _wait_until_no_tool_is_connected(owner)
+    ]:
+        with subtests.test(query=query):
+            tool = await create_postgres_tool(tools, postgres, timeout_ms=400)
+            error = await tools.get_failure(tool, {"query": query})
+            assert (error["status"], error["code"]) == ("timeout", "timeout")
+            await _wait_until_no_tool_is_connected(owner)
 
 
 async def _wait_until_no_tool_is_connected(owner: asyncpg.Connection) -> None:
@@ -157,7 +167,7 @@ async def _wait_until_no_tool_is_connected(owner: asyncpg.Connection) -> None:
 
 
 async def test_no_connection_is_left_behind(
-    tools: ToolClient, reader: str, owner: asyncpg.Connection
+    tools: ToolExecutor, reader: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(reader, {"query": "SELECT 1"})
     await tools.get_failure(reader, {"query": "SELECT 1 / 0"})

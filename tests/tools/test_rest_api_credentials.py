@@ -86,23 +86,32 @@ async def test_a_credential_without_an_access_rule_is_not_sent(
     assert not site.requests
 
 
-@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
 async def test_a_database_credential_is_no_http_auth(
-    tools: ToolClient, site: Site, tool_type: str
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
     """No request is sent without auth either."""
-    secrets = {"host": "127.0.0.1", "database": "d", "username": "u", "password": "pass-123456"}
-    credential = await tools.create_credential("database", secrets)
-    configs: dict[str, dict[str, Any]] = {
-        "rest_api": {"base_url": site.url, "endpoints": {"one": build_endpoint()}},
-        "webhook": {"url": site.url},
-        "custom": {"kind": "mcp", "url": site.url, "tool": "add"},
-    }
-    auth = {"credential_id": credential}
-    tool = await tools.create(tool_type, configs[tool_type], auth_type="basic", auth_config=auth)
-    await tools.grant_access(credential, tool)
-    assert await tools.get_error_code(tool) == "auth_failed"
-    assert not site.requests
+    for tool_type in ("rest_api", "webhook", "custom"):
+        with subtests.test(tool_type=tool_type):
+            site.reset()
+            secrets = {
+                "host": "127.0.0.1",
+                "database": "d",
+                "username": "u",
+                "password": "pass-123456",
+            }
+            credential = await tools.create_credential("database", secrets)
+            configs: dict[str, dict[str, Any]] = {
+                "rest_api": {"base_url": site.url, "endpoints": {"one": build_endpoint()}},
+                "webhook": {"url": site.url},
+                "custom": {"kind": "mcp", "url": site.url, "tool": "add"},
+            }
+            auth = {"credential_id": credential}
+            tool = await tools.create(
+                tool_type, configs[tool_type], auth_type="basic", auth_config=auth
+            )
+            await tools.grant_access(credential, tool)
+            assert await tools.get_error_code(tool) == "auth_failed"
+            assert not site.requests
 
 
 async def test_a_deleted_access_rule_ends_the_use(tools: ToolClient, site: Site) -> None:
@@ -162,23 +171,27 @@ async def test_a_refused_token_of_a_credential_is_renewed_and_stored(
     assert token_server.requests[1].form["refresh_token"] == "refresh-0123"
 
 
-@pytest.mark.parametrize(
-    ("auth_type", "type_", "secrets"),
-    [
+async def test_a_credential_of_another_kind_does_not_fit(
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, str, dict[str, Any]]] = [
         ("bearer", "api_key", {"api_key": "key-123456"}),
         ("api_key", "bearer_token", {"token": "tkn-123456"}),
         ("custom", "basic_auth", {"username": "a", "password": "b"}),
         ("basic", "custom", {"X-A": "b"}),
-    ],
-)
-async def test_a_credential_of_another_kind_does_not_fit(
-    tools: ToolClient, site: Site, auth_type: str, type_: str, secrets: dict[str, Any]
-) -> None:
-    credential = await tools.create_credential(type_, secrets)
-    config = {"base_url": site.url, "endpoints": {"one": build_endpoint()}}
-    auth = {"credential_id": credential}
-    answer = await tools.request_create("rest_api", config, auth_type=auth_type, auth_config=auth)
-    assert "auth_config.credential_id" in refused(answer, 422, "validation_error")["details"]
+    ]
+    for auth_type, type_, secrets in cases:
+        with subtests.test(auth_type=auth_type, type_=type_, secrets=secrets):
+            site.reset()
+            credential = await tools.create_credential(type_, secrets)
+            config = {"base_url": site.url, "endpoints": {"one": build_endpoint()}}
+            auth = {"credential_id": credential}
+            answer = await tools.request_create(
+                "rest_api", config, auth_type=auth_type, auth_config=auth
+            )
+            assert (
+                "auth_config.credential_id" in refused(answer, 422, "validation_error")["details"]
+            )
 
 
 async def test_a_credential_of_another_tenant_is_unknown(

@@ -165,7 +165,7 @@ SQLITE_QUERIES = split_queries(r"""
 
 @pytest.fixture(scope="module")
 async def connection(postgres: TenantPostgres) -> AsyncIterator[asyncpg.Connection]:
-    connection = await postgres.connect()
+    connection = await postgres.connect("postgres")
     await connection.execute(_TABLES)
     yield connection
     await connection.close()
@@ -183,81 +183,85 @@ def _to_tuples(rows: Any) -> list[Any]:
     return [tuple(row) for row in rows]
 
 
-@pytest.mark.parametrize("query", [*COMMON_QUERIES, *POSTGRES_QUERIES])
 async def test_an_ordinary_query_has_the_same_result_in_postgres(
-    connection: asyncpg.Connection, query: str
+    connection: asyncpg.Connection, subtests: pytest.Subtests
 ) -> None:
-    statement = validate_statement(query, "postgresql", READ_ONLY)
-    assert statement.is_read_only
-    assert _to_tuples(await connection.fetch(statement.sql)) == _to_tuples(
-        await connection.fetch(query)
-    )
+    for query in (*COMMON_QUERIES, *POSTGRES_QUERIES):
+        with subtests.test(query=query):
+            statement = validate_statement(query, "postgresql", READ_ONLY)
+            assert statement.is_read_only
+            assert _to_tuples(await connection.fetch(statement.sql)) == _to_tuples(
+                await connection.fetch(query)
+            )
 
 
-@pytest.mark.parametrize("query", [*COMMON_QUERIES, *SQLITE_QUERIES])
 def test_an_ordinary_query_has_the_same_result_in_sqlite(
-    sqlite_connection: sqlite3.Connection, query: str
+    sqlite_connection: sqlite3.Connection, subtests: pytest.Subtests
 ) -> None:
-    if "AS x(a, b)" in query:
-        query = query.replace("AS x(a, b)", "AS x").replace("a < 3 ORDER BY a", "id < 3")
-    statement = validate_statement(query, "sqlite", READ_ONLY)
-    assert statement.is_read_only
-    assert _to_tuples(sqlite_connection.execute(statement.sql)) == _to_tuples(
-        sqlite_connection.execute(query)
-    )
+    for common_query in (*COMMON_QUERIES, *SQLITE_QUERIES):
+        with subtests.test(query=common_query):
+            query = common_query
+            if "AS x(a, b)" in query:
+                query = query.replace("AS x(a, b)", "AS x").replace("a < 3 ORDER BY a", "id < 3")
+            statement = validate_statement(query, "sqlite", READ_ONLY)
+            assert statement.is_read_only
+            assert _to_tuples(sqlite_connection.execute(statement.sql)) == _to_tuples(
+                sqlite_connection.execute(query)
+            )
 
 
-@pytest.mark.parametrize(
-    ("query", "params"),
-    [
+async def test_placeholders_of_postgres_stay_in_their_places(
+    connection: asyncpg.Connection, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, list[Any]]] = [
         ("SELECT name FROM people WHERE id = $1 OR name = $2 ORDER BY id", [1, "Bob"]),
         ("SELECT $1::int + $2::int, $1::int", [1, 2]),
         ("SELECT * FROM people WHERE id = ANY($1::int[]) ORDER BY id", [[1, 3]]),
         ("SELECT '{\"a\": 1}'::jsonb ? $1", ["a"]),
         ("SELECT '{\"a\": 1}'::jsonb ?| $1::text[], '{\"a\": 1}'::jsonb ?& $1::text[]", [["a"]]),
-    ],
-)
-async def test_placeholders_of_postgres_stay_in_their_places(
-    connection: asyncpg.Connection, query: str, params: list[Any]
+    ]
+    for query, params in cases:
+        with subtests.test(query=query, params=params):
+            rendered = validate_statement(query, "postgresql", READ_ONLY).sql
+            assert _to_tuples(await connection.fetch(rendered, *params)) == _to_tuples(
+                await connection.fetch(query, *params)
+            )
+
+
+def test_placeholders_of_sqlite_stay_in_their_places(
+    sqlite_connection: sqlite3.Connection, subtests: pytest.Subtests
 ) -> None:
-    rendered = validate_statement(query, "postgresql", READ_ONLY).sql
-    assert _to_tuples(await connection.fetch(rendered, *params)) == _to_tuples(
-        await connection.fetch(query, *params)
-    )
-
-
-@pytest.mark.parametrize(
-    ("query", "params"),
-    [
+    cases: list[tuple[str, list[Any]]] = [
         ("SELECT name FROM people WHERE id = ? OR name = ? ORDER BY id", [1, "Bob"]),
         ("SELECT ?, '?', ?", [1, "it's"]),
-    ],
-)
-def test_placeholders_of_sqlite_stay_in_their_places(
-    sqlite_connection: sqlite3.Connection, query: str, params: list[Any]
-) -> None:
-    rendered = validate_statement(query, "sqlite", READ_ONLY).sql
-    assert _to_tuples(sqlite_connection.execute(rendered, params)) == _to_tuples(
-        sqlite_connection.execute(query, params)
-    )
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT E'\\'; DROP TABLE people; --'",
-        "SELECT 'a\\', 'b'",
-        "SELECT 'a\\'';',  'b'",
-        "SELECT $a$'; DROP TABLE people; --$a$",
-        "SELECT U&'\\0027; DROP TABLE people; --'",
-        "SELECT 'x' -- ' DROP TABLE people\n, 'y'",
-        'SELECT "name" AS "a""b; DROP TABLE people" FROM people WHERE id = 1',
-    ],
-)
-async def test_what_is_quoted_stays_quoted(connection: asyncpg.Connection, query: str) -> None:
-    rendered = validate_statement(query, "postgresql", READ_ONLY).sql
-    before = await connection.fetch(query)
-    assert _to_tuples(await connection.fetch(rendered)) == _to_tuples(before)
-    assert [list(row.keys()) for row in before] == [
-        list(row.keys()) for row in await connection.fetch(rendered)
     ]
+    for query, params in cases:
+        with subtests.test(query=query, params=params):
+            rendered = validate_statement(query, "sqlite", READ_ONLY).sql
+            assert _to_tuples(sqlite_connection.execute(rendered, params)) == _to_tuples(
+                sqlite_connection.execute(query, params)
+            )
+
+
+_QUOTED_TEXTS: list[str] = [
+    "SELECT E'\\'; DROP TABLE people; --'",
+    "SELECT 'a\\', 'b'",
+    "SELECT 'a\\'';',  'b'",
+    "SELECT $a$'; DROP TABLE people; --$a$",
+    "SELECT U&'\\0027; DROP TABLE people; --'",
+    "SELECT 'x' -- ' DROP TABLE people\n, 'y'",
+    'SELECT "name" AS "a""b; DROP TABLE people" FROM people WHERE id = 1',
+]
+
+
+async def test_what_is_quoted_stays_quoted(
+    connection: asyncpg.Connection, subtests: pytest.Subtests
+) -> None:
+    for query in _QUOTED_TEXTS:
+        with subtests.test(query=query):
+            rendered = validate_statement(query, "postgresql", READ_ONLY).sql
+            before = await connection.fetch(query)
+            assert _to_tuples(await connection.fetch(rendered)) == _to_tuples(before)
+            assert [list(row.keys()) for row in before] == [
+                list(row.keys()) for row in await connection.fetch(rendered)
+            ]

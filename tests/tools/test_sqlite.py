@@ -8,8 +8,14 @@ import pytest
 
 from tests.asking import refused
 from tests.stores import Stores
-from tests.tools.factories import ToolClient, create_tool_client
+from tests.tools.executor import ToolExecutor
+from tests.tools.factories import ToolCaller, ToolClient
 from tests.world import World
+
+
+@pytest.fixture(scope="module")
+def tools(executor: ToolExecutor) -> ToolExecutor:
+    return executor
 
 
 def _create_tenant_folder(stores: Stores, tenant_id: str) -> Path:
@@ -19,9 +25,9 @@ def _create_tenant_folder(stores: Stores, tenant_id: str) -> Path:
 
 
 @pytest.fixture
-def folder(stores: Stores, tools: ToolClient) -> Path:
+def folder(stores: Stores, tools: ToolExecutor) -> Path:
     """The tenant's folder, with a database `shop.db` in it."""
-    folder = _create_tenant_folder(stores, tools.client.tenant_id)
+    folder = _create_tenant_folder(stores, tools.tenant_id)
     (folder / "shop.db").unlink(missing_ok=True)
     _create_database(folder / "shop.db", "ours")
     return folder
@@ -35,11 +41,11 @@ def _create_database(path: Path, mark: str) -> None:
     connection.close()
 
 
-async def _create_sqlite_tool(tools: ToolClient, database: str = "shop.db", **config: Any) -> str:
+async def _create_sqlite_tool(tools: ToolCaller, database: str = "shop.db", **config: Any) -> str:
     return await tools.create("database", {"db_type": "sqlite", "database": database, **config})
 
 
-async def test_a_file_of_the_tenant_is_read(tools: ToolClient, folder: Path) -> None:
+async def test_a_file_of_the_tenant_is_read(tools: ToolExecutor, folder: Path) -> None:
     query = "SELECT id, name, size FROM things WHERE id < ? OR name = ? ORDER BY id"
     output = await tools.get_output(
         await _create_sqlite_tool(tools), {"query": query, "params": [2, "b"]}
@@ -53,12 +59,12 @@ async def test_a_file_of_the_tenant_is_read(tools: ToolClient, folder: Path) -> 
 
 
 async def test_the_same_name_is_another_file_for_another_tenant(
-    tools: ToolClient, world: World, stores: Stores, folder: Path
+    tools: ToolExecutor, stores: Stores, folder: Path
 ) -> None:
-    other = await create_tool_client(world)
+    other = ToolExecutor(tools.services)
     tool = await _create_sqlite_tool(other)
     assert await other.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
-    _create_database(_create_tenant_folder(stores, other.client.tenant_id) / "shop.db", "theirs")
+    _create_database(_create_tenant_folder(stores, other.tenant_id) / "shop.db", "theirs")
     output = await other.get_output(tool, {"query": "SELECT name FROM things WHERE id = 1"})
     assert output["rows"] == [["theirs"]]
 
@@ -83,68 +89,75 @@ _INVALID_NAMES: list[str] = [
 
 
 async def test_a_name_that_is_no_plain_file_is_not_saved(
-    tools: ToolClient, subtests: pytest.Subtests
+    tool_client: ToolClient, subtests: pytest.Subtests
 ) -> None:
     for name in _INVALID_NAMES:
         with subtests.test(name=name):
-            answer = await tools.request_create("database", {"db_type": "sqlite", "database": name})
+            answer = await tool_client.request_create(
+                "database", {"db_type": "sqlite", "database": name}
+            )
             assert "config.database" in refused(answer, 422, "validation_error")["details"]
 
 
-async def test_an_override_cannot_leave_the_folder(tools: ToolClient, folder: Path) -> None:
-    tool, agent = await _create_sqlite_tool(tools), await tools.create_agent()
+async def test_an_override_cannot_leave_the_folder(tool_client: ToolClient) -> None:
+    tool, agent = await _create_sqlite_tool(tool_client), await tool_client.create_agent()
     body = {"tool_id": tool, "config_override": {"database": "../other/shop.db"}}
-    answer = await tools.client.post(f"/v1/agents/{agent}/tools", body)
+    answer = await tool_client.client.post(f"/v1/agents/{agent}/tools", body)
     refused(answer, 422, "validation_error")
 
 
-@pytest.mark.parametrize("operations", [["select"], ["select", "insert"]])
 async def test_a_link_is_not_followed(
-    tools: ToolClient, world: World, stores: Stores, folder: Path, operations: list[str]
+    tools: ToolExecutor, world: World, stores: Stores, folder: Path, subtests: pytest.Subtests
 ) -> None:
     other = _create_tenant_folder(stores, await world.tenant())
     _create_database(other / "secret.db", "secret")
     link = folder / "link.db"
     link.unlink(missing_ok=True)
     link.symlink_to(other / "secret.db")
-    tool = await _create_sqlite_tool(tools, "link.db", allowed_operations=operations)
-    assert await tools.get_error_code(tool, {"query": "SELECT * FROM things"}) == "connection_error"
+    for operations in (["select"], ["select", "insert"]):
+        with subtests.test(operations=operations):
+            tool = await _create_sqlite_tool(tools, "link.db", allowed_operations=operations)
+            assert (
+                await tools.get_error_code(tool, {"query": "SELECT * FROM things"})
+                == "connection_error"
+            )
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "ATTACH DATABASE '/tmp/x.db' AS x",
-        "ATTACH '/tmp/x.db' AS x",
-        "PRAGMA database_list",
-        "PRAGMA query_only = off",
-        "SELECT * FROM pragma_database_list",
-        "SELECT load_extension('x')",
-        "SELECT readfile('/etc/passwd')",
-        "VACUUM INTO '/tmp/x.db'",
-        "CREATE VIRTUAL TABLE x USING fts5(a)",
-        "SELECT 1; DROP TABLE things",
-        "INSERT INTO things (name) VALUES ('x')",
-        "DROP TABLE things",
-    ],
-)
+_REJECTED_STATEMENTS: list[str] = [
+    "ATTACH DATABASE '/tmp/x.db' AS x",
+    "ATTACH '/tmp/x.db' AS x",
+    "PRAGMA database_list",
+    "PRAGMA query_only = off",
+    "SELECT * FROM pragma_database_list",
+    "SELECT load_extension('x')",
+    "SELECT readfile('/etc/passwd')",
+    "VACUUM INTO '/tmp/x.db'",
+    "CREATE VIRTUAL TABLE x USING fts5(a)",
+    "SELECT 1; DROP TABLE things",
+    "INSERT INTO things (name) VALUES ('x')",
+    "DROP TABLE things",
+]
+
+
 async def test_a_statement_that_does_more_than_read_is_rejected(
-    tools: ToolClient, folder: Path, query: str
+    tools: ToolExecutor, folder: Path, subtests: pytest.Subtests
 ) -> None:
-    assert (
-        await tools.get_error_code(await _create_sqlite_tool(tools), {"query": query})
-        == "query_rejected"
-    )
+    for query in _REJECTED_STATEMENTS:
+        with subtests.test(query=query):
+            assert (
+                await tools.get_error_code(await _create_sqlite_tool(tools), {"query": query})
+                == "query_rejected"
+            )
 
 
-async def test_a_virtual_table_is_never_created(tools: ToolClient, folder: Path) -> None:
+async def test_a_virtual_table_is_never_created(tools: ToolExecutor, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, allowed_operations=["create", "insert"])
     query = "CREATE VIRTUAL TABLE x USING fts5(a)"
     assert await tools.get_error_code(tool, {"query": query}) == "query_rejected"
 
 
 async def test_a_file_with_a_write_ahead_log_is_read_and_written(
-    tools: ToolClient, folder: Path
+    tools: ToolExecutor, folder: Path
 ) -> None:
     connection = sqlite3.connect(folder / "shop.db")
     connection.execute("PRAGMA journal_mode = wal")
@@ -158,13 +171,13 @@ async def test_a_file_with_a_write_ahead_log_is_read_and_written(
     assert output["rows"] == [["c"]]
 
 
-async def test_a_reader_creates_no_file(tools: ToolClient, folder: Path) -> None:
+async def test_a_reader_creates_no_file(tools: ToolExecutor, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, "missing.db")
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
     assert not (folder / "missing.db").exists()
 
 
-async def test_a_writer_creates_and_fills_its_file(tools: ToolClient, folder: Path) -> None:
+async def test_a_writer_creates_and_fills_its_file(tools: ToolExecutor, folder: Path) -> None:
     (folder / "new.db").unlink(missing_ok=True)
     tool = await _create_sqlite_tool(
         tools, "new.db", allowed_operations=["create", "insert", "select"]
@@ -176,7 +189,9 @@ async def test_a_writer_creates_and_fills_its_file(tools: ToolClient, folder: Pa
     assert output["rows"] == [[1], ["zwei"]]
 
 
-async def test_returning_of_sqlite_returns_rows_and_writes(tools: ToolClient, folder: Path) -> None:
+async def test_returning_of_sqlite_returns_rows_and_writes(
+    tools: ToolExecutor, folder: Path
+) -> None:
     tool = await _create_sqlite_tool(tools, allowed_operations=["insert", "select"], max_rows=1)
     query = "INSERT INTO things (name) VALUES ('x'), ('y') RETURNING name"
     output = await tools.get_output(tool, {"query": query})
@@ -185,31 +200,32 @@ async def test_returning_of_sqlite_returns_rows_and_writes(tools: ToolClient, fo
     assert count["rows"] == [[4]]
 
 
-@pytest.mark.parametrize(
-    ("query", "params", "code"),
-    [
-        ("SELECT * FROM nowhere", [], "runtime_error"),
-        ("SELECT ?", [], "runtime_error"),
-        ("SELECT 1", [1], "runtime_error"),
-        ("SELECT ?", [{"a": 1}], "runtime_error"),
-        ("SELECT ?", [2**70], "runtime_error"),
-        ("SELECT replace(printf('%.*c', 900000, 'x'), 'x', 'xx')", [], "runtime_error"),
-        ("SELECT printf('%.*c', 900000, 'x'), printf('%.*c', 900000, 'x')", [], "output_too_large"),
-    ],
-)
+_FAILURES: list[tuple[str, list[Any], str]] = [
+    ("SELECT * FROM nowhere", [], "runtime_error"),
+    ("SELECT ?", [], "runtime_error"),
+    ("SELECT 1", [1], "runtime_error"),
+    ("SELECT ?", [{"a": 1}], "runtime_error"),
+    ("SELECT ?", [2**70], "runtime_error"),
+    ("SELECT replace(printf('%.*c', 900000, 'x'), 'x', 'xx')", [], "runtime_error"),
+    ("SELECT printf('%.*c', 900000, 'x'), printf('%.*c', 900000, 'x')", [], "output_too_large"),
+]
+
+
 async def test_an_error_of_sqlite_is_reported(
-    tools: ToolClient, folder: Path, query: str, params: list[Any], code: str
+    tools: ToolExecutor, folder: Path, subtests: pytest.Subtests
 ) -> None:
-    assert (
-        await tools.get_error_code(
-            await _create_sqlite_tool(tools), {"query": query, "params": params}
-        )
-        == code
-    )
+    for query, params, code in _FAILURES:
+        with subtests.test(query=query, params=params, code=code):
+            assert (
+                await tools.get_error_code(
+                    await _create_sqlite_tool(tools), {"query": query, "params": params}
+                )
+                == code
+            )
 
 
 async def test_a_file_that_is_no_database_is_a_runtime_error(
-    tools: ToolClient, folder: Path
+    tools: ToolExecutor, folder: Path
 ) -> None:
     (folder / "text.db").write_text("no database at all" * 100, encoding="ascii")
     tool = await _create_sqlite_tool(tools, "text.db")
@@ -219,22 +235,22 @@ async def test_a_file_that_is_no_database_is_a_runtime_error(
 _ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+async def test_an_endless_query_of_sqlite_is_a_timeout(
+    tools: ToolExecutor, folder: Path, subtests: pytest.Subtests
+) -> None:
+    for query in [
         f"{_ENDLESS} count(*) FROM n",
         f"{_ENDLESS} max(a.x) FROM n a, n b",
         f"{_ENDLESS} sum(instr(printf('%.*c', 20000, 'a'), printf('%.*c', 9999, 'a') || x)) FROM n",
-    ],
-)
-async def test_an_endless_query_of_sqlite_is_a_timeout(
-    tools: ToolClient, folder: Path, query: str
-) -> None:
-    data = await tools.run(await _create_sqlite_tool(tools, timeout_ms=400), {"query": query})
-    assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
+    ]:
+        with subtests.test(query=query):
+            data = await tools.run(
+                await _create_sqlite_tool(tools, timeout_ms=400), {"query": query}
+            )
+            assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
 
 
-async def test_sorting_in_sqlite_uses_no_disk(tools: ToolClient, folder: Path) -> None:
+async def test_sorting_in_sqlite_uses_no_disk(tools: ToolExecutor, folder: Path) -> None:
     """SQLite sorts in memory only, and its memory is limited."""
     query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 3000"
     arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}
@@ -244,7 +260,9 @@ async def test_sorting_in_sqlite_uses_no_disk(tools: ToolClient, folder: Path) -
     )
 
 
-async def test_rows_of_sqlite_beyond_the_limit_are_cut_off(tools: ToolClient, folder: Path) -> None:
+async def test_rows_of_sqlite_beyond_the_limit_are_cut_off(
+    tools: ToolExecutor, folder: Path
+) -> None:
     output = await tools.get_output(
         await _create_sqlite_tool(tools, max_rows=2), {"query": f"{_ENDLESS} x FROM n"}
     )

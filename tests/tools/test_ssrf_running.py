@@ -1,6 +1,7 @@
 """A tool does not connect to a private network when it runs."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,9 +11,22 @@ from app.services import Services
 from tests.asking import refused
 from tests.kit.blocked_addresses import SAMPLE_HOSTS
 from tests.tools.blocked_addresses import URL_FIELDS, build_config
+from tests.tools.executor import ToolExecutor
 from tests.tools.factories import ToolClient
-from tests.tools.site import Site, respond_with
+from tests.tools.site import Site, open_site, respond_with
 from workers.main import WorkerProcess
+
+
+@pytest.fixture(scope="module")
+def tools(executor: ToolExecutor) -> ToolExecutor:
+    return executor
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """A site of its own for each test: a connection that is kept alive is not dialed again."""
+    async with open_site() as site:
+        yield site
 
 
 @pytest.fixture
@@ -41,41 +55,44 @@ def _resolve_to(*addresses: str) -> Any:
     return resolve
 
 
-@pytest.mark.parametrize("tool_type", URL_FIELDS)
 async def test_a_name_that_leads_to_a_private_address_is_blocked(
-    tools: ToolClient,
+    tools: ToolExecutor,
     worker: WorkerProcess,
     dialed_addresses: list[Any],
     monkeypatch: pytest.MonkeyPatch,
-    tool_type: str,
+    subtests: pytest.Subtests,
 ) -> None:
     monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
-    tool = await tools.create(tool_type, build_config(tool_type, "https://rebound.example/"))
-    assert await tools.get_error_code(tool) == "blocked_address"
-    assert dialed_addresses == []
+    for tool_type in URL_FIELDS:
+        with subtests.test(tool_type=tool_type):
+            tool = await tools.create(
+                tool_type, build_config(tool_type, "https://rebound.example/")
+            )
+            assert await tools.get_error_code(tool) == "blocked_address"
+            assert dialed_addresses == []
 
 
-@pytest.mark.parametrize("tool_type", URL_FIELDS)
 async def test_one_private_address_among_public_ones_blocks_them_all(
-    tools: ToolClient,
+    tools: ToolExecutor,
     worker: WorkerProcess,
     dialed_addresses: list[Any],
     monkeypatch: pytest.MonkeyPatch,
-    tool_type: str,
+    subtests: pytest.Subtests,
 ) -> None:
     resolve = _resolve_to("93.184.216.34", "10.0.0.1")
     monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
-    tool = await tools.create(tool_type, build_config(tool_type, "https://mixed.example/"))
-    assert await tools.get_error_code(tool) == "blocked_address"
-    assert dialed_addresses == []
+    for tool_type in URL_FIELDS:
+        with subtests.test(tool_type=tool_type):
+            tool = await tools.create(tool_type, build_config(tool_type, "https://mixed.example/"))
+            assert await tools.get_error_code(tool) == "blocked_address"
+            assert dialed_addresses == []
 
 
-@pytest.mark.parametrize("tool_type", URL_FIELDS)
 async def test_a_blocked_address_is_not_tried_again(
-    tools: ToolClient,
+    tools: ToolExecutor,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
-    tool_type: str,
+    subtests: pytest.Subtests,
 ) -> None:
     lookups: list[str] = []
 
@@ -84,28 +101,34 @@ async def test_a_blocked_address_is_not_tried_again(
         return ["10.0.0.1"]
 
     monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
-    config = build_config(tool_type, "https://rebound.example/")
-    if tool_type == "rest_api":
-        config["retry_count"] = 5
-    assert await tools.get_error_code(await tools.create(tool_type, config)) == "blocked_address"
-    assert len(lookups) == 1
+    for tool_type in URL_FIELDS:
+        with subtests.test(tool_type=tool_type):
+            lookups.clear()
+            config = build_config(tool_type, "https://rebound.example/")
+            if tool_type == "rest_api":
+                config["retry_count"] = 5
+            assert (
+                await tools.get_error_code(await tools.create(tool_type, config))
+                == "blocked_address"
+            )
+            assert len(lookups) == 1
 
 
 async def test_discovery_checks_the_address(
-    tools: ToolClient,
+    tool_client: ToolClient,
     services: Services,
     dialed_addresses: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
-    tool = await tools.create("custom", build_config("custom", "https://rebound.example/"))
-    answer = await tools.client.post(f"/v1/tools/{tool}/discover")
+    tool = await tool_client.create("custom", build_config("custom", "https://rebound.example/"))
+    answer = await tool_client.client.post(f"/v1/tools/{tool}/discover")
     assert refused(answer, 502, "provider_error")["details"] == {"code": "blocked_address"}
     assert dialed_addresses == []
 
 
 async def test_a_token_url_that_leads_to_a_private_address_is_not_requested(
-    tools: ToolClient,
+    tools: ToolExecutor,
     worker: WorkerProcess,
     site: Site,
     dialed_addresses: list[Any],
@@ -121,7 +144,7 @@ async def test_a_token_url_that_leads_to_a_private_address_is_not_requested(
 
 
 async def test_a_credentials_token_url_is_checked_when_it_is_requested(
-    tools: ToolClient,
+    tool_client: ToolClient,
     worker: WorkerProcess,
     site: Site,
     dialed_addresses: list[Any],
@@ -129,71 +152,78 @@ async def test_a_credentials_token_url_is_checked_when_it_is_requested(
 ) -> None:
     monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
     secrets = {"token_url": "https://rebound.example/", "client_id": "a", "client_secret": "bbbb"}
-    credential = await tools.create_credential("oauth2", secrets)
+    credential = await tool_client.create_credential("oauth2", secrets)
     auth = {"credential_id": credential}
-    tool = await tools.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
-    await tools.grant_access(credential, tool)
-    assert await tools.get_error_code(tool) == "auth_failed"
+    tool = await tool_client.create(
+        "webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth
+    )
+    await tool_client.grant_access(credential, tool)
+    assert await tool_client.get_error_code(tool) == "auth_failed"
     assert dialed_addresses == []
 
 
-@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
 async def test_a_database_that_is_not_public_is_blocked(
-    tools: ToolClient, dialed_addresses: list[Any], db_type: str
+    tools: ToolExecutor, dialed_addresses: list[Any], subtests: pytest.Subtests
 ) -> None:
-    for host in SAMPLE_HOSTS:
-        config = {"db_type": db_type, "host": host, "database": "x"}
-        tool = await tools.create("database", config)
-        code = await tools.get_error_code(tool, {"query": "SELECT 1"})
-        assert code == "blocked_address", host
-    assert dialed_addresses == []
+    for db_type in ("postgresql", "mysql"):
+        with subtests.test(db_type=db_type):
+            for host in SAMPLE_HOSTS:
+                config = {"db_type": db_type, "host": host, "database": "x"}
+                tool = await tools.create("database", config)
+                code = await tools.get_error_code(tool, {"query": "SELECT 1"})
+                assert code == "blocked_address", host
+            assert dialed_addresses == []
 
 
-@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
 async def test_a_database_is_not_reached_by_a_file(
-    tools: ToolClient, dialed_addresses: list[Any], db_type: str
+    tools: ToolExecutor, dialed_addresses: list[Any], subtests: pytest.Subtests
 ) -> None:
-    for host in (
-        "/var/run/postgresql",
-        "/tmp",
-        "a/b",
-        "\\\\host",
-        "host\tname",
-        "@abstract",
-        "a,b",
-    ):
-        config = {"db_type": db_type, "host": host, "database": "x", "timeout_ms": 3000}
-        tool = await tools.create("database", config)
-        code = await tools.get_error_code(tool, {"query": "SELECT 1"})
-        assert code in {"blocked_address", "connection_error"}, host
-    assert dialed_addresses == []
+    for db_type in ("postgresql", "mysql"):
+        with subtests.test(db_type=db_type):
+            for host in (
+                "/var/run/postgresql",
+                "/tmp",
+                "a/b",
+                "\\\\host",
+                "host\tname",
+                "@abstract",
+                "a,b",
+            ):
+                config = {"db_type": db_type, "host": host, "database": "x", "timeout_ms": 3000}
+                tool = await tools.create("database", config)
+                code = await tools.get_error_code(tool, {"query": "SELECT 1"})
+                assert code in {"blocked_address", "connection_error"}, host
+            assert dialed_addresses == []
 
 
-@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
 async def test_a_database_whose_name_leads_to_a_private_address_is_blocked(
-    tools: ToolClient,
+    tools: ToolExecutor,
     worker: WorkerProcess,
     dialed_addresses: list[Any],
     monkeypatch: pytest.MonkeyPatch,
-    db_type: str,
+    subtests: pytest.Subtests,
 ) -> None:
-    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
-    config = {"db_type": db_type, "host": "db.example", "database": "x"}
-    tool = await tools.create("database", config)
-    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
-    assert dialed_addresses == []
+    for db_type in ("postgresql", "mysql"):
+        with subtests.test(db_type=db_type):
+            monkeypatch.setattr(
+                worker.services.egress.guard, "_resolve", _resolve_to("169.254.169.254")
+            )
+            config = {"db_type": db_type, "host": "db.example", "database": "x"}
+            tool = await tools.create("database", config)
+            assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
+            assert dialed_addresses == []
 
 
 async def test_a_credentials_own_host_is_checked(
-    tools: ToolClient, dialed_addresses: list[Any]
+    tool_client: ToolClient, dialed_addresses: list[Any]
 ) -> None:
     secrets = {"host": "169.254.169.254", "database": "x", "username": "a", "password": "bbbb"}
-    credential = await tools.create_credential("database", secrets)
+    credential = await tool_client.create_credential("database", secrets)
     auth = {"credential_id": credential}
     config = {"db_type": "postgresql", "database": "x"}
-    tool = await tools.create("database", config, auth_type="basic", auth_config=auth)
-    await tools.grant_access(credential, tool)
-    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
+    tool = await tool_client.create("database", config, auth_type="basic", auth_config=auth)
+    await tool_client.grant_access(credential, tool)
+    assert await tool_client.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
     assert dialed_addresses == []
 
 
@@ -204,22 +234,26 @@ def _port(site: Site) -> int:
     return int(site.url.rpartition(":")[2])
 
 
-@pytest.mark.parametrize("tool_type", URL_FIELDS)
-@pytest.mark.parametrize(
-    "target",
-    ["http://169.254.169.254/", "http://127.0.0.1:1/", "file:///etc/passwd", "//10.0.0.1/"],
-)
 async def test_a_redirect_leads_nowhere(
-    tools: ToolClient, site: Site, dialed_addresses: list[Any], tool_type: str, target: str
+    tools: ToolExecutor, site: Site, dialed_addresses: list[Any], subtests: pytest.Subtests
 ) -> None:
-    site.handler = respond_with("", status=307, headers={"Location": target})
-    tool = await tools.create(tool_type, build_config(tool_type, site.url))
-    await tools.run(tool)
-    assert {address[:2] for address in dialed_addresses} == {("127.0.0.1", _port(site))}
+    for tool_type in URL_FIELDS:
+        for target in (
+            "http://169.254.169.254/",
+            "http://127.0.0.1:1/",
+            "file:///etc/passwd",
+            "//10.0.0.1/",
+        ):
+            with subtests.test(tool_type=tool_type, target=target):
+                site.reset()
+                site.handler = respond_with("", status=307, headers={"Location": target})
+                tool = await tools.create(tool_type, build_config(tool_type, site.url))
+                await tools.run(tool)
+                assert {address[:2] for address in dialed_addresses} == {("127.0.0.1", _port(site))}
 
 
 async def test_a_redirect_of_a_token_url_leads_nowhere(
-    tools: ToolClient, site: Site, dialed_addresses: list[Any]
+    tools: ToolExecutor, site: Site, dialed_addresses: list[Any]
 ) -> None:
     site.handler = respond_with("", status=307, headers={"Location": "http://169.254.169.254/"})
     auth = {"token_url": f"{site.url}/token", "client_id": "a", "client_secret": "b"}
@@ -229,7 +263,7 @@ async def test_a_redirect_of_a_token_url_leads_nowhere(
 
 
 async def test_a_parameter_does_not_change_the_host(
-    tools: ToolClient, site: Site, dialed_addresses: list[Any]
+    tools: ToolExecutor, site: Site, dialed_addresses: list[Any]
 ) -> None:
     endpoints = {"one": {"method": "GET", "path": "/{id}"}}
     tool = await tools.create("rest_api", {"base_url": site.url, "endpoints": endpoints})
@@ -239,17 +273,23 @@ async def test_a_parameter_does_not_change_the_host(
     assert len(site.requests) == 5
 
 
-@pytest.mark.parametrize("path", ["@evil.test/", "evil.test", "\\evil", "/a#b"])
 async def test_a_path_that_could_change_the_host_is_not_saved(
-    tools: ToolClient, site: Site, path: str
+    tool_client: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
-    endpoints = {"one": {"method": "GET", "path": path}}
-    answer = await tools.request_create("rest_api", {"base_url": site.url, "endpoints": endpoints})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {"config.endpoints.one.path"}
+    for path in ("@evil.test/", "evil.test", "\\evil", "/a#b"):
+        with subtests.test(path=path):
+            site.reset()
+            endpoints = {"one": {"method": "GET", "path": path}}
+            answer = await tool_client.request_create(
+                "rest_api", {"base_url": site.url, "endpoints": endpoints}
+            )
+            assert set(refused(answer, 422, "validation_error")["details"]) == {
+                "config.endpoints.one.path"
+            }
 
 
 async def test_a_path_that_looks_like_a_host_does_not_change_the_host(
-    tools: ToolClient, site: Site, dialed_addresses: list[Any]
+    tools: ToolExecutor, site: Site, dialed_addresses: list[Any]
 ) -> None:
     endpoints = {"one": {"method": "GET", "path": "//evil.test/"}}
     await tools.run(await tools.create("rest_api", {"base_url": site.url, "endpoints": endpoints}))
@@ -257,7 +297,7 @@ async def test_a_path_that_looks_like_a_host_does_not_change_the_host(
 
 
 async def test_a_name_is_looked_up_for_each_run(
-    tools: ToolClient, worker: WorkerProcess, site: Site, monkeypatch: pytest.MonkeyPatch
+    tools: ToolExecutor, worker: WorkerProcess, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that was harmless before may resolve to a private address now."""
     answers = [["127.0.0.1"], ["10.0.0.1"]]

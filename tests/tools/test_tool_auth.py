@@ -40,21 +40,26 @@ async def test_an_auth_config_replaces_the_one_before(
     assert await load_auth_config(services, webhook_id) == b'{"token":"other"}'
 
 
-@pytest.mark.parametrize("auth_config", [None, {}])
 async def test_an_empty_auth_config_deletes_the_stored_auth(
-    developer: Client, services: Services, webhook_id: str, auth_config: Any
+    developer: Client, services: Services, webhook_id: str, subtests: pytest.Subtests
 ) -> None:
-    await update_tool(developer, webhook_id, {"auth_config": auth_config})
-    assert await load_auth_config(services, webhook_id) is None
+    cases: list[Any] = [None, {}]
+    for auth_config in cases:
+        with subtests.test(auth_config=auth_config):
+            await update_tool(developer, webhook_id, {"auth_config": {"token": "again"}})
+            await update_tool(developer, webhook_id, {"auth_config": auth_config})
+            assert await load_auth_config(services, webhook_id) is None
 
 
-@pytest.mark.parametrize("auth_type", ["none", "basic", "api_key", "oauth2", "custom"])
 async def test_another_auth_type_drops_the_stored_auth(
-    developer: Client, services: Services, webhook_id: str, auth_type: str
+    developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    tool = await update_tool(developer, webhook_id, {"auth_type": auth_type})
-    assert tool["auth_type"] == auth_type
-    assert await load_auth_config(services, webhook_id) is None
+    for auth_type in ("none", "basic", "api_key", "oauth2", "custom"):
+        with subtests.test(auth_type=auth_type):
+            webhook_id = (await create_tool(developer, **WEBHOOK_TOOL))["id"]
+            tool = await update_tool(developer, webhook_id, {"auth_type": auth_type})
+            assert tool["auth_type"] == auth_type
+            assert await load_auth_config(services, webhook_id) is None
 
 
 async def test_another_auth_type_may_come_with_its_auth(
@@ -65,25 +70,24 @@ async def test_another_auth_type_may_come_with_its_auth(
     assert await load_auth_config(services, webhook_id) == b'{"username":"u","password":"p"}'
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+async def test_a_tool_with_a_new_host_needs_its_auth_again(
+    developer: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    for url in [
         "https://evil.example.com/in",
         "https://hooks.example.com:8443/in",
         "https://hooks.example.com./in",
         "https://hooks.example.com.evil.example/in",
-    ],
-)
-async def test_a_tool_with_a_new_host_needs_its_auth_again(
-    developer: Client, services: Services, webhook_id: str, url: str
-) -> None:
-    answer = await developer.put(f"{PATH}/{webhook_id}", {"config": {"url": url}})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {"auth_config"}
-    assert (await get_tool(developer, webhook_id))["config"] == WEBHOOK_TOOL["config"]
-    await update_tool(
-        developer, webhook_id, {"config": {"url": url}, "auth_config": {"token": "again"}}
-    )
-    assert await load_auth_config(services, webhook_id) == b'{"token":"again"}'
+    ]:
+        with subtests.test(url=url):
+            webhook_id = (await create_tool(developer, **WEBHOOK_TOOL))["id"]
+            answer = await developer.put(f"{PATH}/{webhook_id}", {"config": {"url": url}})
+            assert set(refused(answer, 422, "validation_error")["details"]) == {"auth_config"}
+            assert (await get_tool(developer, webhook_id))["config"] == WEBHOOK_TOOL["config"]
+            await update_tool(
+                developer, webhook_id, {"config": {"url": url}, "auth_config": {"token": "again"}}
+            )
+            assert await load_auth_config(services, webhook_id) == b'{"token":"again"}'
 
 
 async def test_another_path_of_the_same_host_keeps_the_auth(
@@ -130,13 +134,14 @@ AUTH_CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("auth_type", AUTH_CONFIGS)
 async def test_every_auth_type_is_accepted_with_every_key(
-    developer: Client, services: Services, auth_type: str
+    developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    fields = {**WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": AUTH_CONFIGS[auth_type]}
-    tool = await create_tool(developer, **fields)
-    assert await load_auth_config(services, tool["id"]) is not None
+    for auth_type, auth_config in AUTH_CONFIGS.items():
+        with subtests.test(auth_type=auth_type):
+            fields = {**WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": auth_config}
+            tool = await create_tool(developer, **fields)
+            assert await load_auth_config(services, tool["id"]) is not None
 
 
 _REQUIRED_KEYS: list[tuple[str, str]] = [
@@ -194,14 +199,22 @@ async def test_a_wrong_key_of_an_auth_config_is_named_and_not_repeated(
             assert not isinstance(value, str) or not value or value not in str(error["details"])
 
 
-@pytest.mark.parametrize("tool_type", ["function", "script"])
-async def test_functions_and_scripts_have_no_auth(developer: Client, tool_type: str) -> None:
-    config: dict[str, Any] = FUNCTION_CONFIG
-    if tool_type == "script":
-        config = {"runtime": "bash", "entrypoint": "a.sh", "files": {"a.sh": "true"}}
-    body = {**FUNCTION_TOOL, "tool_type": tool_type, "config": config, "auth_type": "bearer"}
-    error = refused(await developer.post(PATH, body), 422, "validation_error")
-    assert set(error["details"]) == {"auth_type"}
+async def test_functions_and_scripts_have_no_auth(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for tool_type in ("function", "script"):
+        with subtests.test(tool_type=tool_type):
+            config: dict[str, Any] = FUNCTION_CONFIG
+            if tool_type == "script":
+                config = {"runtime": "bash", "entrypoint": "a.sh", "files": {"a.sh": "true"}}
+            body = {
+                **FUNCTION_TOOL,
+                "tool_type": tool_type,
+                "config": config,
+                "auth_type": "bearer",
+            }
+            error = refused(await developer.post(PATH, body), 422, "validation_error")
+            assert set(error["details"]) == {"auth_type"}
 
 
 # Credentials of the vault
@@ -220,18 +233,19 @@ async def test_a_tool_may_name_a_credential_of_the_vault(
     )
 
 
-@pytest.mark.parametrize("case", ["unknown", "foreign", "another type"])
 async def test_a_credential_that_does_not_fit_is_refused(
-    developer: Client, world: World, case: str
+    developer: Client, world: World, subtests: pytest.Subtests
 ) -> None:
-    ids = {"unknown": "crd_none"}
-    if case == "foreign":
-        ids[case] = await create_credential(await world.user("agent_developer"))
-    if case == "another type":
-        ids[case] = await create_credential(developer, "api_key")
-    body = {**FUNCTION_TOOL, **WEBHOOK_TOOL, "auth_config": {"credential_id": ids[case]}}
-    error = refused(await developer.post(PATH, body), 422, "validation_error")
-    assert set(error["details"]) == {"auth_config.credential_id"}
+    for case in ("unknown", "foreign", "another type"):
+        with subtests.test(case=case):
+            ids = {"unknown": "crd_none"}
+            if case == "foreign":
+                ids[case] = await create_credential(await world.user("agent_developer"))
+            if case == "another type":
+                ids[case] = await create_credential(developer, "api_key")
+            body = {**FUNCTION_TOOL, **WEBHOOK_TOOL, "auth_config": {"credential_id": ids[case]}}
+            error = refused(await developer.post(PATH, body), 422, "validation_error")
+            assert set(error["details"]) == {"auth_config.credential_id"}
 
 
 async def test_a_new_host_for_a_tool_with_an_access_rule_needs_credentials_write(

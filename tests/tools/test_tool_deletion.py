@@ -88,17 +88,19 @@ async def test_the_event_of_a_new_auth_config_has_no_secret(
     assert "other" not in str(data)
 
 
-@pytest.mark.parametrize("change", [{}, {"name": "Echo"}, {"config": dict(FUNCTION_CONFIG)}])
 async def test_an_update_without_changes_emits_no_event(
-    developer: Client, change: dict[str, Any]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
+    cases: list[dict[str, Any]] = [{}, {"name": "Echo"}, {"config": dict(FUNCTION_CONFIG)}]
     tool = await create_tool(developer)
     before = await get_tool(developer, tool["id"])
-    updated = await update_tool(developer, tool["id"], change)
-    assert updated == before
-    assert [event_type for event_type, _ in await list_tool_events(developer)] == [
-        "system.tool.created"
-    ]
+    for change in cases:
+        with subtests.test(change=change):
+            updated = await update_tool(developer, tool["id"], change)
+            assert updated == before
+            assert [event_type for event_type, _ in await list_tool_events(developer)] == [
+                "system.tool.created"
+            ]
 
 
 async def test_a_refused_tool_emits_no_event(developer: Client) -> None:
@@ -109,27 +111,28 @@ async def test_a_refused_tool_emits_no_event(developer: Client) -> None:
 # Tenants and permissions
 
 
-@pytest.mark.parametrize("role", ["agent_developer", "tenant_admin"])
 async def test_another_tenants_tool_is_not_found(
-    developer: Client, world: World, role: str
+    developer: Client, world: World, subtests: pytest.Subtests
 ) -> None:
     tool = await create_tool(developer)
-    stranger = await world.user(role)
-    cases: list[tuple[str, str, object]] = [
-        ("GET", "", None),
-        ("PUT", "", {"name": "Mine"}),
-        ("DELETE", "", None),
-        ("POST", "/execute", {"input": {}}),
-        ("GET", "/executions", None),
-        ("GET", "/stats", None),
-        ("POST", "/discover", None),
-    ]
-    for method, suffix, body in cases:
-        content = {} if body is None else {"json": body}
-        answer = await stranger(method, f"{PATH}/{tool['id']}{suffix}", **content)
-        refused(answer, 404, "tool_not_found")
-    assert await list_tools(stranger) == []
-    assert (await get_tool(developer, tool["id"]))["name"] == "Echo"
+    for role in ("agent_developer", "tenant_admin"):
+        with subtests.test(role=role):
+            stranger = await world.user(role)
+            cases: list[tuple[str, str, object]] = [
+                ("GET", "", None),
+                ("PUT", "", {"name": "Mine"}),
+                ("DELETE", "", None),
+                ("POST", "/execute", {"input": {}}),
+                ("GET", "/executions", None),
+                ("GET", "/stats", None),
+                ("POST", "/discover", None),
+            ]
+            for method, suffix, body in cases:
+                content = {} if body is None else {"json": body}
+                answer = await stranger(method, f"{PATH}/{tool['id']}{suffix}", **content)
+                refused(answer, 404, "tool_not_found")
+            assert await list_tools(stranger) == []
+            assert (await get_tool(developer, tool["id"]))["name"] == "Echo"
 
 
 async def test_super_admin_sees_and_changes_every_tenants_tools(
@@ -151,29 +154,27 @@ async def test_super_admin_creates_a_tool_in_the_tenant_of_the_header(
     assert (await get_tool(developer, answer.json()["data"]["id"]))["name"] == "Echo"
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
-@pytest.mark.parametrize(
-    ("method", "suffix", "permission"),
-    [
-        ("POST", "", "tools:write"),
-        ("PUT", "/{}", "tools:write"),
-        ("DELETE", "/{}", "tools:delete"),
-        ("POST", "/{}/execute", "tools:execute"),
-        ("POST", "/{}/discover", "tools:execute"),
-    ],
-)
 async def test_a_reading_role_lists_tools_but_changes_none(
-    developer: Client, world: World, role: str, method: str, suffix: str, permission: str
+    developer: Client, world: World, subtests: pytest.Subtests
 ) -> None:
     tool = await create_tool(developer)
-    caller = await world.user(role, developer.tenant_id)
-    content = {} if method == "DELETE" else {"json": FUNCTION_TOOL}
-    answer = await caller(method, PATH + suffix.format(tool["id"]), **content)
-    error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": permission, "your_role": role}
-    assert [item["id"] for item in await list_tools(caller)] == [tool["id"]]
-    assert (await get_tool(developer, tool["id"]))["config"] == FUNCTION_CONFIG
-    assert (await get_tool(caller, tool["id"]))["config"] == {}
+    for role in ("viewer", "agent_user"):
+        caller = await world.user(role, developer.tenant_id)
+        for method, suffix, permission in [
+            ("POST", "", "tools:write"),
+            ("PUT", "/{}", "tools:write"),
+            ("DELETE", "/{}", "tools:delete"),
+            ("POST", "/{}/execute", "tools:execute"),
+            ("POST", "/{}/discover", "tools:execute"),
+        ]:
+            with subtests.test(role=role, method=method):
+                content = {} if method == "DELETE" else {"json": FUNCTION_TOOL}
+                answer = await caller(method, PATH + suffix.format(tool["id"]), **content)
+                error = refused(answer, 403, "forbidden")
+                assert error["details"] == {"required": permission, "your_role": role}
+                assert [item["id"] for item in await list_tools(caller)] == [tool["id"]]
+                assert (await get_tool(developer, tool["id"]))["config"] == FUNCTION_CONFIG
+                assert (await get_tool(caller, tool["id"]))["config"] == {}
 
 
 async def test_tools_need_a_login(anonymous: Client) -> None:

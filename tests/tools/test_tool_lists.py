@@ -61,57 +61,61 @@ async def test_a_list_shows_summaries_the_newest_first(owner_of_five: Client) ->
     assert all(set(item) == SUMMARY_KEYS for item in summaries)
 
 
-@pytest.mark.parametrize(
-    ("params", "names"),
-    [
-        ({"category": "crm"}, ["alpha", "Delta"]),
-        ({"category": "payment"}, []),
-        ({"tool_type": "function"}, ["Charlie", "Delta"]),
-        ({"tool_type": "webhook", "category": "email"}, ["echo"]),
-        ({"search": "ALPH"}, ["alpha"]),
-        ({"search": "cases"}, ["Charlie"]),
-        ({"search": "50%"}, ["Delta"]),
-        ({"search": "a_b"}, ["alpha"]),
-        ({"search": "%"}, ["Delta"]),
-        ({"search": "nothing"}, []),
-        ({"search": "planted"}, []),
-        ({"search": "hooks.example"}, []),
-        ({"search": "e", "category": "email", "sort": "name"}, ["Charlie", "echo"]),
-        ({"sort": "created_at"}, ["Delta", "alpha", "Charlie", "Bravo", "echo"]),
-        ({"sort": "-slug"}, ["echo", "Delta", "Charlie", "Bravo", "alpha"]),
-        ({"per_page": 2, "sort": "slug"}, ["alpha", "Bravo"]),
-        ({"per_page": 2, "page": 3, "sort": "slug"}, ["echo"]),
-        ({"page": 9}, []),
-    ],
-)
+_LISTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"category": "crm"}, ["alpha", "Delta"]),
+    ({"category": "payment"}, []),
+    ({"tool_type": "function"}, ["Charlie", "Delta"]),
+    ({"tool_type": "webhook", "category": "email"}, ["echo"]),
+    ({"search": "ALPH"}, ["alpha"]),
+    ({"search": "cases"}, ["Charlie"]),
+    ({"search": "50%"}, ["Delta"]),
+    ({"search": "a_b"}, ["alpha"]),
+    ({"search": "%"}, ["Delta"]),
+    ({"search": "nothing"}, []),
+    ({"search": "planted"}, []),
+    ({"search": "hooks.example"}, []),
+    ({"search": "e", "category": "email", "sort": "name"}, ["Charlie", "echo"]),
+    ({"sort": "created_at"}, ["Delta", "alpha", "Charlie", "Bravo", "echo"]),
+    ({"sort": "-slug"}, ["echo", "Delta", "Charlie", "Bravo", "alpha"]),
+    ({"per_page": 2, "sort": "slug"}, ["alpha", "Bravo"]),
+    ({"per_page": 2, "page": 3, "sort": "slug"}, ["echo"]),
+    ({"page": 9}, []),
+]
+
+
 async def test_a_list_is_filtered_searched_sorted_and_paged(
-    owner_of_five: Client, params: dict[str, Any], names: list[str]
+    owner_of_five: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await _list_names(owner_of_five, **params) == names
+    for params, names in _LISTS:
+        with subtests.test(params=params, names=names):
+            assert await _list_names(owner_of_five, **params) == names
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        "name",
-        "slug",
-        "category",
-        "tool_type",
-        "usage_count",
-        "last_used_at",
-        "created_at",
-        "updated_at",
-    ],
-)
-async def test_every_sort_is_stable_over_pages(owner_of_five: Client, field: str) -> None:
-    for sort in (field, f"-{field}"):
-        pages = [
-            name
-            for page in range(1, 6)
-            for name in await _list_names(owner_of_five, sort=sort, per_page=1, page=page)
-        ]
-        assert pages == await _list_names(owner_of_five, sort=sort)
-        assert len(set(pages)) == 5
+_SORTS: list[str] = [
+    "name",
+    "slug",
+    "category",
+    "tool_type",
+    "usage_count",
+    "last_used_at",
+    "created_at",
+    "updated_at",
+]
+
+
+async def test_every_sort_is_stable_over_pages(
+    owner_of_five: Client, subtests: pytest.Subtests
+) -> None:
+    for field in _SORTS:
+        with subtests.test(field=field):
+            for sort in (field, f"-{field}"):
+                pages = [
+                    name
+                    for page in range(1, 6)
+                    for name in await _list_names(owner_of_five, sort=sort, per_page=1, page=page)
+                ]
+                assert pages == await _list_names(owner_of_five, sort=sort)
+                assert len(set(pages)) == 5
 
 
 async def test_a_list_has_pagination(owner_of_five: Client) -> None:

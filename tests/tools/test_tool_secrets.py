@@ -11,11 +11,10 @@ from app.kit import logs
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
-from tests.server import Server
 from tests.tools.factories import ToolClient
 from tests.tools.site import Site
 from tests.tools.tool_requests import PATH, WEBHOOK_TOOL
-from tests.world import World
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 
@@ -118,9 +117,8 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     assert secret not in "".join(log_parts)
 
 
-async def test_the_api_document_shows_no_auth_config_in_answers(server: Server) -> None:
-    async with httpx.AsyncClient(base_url=server.url) as client:
-        document = (await client.get("/openapi.json")).json()
+async def test_the_api_document_shows_no_auth_config_in_answers(anonymous: Client) -> None:
+    document = (await anonymous.get("/openapi.json")).json()
     schemas = document["components"]["schemas"]
     names = [
         name for name, schema in schemas.items() if "auth_config" in schema.get("properties", {})

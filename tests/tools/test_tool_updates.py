@@ -17,32 +17,34 @@ from tests.tools.tool_requests import (
 )
 from tests.world import Client, World
 
+_UPDATES: list[dict[str, Any]] = [
+    {"name": "New"},
+    {"slug": "new"},
+    {"description": ""},
+    {"category": "crm"},
+    {"input_schema": {"type": "object"}},
+    {"input_schema": None},
+    {"output_schema": None},
+    {"is_enabled": False},
+    {"name": "New", "is_enabled": False, "category": "custom"},
+    {},
+]
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "New"},
-        {"slug": "new"},
-        {"description": ""},
-        {"category": "crm"},
-        {"input_schema": {"type": "object"}},
-        {"input_schema": None},
-        {"output_schema": None},
-        {"is_enabled": False},
-        {"name": "New", "is_enabled": False, "category": "custom"},
-        {},
-    ],
-)
+
 async def test_fields_left_out_of_an_update_stay_unchanged(
-    developer: Client, change: dict[str, Any]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    schema = {"type": "object", "required": ["a"]}
-    tool = await create_tool(developer, description="D", input_schema=schema, output_schema=schema)
-    before = await get_tool(developer, tool["id"])
-    updated = await update_tool(developer, tool["id"], change)
-    assert {**updated, "updated_at": None} == {**before, **change, "updated_at": None}
-    after = await get_tool(developer, tool["id"])
-    assert {**after, "updated_at": None} == {**before, **change, "updated_at": None}
+    for change in _UPDATES:
+        with subtests.test(change=change):
+            schema = {"type": "object", "required": ["a"]}
+            tool = await create_tool(
+                developer, description="D", input_schema=schema, output_schema=schema
+            )
+            before = await get_tool(developer, tool["id"])
+            updated = await update_tool(developer, tool["id"], change)
+            assert {**updated, "updated_at": None} == {**before, **change, "updated_at": None}
+            after = await get_tool(developer, tool["id"])
+            assert {**after, "updated_at": None} == {**before, **change, "updated_at": None}
 
 
 async def test_a_wrong_field_of_an_update_is_named_and_changes_nothing(
@@ -73,22 +75,19 @@ async def test_read_only_fields_cannot_be_changed(developer: Client, world: Worl
     assert await update_tool(developer, tool["id"], change) == before
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
+async def test_a_config_is_merged_by_key(developer: Client, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"timeout_ms": 5}, {**FUNCTION_CONFIG, "timeout_ms": 5}),
         ({"code": "x = 1"}, {**FUNCTION_CONFIG, "code": "x = 1"}),
         ({}, FUNCTION_CONFIG),
         ({"nonsense": 1}, FUNCTION_CONFIG),
         ({"url": "https://example.com"}, FUNCTION_CONFIG),
-    ],
-)
-async def test_a_config_is_merged_by_key(
-    developer: Client, change: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    tool = await create_tool(developer)
-    await update_tool(developer, tool["id"], {"config": change})
-    assert (await get_tool(developer, tool["id"]))["config"] == expected
+    ]
+    for change, expected in cases:
+        with subtests.test(change=change):
+            tool = await create_tool(developer)
+            await update_tool(developer, tool["id"], {"config": change})
+            assert (await get_tool(developer, tool["id"]))["config"] == expected
 
 
 async def test_null_removes_a_key_of_a_config(developer: Client) -> None:

@@ -101,14 +101,16 @@ async def test_read_only_and_unknown_fields_are_ignored(developer: Client, world
     assert [item["id"] for item in await list_tools(developer)] == [tool["id"]]
 
 
-@pytest.mark.parametrize("auth_config", [None, {}, {"token": "x"}])
 async def test_a_tool_without_auth_stores_none(
-    developer: Client, services: Services, auth_config: Any
+    developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    tool = await create_tool(
-        developer, **{**WEBHOOK_TOOL, "auth_type": "none", "auth_config": auth_config}
-    )
-    assert await load_auth_config(services, tool["id"]) is None
+    cases: list[Any] = [None, {}, {"token": "x"}]
+    for auth_config in cases:
+        with subtests.test(auth_config=auth_config):
+            tool = await create_tool(
+                developer, **{**WEBHOOK_TOOL, "auth_type": "none", "auth_config": auth_config}
+            )
+            assert await load_auth_config(services, tool["id"]) is None
 
 
 async def test_the_same_key_creates_one_tool(developer: Client) -> None:
@@ -125,20 +127,21 @@ async def test_the_same_key_creates_one_tool(developer: Client) -> None:
 # Slugs
 
 
-@pytest.mark.parametrize(
-    ("name", "slug"),
-    [
-        ("Add Numbers", "add-numbers"),
-        ("  GET /users/{id}!  ", "get-users-id"),
-        ("Ünïcode ok", "n-code-ok"),
-        ("日本", "tool"),
-        ("--", "tool"),
-        ("x" * 100, "x" * 80),
-        ("a" * 79 + " b", "a" * 79),
-    ],
-)
-async def test_a_slug_is_made_from_the_name(developer: Client, name: str, slug: str) -> None:
-    assert (await create_tool(developer, name=name))["slug"] == slug
+_SLUGS: list[tuple[str, str]] = [
+    ("Add Numbers", "add-numbers"),
+    ("  GET /users/{id}!  ", "get-users-id"),
+    ("Ünïcode ok", "n-code-ok"),
+    ("日本", "tool"),
+    ("--", "tool"),
+    ("x" * 100, "x" * 80),
+    ("a" * 79 + " b", "a" * 79),
+]
+
+
+async def test_a_slug_is_made_from_the_name(world: World, subtests: pytest.Subtests) -> None:
+    for name, slug in _SLUGS:
+        with subtests.test(name=name):
+            assert (await create_tool(await world.user(), name=name))["slug"] == slug
 
 
 async def test_the_next_tool_of_a_name_has_a_number(developer: Client) -> None:

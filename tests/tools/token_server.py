@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.tools.factories import ToolClient
+from tests.tools.factories import ToolCaller
 from tests.tools.rest_api_tools import create_rest_api
 from tests.tools.site import Site
 
@@ -51,7 +51,7 @@ def build_client_config(token_server: TokenServer, **fields: str) -> dict[str, s
     }
 
 
-async def create_oauth2_tool(tools: ToolClient, token_server: TokenServer, **fields: str) -> str:
+async def create_oauth2_tool(tools: ToolCaller, token_server: TokenServer, **fields: str) -> str:
     return await create_rest_api(
         tools,
         token_server,
