@@ -6,10 +6,10 @@ from litestar import Litestar
 
 from app.services import Services
 from tests.deliveries.receiver import Receiver, run_receiver
-from tests.deliveries.sender import Sender
+from tests.deliveries.sender import CreateSender, Sender
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 
@@ -35,6 +35,22 @@ async def sender(
     sender = Sender(developer, services, courier)
     yield sender
     await sender.cancel_pending_work()
+
+
+@pytest.fixture
+async def create_sender(
+    world: World, services: Services, courier: WorkerProcess
+) -> AsyncIterator[CreateSender]:
+    """Creates senders, each of a tenant of its own."""
+    senders: list[Sender] = []
+
+    async def create() -> Sender:
+        senders.append(Sender(await world.user(), services, courier))
+        return senders[-1]
+
+    yield create
+    for sender in senders:
+        await sender.cancel_pending_work()
 
 
 @pytest.fixture

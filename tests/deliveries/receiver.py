@@ -31,6 +31,10 @@ class Receiver(Peer):
 
     def __init__(self) -> None:
         super().__init__()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything; requests that still wait for the former `may_respond` stay so."""
         self.requests: list[ReceivedRequest] = []
         self.scripts: dict[str, list[int]] = {}
         self.concurrent: dict[str, int] = {}

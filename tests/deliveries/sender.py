@@ -1,5 +1,6 @@
 """A client with webhooks whose deliveries a courier sends."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.domain.events import service as events
@@ -122,3 +123,6 @@ class Sender:
         sql = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
         count: int = await self.fetch_value(sql, recipient or self.client.email)
         return count
+
+
+CreateSender = Callable[[], Awaitable[Sender]]

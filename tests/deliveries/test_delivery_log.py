@@ -8,7 +8,7 @@ from app.domain.events import service as events
 from app.domain.events.events import SystemTest
 from tests.asking import refused, wait_until
 from tests.deliveries.receiver import Receiver
-from tests.deliveries.sender import EVENT, Sender
+from tests.deliveries.sender import EVENT, CreateSender, Sender
 from tests.webhooks.factories import DELIVERY_KEYS, PATH
 from tests.world import World
 
@@ -131,32 +131,35 @@ async def test_the_total_counts_what_the_filters_match(sender: Sender, receiver:
     assert (await sender.client.get(path, params={"status": "failed"})).json()["total"] == 1
 
 
-@pytest.mark.parametrize(
-    ("params", "expected"),
-    [
-        ({"from": "2030-05-01T12:00:00Z"}, [2, 1]),
-        ({"from": "2030-05-01T12:00:00.000001Z"}, [2]),
-        ({"to": "2030-05-01T12:00:00Z"}, [1, 0]),
-        ({"from": "2030-05-01T14:00:00+02:00", "to": "2030-05-01T12:00:00"}, [1]),
-        ({"from": "2030-05-02", "to": "2030-05-03"}, []),
-        ({"from": "2030-05-01T13:00:00Z", "to": "2030-05-01T11:00:00Z"}, []),
-        ({"from": "2030-05-01T12:00:00Z", "status": "failed"}, []),
-    ],
-)
+_TIME_FILTERS: list[tuple[dict[str, str], list[int]]] = [
+    ({"from": "2030-05-01T12:00:00Z"}, [2, 1]),
+    ({"from": "2030-05-01T12:00:00.000001Z"}, [2]),
+    ({"to": "2030-05-01T12:00:00Z"}, [1, 0]),
+    ({"from": "2030-05-01T14:00:00+02:00", "to": "2030-05-01T12:00:00"}, [1]),
+    ({"from": "2030-05-02", "to": "2030-05-03"}, []),
+    ({"from": "2030-05-01T13:00:00Z", "to": "2030-05-01T11:00:00Z"}, []),
+    ({"from": "2030-05-01T12:00:00Z", "status": "failed"}, []),
+]
+
+
 async def test_the_list_can_be_filtered_by_time(
-    sender: Sender, receiver: Receiver, params: dict[str, str], expected: list[int]
+    create_sender: CreateSender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook_id, event_ids = await _deliver_events(sender, receiver, 3)
-    for hour, event_id in zip((11, 12, 13), event_ids, strict=True):
-        await sender.run_sql(
-            "UPDATE deliveries SET created_at = $2::text::timestamptz WHERE event_id = $1",
-            event_id,
-            f"2030-05-01 {hour}:00:00+00",
-        )
-    deliveries = await sender.list_deliveries(webhook_id, **params)
-    assert [delivery["event_id"] for delivery in deliveries] == [
-        event_ids[index] for index in expected
-    ]
+    for params, expected in _TIME_FILTERS:
+        with subtests.test(params=params):
+            sender = await create_sender()
+            receiver.reset()
+            webhook_id, event_ids = await _deliver_events(sender, receiver, 3)
+            for hour, event_id in zip((11, 12, 13), event_ids, strict=True):
+                await sender.run_sql(
+                    "UPDATE deliveries SET created_at = $2::text::timestamptz WHERE event_id = $1",
+                    event_id,
+                    f"2030-05-01 {hour}:00:00+00",
+                )
+            deliveries = await sender.list_deliveries(webhook_id, **params)
+            assert [delivery["event_id"] for delivery in deliveries] == [
+                event_ids[index] for index in expected
+            ]
 
 
 _INVALID_PARAMETERS: list[tuple[str, str]] = [
@@ -260,14 +263,17 @@ async def test_a_delivery_is_found_under_its_own_webhook_only(
         refused(await client.post(f"{path}/redeliver"), 404, "delivery_not_found")
 
 
-@pytest.mark.parametrize("delivery_id", ["dlv_nothing", "x" * 500, "dlv'%20or%201=1", "ü"])
 async def test_an_unknown_delivery_is_404(
-    sender: Sender, receiver: Receiver, delivery_id: str
+    create_sender: CreateSender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
-    path = f"{PATH}/{webhook_id}/executions/{delivery_id}"
-    assert (await sender.client.get(path)).status_code == 404
-    assert (await sender.client.post(f"{path}/redeliver")).status_code == 404
+    for delivery_id in ("dlv_nothing", "x" * 500, "dlv'%20or%201=1", "ü"):
+        with subtests.test(delivery_id=delivery_id):
+            sender = await create_sender()
+            receiver.reset()
+            webhook_id = await sender.create_webhook(f"{receiver.url}/200")
+            path = f"{PATH}/{webhook_id}/executions/{delivery_id}"
+            assert (await sender.client.get(path)).status_code == 404
+            assert (await sender.client.post(f"{path}/redeliver")).status_code == 404
 
 
 async def test_an_id_with_a_nul_character_is_refused(sender: Sender, receiver: Receiver) -> None:
@@ -284,17 +290,20 @@ async def test_an_unknown_webhook_is_404(sender: Sender) -> None:
     refused(await sender.client.post(f"{path}/dlv_nothing/redeliver"), 404, "webhook_not_found")
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_a_role_without_permission_gets_403(
-    sender: Sender, receiver: Receiver, world: World, role: str
+    create_sender: CreateSender, receiver: Receiver, world: World, subtests: pytest.Subtests
 ) -> None:
-    webhook_id, _ = await _deliver_events(sender, receiver)
-    (entry,) = await sender.list_deliveries(webhook_id)
-    colleague = await world.user(role, sender.client.tenant_id)
-    path = f"{PATH}/{webhook_id}/executions"
-    refused(await colleague.get(path), 403, "forbidden")
-    refused(await colleague.get(f"{path}/{entry['id']}"), 403, "forbidden")
-    refused(await colleague.post(f"{path}/{entry['id']}/redeliver"), 403, "forbidden")
+    for role in ("agent_user", "viewer"):
+        with subtests.test(role=role):
+            sender = await create_sender()
+            receiver.reset()
+            webhook_id, _ = await _deliver_events(sender, receiver)
+            (entry,) = await sender.list_deliveries(webhook_id)
+            colleague = await world.user(role, sender.client.tenant_id)
+            path = f"{PATH}/{webhook_id}/executions"
+            refused(await colleague.get(path), 403, "forbidden")
+            refused(await colleague.get(f"{path}/{entry['id']}"), 403, "forbidden")
+            refused(await colleague.post(f"{path}/{entry['id']}/redeliver"), 403, "forbidden")
 
 
 async def test_an_anonymous_caller_gets_401(

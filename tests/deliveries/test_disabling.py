@@ -7,7 +7,7 @@ import pytest
 from tests.asking import until, wait_until
 from tests.deliveries.raw_server import encode_response, run_raw_server
 from tests.deliveries.receiver import Receiver
-from tests.deliveries.sender import EVENT, Sender
+from tests.deliveries.sender import EVENT, CreateSender, Sender
 from tests.mail.messages import read_part
 from tests.webhooks.factories import PATH
 from tests.world import Client, World
@@ -221,18 +221,24 @@ async def test_a_success_resets_failing_since(sender: Sender, receiver: Receiver
     assert (stored["active"], stored["failing_since"]) == (True, None)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "reason"), [(5 * DAY - 60, None), (5 * DAY + 1, "failing"), (50 * DAY, "failing")]
-)
 async def test_five_days_of_failures_disable_a_webhook(
-    sender: Sender, receiver: Receiver, seconds: float, reason: str | None
+    create_sender: CreateSender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook_id = await _fail_once(sender, f"{receiver.url}/500")
-    await _set_failing_for(sender, webhook_id, seconds)
-    await sender.advance_schedule(webhook_id, 100)
-    await sender.wait_for_attempt(webhook_id, 2)
-    stored = await sender.read_webhook(webhook_id)
-    assert (stored["active"], stored["disabled_reason"]) == (reason is None, reason)
+    cases: list[tuple[float, str | None]] = [
+        (5 * DAY - 60, None),
+        (5 * DAY + 1, "failing"),
+        (50 * DAY, "failing"),
+    ]
+    for seconds, reason in cases:
+        with subtests.test(seconds=seconds, reason=reason):
+            sender = await create_sender()
+            receiver.reset()
+            webhook_id = await _fail_once(sender, f"{receiver.url}/500")
+            await _set_failing_for(sender, webhook_id, seconds)
+            await sender.advance_schedule(webhook_id, 100)
+            await sender.wait_for_attempt(webhook_id, 2)
+            stored = await sender.read_webhook(webhook_id)
+            assert (stored["active"], stored["disabled_reason"]) == (reason is None, reason)
 
 
 async def test_disabling_for_failures_emits_an_event_that_causes_a_mail(
@@ -322,22 +328,25 @@ async def test_an_inactive_webhook_gets_no_new_events(sender: Sender, receiver: 
     assert receiver.requests_to("/200/inactive") == []
 
 
-@pytest.mark.parametrize("reason", ["gone", "failing"])
 async def test_reactivating_clears_the_disabled_reason(
-    sender: Sender, receiver: Receiver, reason: str
+    create_sender: CreateSender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
-    await sender.run_sql(
-        "UPDATE webhooks SET active = false, disabled_reason = $2, failing_since = now() "
-        "WHERE id = $1",
-        webhook_id,
-        reason,
-    )
-    updated = await sender.update_webhook(webhook_id, active=True)
-    assert (updated["active"], updated["disabled_reason"]) == (True, None)
-    assert updated["failing_since"] is None
-    await sender.emit_events()
-    assert (await sender.wait_for_attempt(webhook_id))["status"] == "delivered"
+    for reason in ("gone", "failing"):
+        with subtests.test(reason=reason):
+            sender = await create_sender()
+            receiver.reset()
+            webhook_id = await sender.create_webhook(f"{receiver.url}/200")
+            await sender.run_sql(
+                "UPDATE webhooks SET active = false, disabled_reason = $2, failing_since = now() "
+                "WHERE id = $1",
+                webhook_id,
+                reason,
+            )
+            updated = await sender.update_webhook(webhook_id, active=True)
+            assert (updated["active"], updated["disabled_reason"]) == (True, None)
+            assert updated["failing_since"] is None
+            await sender.emit_events()
+            assert (await sender.wait_for_attempt(webhook_id))["status"] == "delivered"
 
 
 async def test_reactivating_starts_the_five_days_again(sender: Sender, receiver: Receiver) -> None:

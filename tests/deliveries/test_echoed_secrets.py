@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -14,7 +15,7 @@ from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
 from tests.peer import answering
 from tests.webhooks.factories import create_webhook, read_delivery, rotate_secret, send_test_event
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 TOKEN = "pl+anted/to=ken"
@@ -82,14 +83,17 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_an_echo_in_another_encoding_is_not_stored(
-    developer: Client, courier: WorkerProcess, encoding: str
+    world: World, courier: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
-    encode = ENCODINGS[encoding]
-    body = await _read_stored_answer(developer, lambda header: "you sent " + encode(header))
-    assert body.startswith("you sent ")
-    assert encode(SECRET_HEADERS["Authorization"]) not in body
+    for encoding, encode in ENCODINGS.items():
+        with subtests.test(encoding=encoding):
+            developer = await world.user()
+            body = await _read_stored_answer(
+                developer, lambda header, encode=encode: "you sent " + encode(header)
+            )
+            assert body.startswith("you sent ")
+            assert encode(SECRET_HEADERS["Authorization"]) not in body
 
 
 async def test_the_token_alone_is_not_stored(developer: Client, courier: WorkerProcess) -> None:
@@ -100,27 +104,35 @@ async def test_the_token_alone_is_not_stored(developer: Client, courier: WorkerP
     assert TOKEN not in body
 
 
-@pytest.mark.parametrize("length", [3, 10, len(SECRET_HEADERS["Authorization"]) - 1])
-@pytest.mark.parametrize("repetitions", [0, 50])
+def _echo_at_the_cut(length: int, repetitions: int, header: str) -> str:
+    start = (header + " ") * repetitions
+    filler = "." * (BODY_BYTES - len(start) - length)
+    return start + filler + header + "." * 50_000
+
+
 async def test_a_secret_at_the_cut_is_not_stored_in_part(
-    developer: Client, courier: WorkerProcess, length: int, repetitions: int
+    world: World, courier: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
     """A response body is stored up to 16 KiB; the echo is across that limit."""
+    for length in (3, 10, len(SECRET_HEADERS["Authorization"]) - 1):
+        for repetitions in (0, 50):
+            with subtests.test(length=length, repetitions=repetitions):
+                developer = await world.user()
 
-    def build_text(header: str) -> str:
-        start = (header + " ") * repetitions
-        filler = "." * (BODY_BYTES - len(start) - length)
-        return start + filler + header + "." * 50_000
-
-    body = await _read_stored_answer(developer, build_text)
-    assert len(body.encode()) <= BODY_BYTES
-    assert SECRET_HEADERS["Authorization"][:length] not in body
+                build_text = partial(_echo_at_the_cut, length, repetitions)
+                body = await _read_stored_answer(developer, build_text)
+                assert len(body.encode()) <= BODY_BYTES
+                assert SECRET_HEADERS["Authorization"][:length] not in body
 
 
-@pytest.mark.parametrize("letter", [".", "ü", "☕"])
 async def test_a_long_response_is_stored_up_to_16_kib(
-    developer: Client, courier: WorkerProcess, letter: str
+    world: World, courier: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
-    body = await _read_stored_answer(developer, lambda _header: letter * 40_000)
-    assert set(body) == {letter}
-    assert BODY_BYTES - 1024 < len(body.encode()) <= BODY_BYTES
+    for letter in (".", "ü", "☕"):
+        with subtests.test(letter=letter):
+            developer = await world.user()
+            body = await _read_stored_answer(
+                developer, lambda _header, letter=letter: letter * 40_000
+            )
+            assert set(body) == {letter}
+            assert BODY_BYTES - 1024 < len(body.encode()) <= BODY_BYTES

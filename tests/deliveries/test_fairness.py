@@ -19,6 +19,7 @@ from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
+from tests.lengths import rounds
 from tests.webhooks.factories import PATH
 from tests.world import World
 from workers import lane_scanner
@@ -73,7 +74,7 @@ async def test_a_long_backlog_does_not_hold_up_a_retry(
     other_id = await neighbour.create_webhook(f"{receiver.url}/script/retried")
     await neighbour.emit_events()
     await neighbour.wait_for_attempt(other_id)
-    hanging_id = await _create_hanging_webhook(sender, receiver, "backlog", 300)
+    hanging_id = await _create_hanging_webhook(sender, receiver, "backlog", rounds(100, 300))
     await sender.run_sql(
         "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging_id
     )
@@ -84,8 +85,9 @@ async def test_a_long_backlog_does_not_hold_up_a_retry(
 async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
+    events_per_webhook = rounds(3, 10)
     webhook_ids = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
-    await sender.emit_events(10)
+    await sender.emit_events(events_per_webhook)
     await receiver.wait_for(WEBHOOKS.per_tenant)
     other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(40)
@@ -93,7 +95,7 @@ async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
     assert sum(receiver.max_concurrent.values()) == WEBHOOKS.per_tenant
     receiver.may_respond.set()
     for webhook_id in webhook_ids:
-        await sender.wait_until_finished(webhook_id, 10)
+        await sender.wait_until_finished(webhook_id, events_per_webhook)
 
 
 _LOCK_WORK = "SELECT 1 FROM work WHERE lane = $1 FOR UPDATE"
@@ -179,14 +181,14 @@ async def _redeliver_all_to(sender: Sender, receiver: Receiver, path: str, count
 async def test_redeliveries_have_the_same_limit(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _redeliver_all_to(sender, receiver, "/slow/redelivered", 50)
+    webhook_id = await _redeliver_all_to(sender, receiver, "/slow/redelivered", 25)
     other_id = await neighbour.create_webhook(f"{receiver.url}/200/other")
     await neighbour.emit_events(5)
     await neighbour.wait_until_finished(other_id, 5)
     await receiver.wait_for(WEBHOOKS.per_lane, "/slow/redelivered")
     assert receiver.max_concurrent["redelivered"] == WEBHOOKS.per_lane
     receiver.may_respond.set()
-    await sender.wait_until_finished(webhook_id, 50)
+    await sender.wait_until_finished(webhook_id, 25)
 
 
 # An update changes `xmin` and `ctid`, a lock changes `xmax`.
@@ -219,7 +221,7 @@ async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
-    tasks = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
+    tasks = [asyncio.create_task(sender.client.post(path, body)) for _ in range(25)]
     await receiver.wait_for(WEBHOOKS.per_lane, "/slow/tried")
     other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -24,6 +25,21 @@ def _last_attempt(delivery: dict[str, Any]) -> dict[str, Any]:
     return last
 
 
+async def _deliver_to_each(sender: Sender, urls: list[str]) -> list[dict[str, Any]]:
+    """Sends one event to all addresses; returns the deliveries after their first attempts."""
+    webhook_ids = [await sender.create_webhook(url) for url in urls]
+    await sender.emit_events()
+    return [await sender.wait_for_attempt(webhook_id) for webhook_id in webhook_ids]
+
+
+async def _deliver_for_each(sender: Sender, responses: list[bytes]) -> list[dict[str, Any]]:
+    """Sends one event to a server for each response; returns the deliveries."""
+    async with AsyncExitStack() as stack:
+        servers = [run_raw_server(respond_with(response)) for response in responses]
+        urls = [await stack.enter_async_context(server) for server in servers]
+        return await _deliver_to_each(sender, urls)
+
+
 async def _deliver_to(sender: Sender, *response: bytes) -> dict[str, Any]:
     async with run_raw_server(respond_with(*response)) as url:
         return await sender.send_event(url)
@@ -40,21 +56,29 @@ def _assert_retried(delivery: dict[str, Any]) -> None:
 # Status codes
 
 
-@pytest.mark.parametrize("code", [200, 201, 202, 204, 206, 226, 299])
-async def test_every_2xx_is_a_success(sender: Sender, receiver: Receiver, code: int) -> None:
-    delivery = await sender.send_event(f"{receiver.url}/{code}")
-    assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
-    assert (delivery["response_code"], delivery["error"]) == (code, None)
-    assert delivery["finished_at"] is not None
-    assert delivery["next_attempt_at"] is None
+async def test_every_2xx_is_a_success(
+    sender: Sender, receiver: Receiver, subtests: pytest.Subtests
+) -> None:
+    codes = [200, 201, 202, 204, 206, 226, 299]
+    deliveries = await _deliver_to_each(sender, [f"{receiver.url}/{code}" for code in codes])
+    for code, delivery in zip(codes, deliveries, strict=True):
+        with subtests.test(code=code):
+            assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
+            assert (delivery["response_code"], delivery["error"]) == (code, None)
+            assert delivery["finished_at"] is not None
+            assert delivery["next_attempt_at"] is None
 
 
-@pytest.mark.parametrize("code", [300, 304, 400, 401, 403, 404, 409, 418, 429, 500, 502, 503, 599])
-async def test_every_other_code_is_retried(sender: Sender, receiver: Receiver, code: int) -> None:
-    delivery = await sender.send_event(f"{receiver.url}/{code}")
-    _assert_retried(delivery)
-    assert delivery["response_code"] == code
-    assert f"the endpoint answered {code}" in delivery["error"]
+async def test_every_other_code_is_retried(
+    sender: Sender, receiver: Receiver, subtests: pytest.Subtests
+) -> None:
+    codes = [300, 304, 400, 401, 403, 404, 409, 418, 429, 500, 502, 503, 599]
+    deliveries = await _deliver_to_each(sender, [f"{receiver.url}/{code}" for code in codes])
+    for code, delivery in zip(codes, deliveries, strict=True):
+        with subtests.test(code=code):
+            _assert_retried(delivery)
+            assert delivery["response_code"] == code
+            assert f"the endpoint answered {code}" in delivery["error"]
 
 
 async def test_an_attempt_shows_its_response(sender: Sender, receiver: Receiver) -> None:
@@ -72,15 +96,17 @@ async def test_an_attempt_shows_its_response(sender: Sender, receiver: Receiver)
     }
 
 
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_a_failure_and_is_not_followed(
-    sender: Sender, receiver: Receiver, code: int
+    sender: Sender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    location = f"Location: {receiver.url}/200/after-redirect"
-    delivery = await _deliver_to(sender, encode_response(b"", f"{code} Moved", location))
-    _assert_retried(delivery)
-    assert delivery["response_code"] == code
-    assert "redirects are not followed" in delivery["error"]
+    codes, location = [301, 302, 303, 307, 308], f"Location: {receiver.url}/200/after-redirect"
+    responses = [encode_response(b"", f"{code} Moved", location) for code in codes]
+    deliveries = await _deliver_for_each(sender, responses)
+    for code, delivery in zip(codes, deliveries, strict=True):
+        with subtests.test(code=code):
+            _assert_retried(delivery)
+            assert delivery["response_code"] == code
+            assert "redirects are not followed" in delivery["error"]
     assert receiver.requests == []
 
 
@@ -149,36 +175,36 @@ async def test_a_closed_port_fails(sender: Sender) -> None:
     _assert_failed_without_code(await sender.send_event(closed_url))
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        b"",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-        b"HTTP/1.1",
-        b"HTTP/1.1 20 OK\r\n\r\n",
-        b"HTTP/1.1 abc OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        b"\x00\xff\xfe" * 50,
-    ],
-    ids=["nothing", "ssh", "half", "short", "words", "long", "minus", "noise"],
-)
+_NOT_HTTP: list[bytes] = [
+    b"",
+    b"SSH-2.0-OpenSSH_9.6\r\n",
+    b"HTTP/1.1",
+    b"HTTP/1.1 20 OK\r\n\r\n",
+    b"HTTP/1.1 abc OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    b"\x00\xff\xfe" * 50,
+]
+
+
 async def test_a_response_that_is_not_http_fails_without_a_code(
-    sender: Sender, response: bytes
+    sender: Sender, subtests: pytest.Subtests
 ) -> None:
-    _assert_failed_without_code(await _deliver_to(sender, response))
+    deliveries = await _deliver_for_each(sender, _NOT_HTTP)
+    for response, delivery in zip(_NOT_HTTP, deliveries, strict=True):
+        with subtests.test(response=response[:50]):
+            _assert_failed_without_code(delivery)
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
+async def test_an_incomplete_response_is_retried(sender: Sender, subtests: pytest.Subtests) -> None:
+    responses = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nnot hex\r\n",
-    ],
-    ids=["short", "chunks"],
-)
-async def test_an_incomplete_response_is_retried(sender: Sender, response: bytes) -> None:
-    _assert_retried(await _deliver_to(sender, response))
+    ]
+    deliveries = await _deliver_for_each(sender, responses)
+    for response, delivery in zip(responses, deliveries, strict=True):
+        with subtests.test(response=response):
+            _assert_retried(delivery)
 
 
 async def test_a_response_that_ends_with_its_connection_is_complete(sender: Sender) -> None:
@@ -190,34 +216,36 @@ async def test_a_response_that_ends_with_its_connection_is_complete(sender: Send
 # Bodies
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (b"", None),
-        (b"ok", "ok"),
-        (b"a\x00b\x00", "ab"),
-        (b"caf\xe9 \xff", "caf� �"),
-        (b"\xed\xa0\x80", "���"),
-        ("grün 🚀".encode(), "grün 🚀"),
-        (b'{"a": "\\u0000"}', '{"a": "\\u0000"}'),
-        (b"\x1b[31m\x07\r\n", "\x1b[31m\x07\r\n"),
-    ],
-)
-async def test_a_body_is_stored_as_text(sender: Sender, body: bytes, text: str | None) -> None:
-    delivery = await _deliver_to(sender, encode_response(body))
-    assert delivery["status"] == "delivered"
-    assert _last_attempt(delivery)["response_body"] == text
+_BODIES: list[tuple[bytes, str | None]] = [
+    (b"", None),
+    (b"ok", "ok"),
+    (b"a\x00b\x00", "ab"),
+    (b"caf\xe9 \xff", "caf� �"),
+    (b"\xed\xa0\x80", "���"),
+    ("grün 🚀".encode(), "grün 🚀"),
+    (b'{"a": "\\u0000"}', '{"a": "\\u0000"}'),
+    (b"\x1b[31m\x07\r\n", "\x1b[31m\x07\r\n"),
+]
 
 
-@pytest.mark.parametrize("code", ["200 OK", "500 Oh"])
-@pytest.mark.parametrize(
-    "length", [MAX_BODY_BYTES - 1, MAX_BODY_BYTES, MAX_BODY_BYTES + 1, 200_000]
-)
-async def test_a_body_is_cut_at_16_kib(sender: Sender, length: int, code: str) -> None:
-    delivery = await _deliver_to(sender, encode_response(b"a" * length, code))
-    assert _last_attempt(delivery)["response_body"] == "a" * min(length, MAX_BODY_BYTES)
-    assert delivery["response_code"] == int(code[:3])
-    assert (delivery["status"] == "delivered") == code.startswith("200")
+async def test_a_body_is_stored_as_text(sender: Sender, subtests: pytest.Subtests) -> None:
+    deliveries = await _deliver_for_each(sender, [encode_response(body) for body, _ in _BODIES])
+    for (body, text), delivery in zip(_BODIES, deliveries, strict=True):
+        with subtests.test(body=body):
+            assert delivery["status"] == "delivered"
+            assert _last_attempt(delivery)["response_body"] == text
+
+
+async def test_a_body_is_cut_at_16_kib(sender: Sender, subtests: pytest.Subtests) -> None:
+    lengths = (MAX_BODY_BYTES - 1, MAX_BODY_BYTES, MAX_BODY_BYTES + 1, 200_000)
+    cases = [(code, length) for code in ("200 OK", "500 Oh") for length in lengths]
+    responses = [encode_response(b"a" * length, code) for code, length in cases]
+    deliveries = await _deliver_for_each(sender, responses)
+    for (code, length), delivery in zip(cases, deliveries, strict=True):
+        with subtests.test(code=code, length=length):
+            assert _last_attempt(delivery)["response_body"] == "a" * min(length, MAX_BODY_BYTES)
+            assert delivery["response_code"] == int(code[:3])
+            assert (delivery["status"] == "delivered") == code.startswith("200")
 
 
 async def test_a_character_at_the_cut_does_not_fail_the_delivery(sender: Sender) -> None:
@@ -251,12 +279,17 @@ async def test_a_compressed_body_is_not_decompressed(sender: Sender) -> None:
     assert len(_last_attempt(delivery)["response_body"]) <= MAX_BODY_BYTES
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "nonsense", "gzip"])
-async def test_an_unknown_or_wrong_encoding_is_a_success(sender: Sender, encoding: str) -> None:
-    delivery = await _deliver_to(
-        sender, encode_response(b"plain", "200 OK", f"Content-Encoding: {encoding}")
-    )
-    assert (delivery["status"], _last_attempt(delivery)["response_body"]) == ("delivered", "plain")
+async def test_an_unknown_or_wrong_encoding_is_a_success(
+    sender: Sender, subtests: pytest.Subtests
+) -> None:
+    encodings = ["br", "zstd", "nonsense", "gzip"]
+    heads = [f"Content-Encoding: {encoding}" for encoding in encodings]
+    responses = [encode_response(b"plain", "200 OK", head) for head in heads]
+    deliveries = await _deliver_for_each(sender, responses)
+    for encoding, delivery in zip(encodings, deliveries, strict=True):
+        with subtests.test(encoding=encoding):
+            body = _last_attempt(delivery)["response_body"]
+            assert (delivery["status"], body) == ("delivered", "plain")
 
 
 async def test_an_endpoint_that_repeats_its_headers_shows_no_secret(

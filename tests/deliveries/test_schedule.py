@@ -27,73 +27,82 @@ def _build_attempt(code: int | None, retry_after: float | None = None) -> Attemp
 # `next_step` alone
 
 
-@pytest.mark.parametrize("code", [None, 302, 400, 404, 429, 500, 503])
-@pytest.mark.parametrize(
-    ("attempt", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]
-)
-def test_a_failure_waits_as_scheduled(code: int | None, attempt: int, wait: int) -> None:
-    assert next_step(_build_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
-        "pending", wait
-    )
+def test_a_failure_waits_as_scheduled(subtests: pytest.Subtests) -> None:
+    cases: list[int | None] = [None, 302, 400, 404, 429, 500, 503]
+    for code in cases:
+        for attempt, wait in [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]:
+            with subtests.test(code=code, attempt=attempt, wait=wait):
+                assert next_step(_build_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
+                    "pending", wait
+                )
 
 
-@pytest.mark.parametrize("code", [None, 302, 404, 429, 500])
-@pytest.mark.parametrize("attempt", [7, 8, 100])
-def test_the_seventh_failure_is_the_last(code: int | None, attempt: int) -> None:
-    assert next_step(_build_attempt(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+def test_the_seventh_failure_is_the_last(subtests: pytest.Subtests) -> None:
+    cases: list[int | None] = [None, 302, 404, 429, 500]
+    for code in cases:
+        for attempt in (7, 8, 100):
+            with subtests.test(code=code, attempt=attempt):
+                assert next_step(
+                    _build_attempt(code, 5), attempt, DELAYS, max_attempts=7
+                ) == NextStep("failed")
 
 
-@pytest.mark.parametrize("attempt", [1, 3, 7, 8])
-@pytest.mark.parametrize("code", [200, 204, 299])
-def test_a_success_ends_the_delivery_at_any_attempt(code: int, attempt: int) -> None:
-    assert next_step(_build_attempt(code, 60), attempt, DELAYS, max_attempts=7) == NextStep(
-        "delivered"
-    )
+def test_a_success_ends_the_delivery_at_any_attempt(subtests: pytest.Subtests) -> None:
+    for attempt in (1, 3, 7, 8):
+        for code in (200, 204, 299):
+            with subtests.test(attempt=attempt, code=code):
+                assert next_step(
+                    _build_attempt(code, 60), attempt, DELAYS, max_attempts=7
+                ) == NextStep("delivered")
 
 
-@pytest.mark.parametrize("attempt", [1, 3, 7])
-def test_a_410_ends_the_delivery_at_any_attempt(attempt: int) -> None:
-    assert next_step(_build_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+def test_a_410_ends_the_delivery_at_any_attempt(subtests: pytest.Subtests) -> None:
+    for attempt in (1, 3, 7):
+        with subtests.test(attempt=attempt):
+            assert next_step(_build_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep(
+                "failed"
+            )
 
 
-@pytest.mark.parametrize(
-    ("attempt", "retry_after", "wait"),
-    [
-        (1, 0, 60),
-        (1, 59, 60),
-        (1, 60, 60),
-        (1, 61, 61),
-        (1, 7200, 7200),
-        (1, 86400, 86400),
-        (1, 86401, 86400),
-        (1, 999999999, 86400),
-        (4, 60, 7200),
-        (4, 7201, 7201),
-        (6, 60, 86400),
-        (6, 999999999, 86400),
-    ],
-)
-def test_retry_after_is_limited_by_the_schedule(
-    attempt: int, retry_after: float, wait: float
-) -> None:
-    assert next_step(_build_attempt(503, retry_after), attempt, DELAYS, max_attempts=7) == NextStep(
-        "pending", wait
-    )
+_RETRY_AFTERS: list[tuple[int, float, float]] = [
+    (1, 0, 60),
+    (1, 59, 60),
+    (1, 60, 60),
+    (1, 61, 61),
+    (1, 7200, 7200),
+    (1, 86400, 86400),
+    (1, 86401, 86400),
+    (1, 999999999, 86400),
+    (4, 60, 7200),
+    (4, 7201, 7201),
+    (6, 60, 86400),
+    (6, 999999999, 86400),
+]
 
 
-@pytest.mark.parametrize(("delays", "max_attempts"), [((0,), 7), (DELAYS, 1), ((0, 5), 2)])
-def test_attempts_end_at_the_shorter_of_schedule_and_limit(
-    delays: tuple[int, ...], max_attempts: int
-) -> None:
-    last = min(len(delays), max_attempts)
-    assert next_step(_build_attempt(500), last, delays, max_attempts=max_attempts) == NextStep(
-        "failed"
-    )
-    if last > 1:
-        assert (
-            next_step(_build_attempt(500), last - 1, delays, max_attempts=max_attempts).status
-            == "pending"
-        )
+def test_retry_after_is_limited_by_the_schedule(subtests: pytest.Subtests) -> None:
+    for attempt, retry_after, wait in _RETRY_AFTERS:
+        with subtests.test(attempt=attempt, retry_after=retry_after, wait=wait):
+            assert next_step(
+                _build_attempt(503, retry_after), attempt, DELAYS, max_attempts=7
+            ) == NextStep("pending", wait)
+
+
+def test_attempts_end_at_the_shorter_of_schedule_and_limit(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[tuple[int, ...], int]] = [((0,), 7), (DELAYS, 1), ((0, 5), 2)]
+    for delays, max_attempts in cases:
+        with subtests.test(delays=delays, max_attempts=max_attempts):
+            last = min(len(delays), max_attempts)
+            assert next_step(
+                _build_attempt(500), last, delays, max_attempts=max_attempts
+            ) == NextStep("failed")
+            if last > 1:
+                assert (
+                    next_step(
+                        _build_attempt(500), last - 1, delays, max_attempts=max_attempts
+                    ).status
+                    == "pending"
+                )
 
 
 # With a courier
@@ -259,51 +268,61 @@ async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Rec
 # Retry-After
 
 
-async def _read_wait_after(
-    sender: Sender, receiver: Receiver, code: int, retry_after: str
-) -> float:
-    webhook_id = await sender.create_webhook(f"{receiver.url}/{code}?after={quote(retry_after)}")
+async def _read_waits_after(
+    sender: Sender, receiver: Receiver, cases: list[tuple[int, str]]
+) -> list[float]:
+    """Sends one event to an endpoint for each code and Retry-After; returns the waiting times."""
+    urls = [f"{receiver.url}/{code}?after={quote(retry_after)}" for code, retry_after in cases]
+    webhook_ids = [await sender.create_webhook(url) for url in urls]
     await sender.emit_events()
-    return await _read_wait(sender, await sender.wait_for_attempt(webhook_id), webhook_id)
+    return [
+        await _read_wait(sender, await sender.wait_for_attempt(webhook_id), webhook_id)
+        for webhook_id in webhook_ids
+    ]
 
 
-@pytest.mark.parametrize("code", [429, 503])
-@pytest.mark.parametrize(
-    ("retry_after", "expected"),
-    [
-        ("3600", 3600),
-        (" 120 ", 120),
-        ("1", 60),
-        ("0", 60),
-        ("90000", 86400),
-        ("9" * 400, 86400),
-        ("-5", 60),
-        ("1.5", 60),
-        ("soon", 60),
-        ("", 60),
-        ("Thu, 99 Foo 2030 99:99:99 GMT", 60),
-        ("Mon, 01 Jan 0001 00:00:00 -2359", 60),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
-        ("Fri, 31 Dec 9999 23:59:59 -2359", 86400),
-        ("Mon, 01 Jan 2001 00:00:00 GMT", 60),
-    ],
-)
+_RETRY_AFTERS_OF_ENDPOINTS: list[tuple[str, float]] = [
+    ("3600", 3600),
+    (" 120 ", 120),
+    ("1", 60),
+    ("0", 60),
+    ("90000", 86400),
+    ("9" * 400, 86400),
+    ("-5", 60),
+    ("1.5", 60),
+    ("soon", 60),
+    ("", 60),
+    ("Thu, 99 Foo 2030 99:99:99 GMT", 60),
+    ("Mon, 01 Jan 0001 00:00:00 -2359", 60),
+    ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
+    ("Fri, 31 Dec 9999 23:59:59 -2359", 86400),
+    ("Mon, 01 Jan 2001 00:00:00 GMT", 60),
+]
+
+
 async def test_the_longer_of_retry_after_and_schedule_applies(
-    sender: Sender, receiver: Receiver, code: int, retry_after: str, expected: float
+    sender: Sender, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    wait = await _read_wait_after(sender, receiver, code, retry_after)
-    assert expected <= wait < expected + 30
+    cases = [(429, retry_after) for retry_after, _ in _RETRY_AFTERS_OF_ENDPOINTS] + [(503, "3600")]
+    waits = await _read_waits_after(sender, receiver, cases)
+    expected_waits = [expected for _, expected in _RETRY_AFTERS_OF_ENDPOINTS] + [3600]
+    for (code, retry_after), wait, expected in zip(cases, waits, expected_waits, strict=True):
+        with subtests.test(code=code, retry_after=retry_after):
+            assert expected <= wait < expected + 30
 
 
-@pytest.mark.parametrize("zone", ["GMT", "+0000", "-0000", "", "UTC"])
 async def test_retry_after_with_a_date_is_respected(
-    sender: Sender, receiver: Receiver, tokyo_time: None, zone: str
+    sender: Sender, receiver: Receiver, tokyo_time: None, subtests: pytest.Subtests
 ) -> None:
     """Dates of HTTP are in GMT, whatever the server's zone."""
-    moment = clock.now() + timedelta(hours=5)
-    retry_after = format_datetime(moment, usegmt=True).removesuffix("GMT") + zone
-    wait = await _read_wait_after(sender, receiver, 503, retry_after.strip())
-    assert 5 * 3600 - 30 <= wait < 5 * 3600 + 30
+    zones = ["GMT", "+0000", "-0000", "", "UTC"]
+    date = format_datetime(clock.now() + timedelta(hours=5), usegmt=True).removesuffix("GMT")
+    waits = await _read_waits_after(
+        sender, receiver, [(503, f"{date}{zone}".strip()) for zone in zones]
+    )
+    for zone, wait in zip(zones, waits, strict=True):
+        with subtests.test(zone=zone):
+            assert 5 * 3600 - 30 <= wait < 5 * 3600 + 30
 
 
 def test_no_retry_after_value_raises() -> None:

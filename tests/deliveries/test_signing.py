@@ -21,7 +21,7 @@ from tests.deliveries.receiver import ReceivedRequest, Receiver
 from tests.deliveries.signatures import compute_signature
 from tests.events.factories import create_agent
 from tests.webhooks.factories import PATH, create_webhook, send_test_event, wait_for_attempt
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -38,32 +38,26 @@ EMPTY_BODY_STANDARD_SIGNATURE = "v1,vrBtMutd4LQjdia4I5rzcT46kbRFuoukSAQQ3GHple8=
 # Known values
 
 
-@pytest.mark.parametrize(
-    ("secret", "body", "expected"),
-    [
+def test_our_signature_is_keyed_with_the_whole_secret(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, bytes, str]] = [
         (SECRET, BODY, SIGNATURE),
         (PREVIOUS_SECRET, BODY, PREVIOUS_SIGNATURE),
         (SECRET, b"", EMPTY_BODY_SIGNATURE),
-    ],
-)
-def test_our_signature_is_keyed_with_the_whole_secret(
-    secret: str, body: bytes, expected: str
-) -> None:
-    assert signing.sign(secret, TIMESTAMP, body) == expected
+    ]
+    for secret, body, expected in cases:
+        with subtests.test(secret=secret, body=body):
+            assert signing.sign(secret, TIMESTAMP, body) == expected
 
 
-@pytest.mark.parametrize(
-    ("secret", "body", "expected"),
-    [
+def test_the_standard_signature_is_keyed_with_the_decoded_secret(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, bytes, str]] = [
         (SECRET, BODY, STANDARD_SIGNATURE),
         (PREVIOUS_SECRET, BODY, PREVIOUS_STANDARD_SIGNATURE),
         (SECRET, b"", EMPTY_BODY_STANDARD_SIGNATURE),
-    ],
-)
-def test_the_standard_signature_is_keyed_with_the_decoded_secret(
-    secret: str, body: bytes, expected: str
-) -> None:
-    assert signing.sign_standard(secret, "evt_1", TIMESTAMP, body) == expected
+    ]
+    for secret, body, expected in cases:
+        with subtests.test(secret=secret, body=body):
+            assert signing.sign_standard(secret, "evt_1", TIMESTAMP, body) == expected
 
 
 def test_the_published_example_of_standard_webhooks_matches() -> None:
@@ -76,33 +70,32 @@ def test_the_published_example_of_standard_webhooks_matches() -> None:
     assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-@pytest.mark.parametrize(
-    ("secret", "timestamp", "body"),
-    [
+def test_another_secret_time_or_body_gives_another_signature(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, int, bytes]] = [
         (PREVIOUS_SECRET, TIMESTAMP, BODY),
         (SECRET, TIMESTAMP + 1, BODY),
         (SECRET, TIMESTAMP, BODY + b" "),
-    ],
-)
-def test_another_secret_time_or_body_gives_another_signature(
-    secret: str, timestamp: int, body: bytes
-) -> None:
-    assert signing.sign(secret, timestamp, body) != SIGNATURE
-    assert signing.sign_standard(secret, "evt_1", timestamp, body) != STANDARD_SIGNATURE
+    ]
+    for secret, timestamp, body in cases:
+        with subtests.test(secret=secret, timestamp=timestamp, body=body):
+            assert signing.sign(secret, timestamp, body) != SIGNATURE
+            assert signing.sign_standard(secret, "evt_1", timestamp, body) != STANDARD_SIGNATURE
 
 
 def test_another_id_gives_another_standard_signature() -> None:
     assert signing.sign_standard(SECRET, "evt_2", TIMESTAMP, BODY) != STANDARD_SIGNATURE
 
 
-@pytest.mark.parametrize("body", [b"\x00\xff", b"a.b", b"\r\n", b"x" * 1_000_000])
-def test_any_bytes_are_signed_as_they_are(body: bytes) -> None:
-    key = base64.b64decode(SECRET.removeprefix("whsec_"))
-    digest = hmac.digest(SECRET.encode(), b"1767268800." + body, hashlib.sha256)
-    standard_digest = hmac.digest(key, b"evt_1.1767268800." + body, hashlib.sha256)
-    assert signing.sign(SECRET, TIMESTAMP, body) == f"sha256={digest.hex()}"
-    encoded = base64.b64encode(standard_digest).decode()
-    assert signing.sign_standard(SECRET, "evt_1", TIMESTAMP, body) == f"v1,{encoded}"
+def test_any_bytes_are_signed_as_they_are(subtests: pytest.Subtests) -> None:
+    cases: list[bytes] = [b"\x00\xff", b"a.b", b"\r\n", b"x" * 1_000_000]
+    for body in cases:
+        with subtests.test(body=body):
+            key = base64.b64decode(SECRET.removeprefix("whsec_"))
+            digest = hmac.digest(SECRET.encode(), b"1767268800." + body, hashlib.sha256)
+            standard_digest = hmac.digest(key, b"evt_1.1767268800." + body, hashlib.sha256)
+            assert signing.sign(SECRET, TIMESTAMP, body) == f"sha256={digest.hex()}"
+            encoded = base64.b64encode(standard_digest).decode()
+            assert signing.sign_standard(SECRET, "evt_1", TIMESTAMP, body) == f"v1,{encoded}"
 
 
 def test_one_secret_gives_these_headers() -> None:
@@ -188,54 +181,56 @@ async def test_the_event_is_named_in_the_headers_and_in_the_body(
     assert "X-Service-Retry-Count" not in request.headers
 
 
-@pytest.mark.parametrize("verifier", VERIFIERS)
 async def test_the_libraries_of_receivers_verify_a_delivery(
-    developer: Client,
-    courier: WorkerProcess,
-    receiver: Receiver,
-    verifier: Callable[[str], Verifier],
+    world: World, courier: WorkerProcess, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    secret, request = await _deliver_event(developer, receiver)
-    verifier(secret).verify(request.body, dict(request.headers))
+    for verifier in VERIFIERS:
+        with subtests.test(verifier=verifier):
+            developer = await world.user()
+            receiver.reset()
+            secret, request = await _deliver_event(developer, receiver)
+            verifier(secret).verify(request.body, dict(request.headers))
 
 
-@pytest.mark.parametrize("verifier", VERIFIERS)
 async def test_the_libraries_of_receivers_refuse_an_altered_delivery(
-    developer: Client,
-    courier: WorkerProcess,
-    receiver: Receiver,
-    verifier: Callable[[str], Verifier],
+    world: World, courier: WorkerProcess, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    secret, request = await _deliver_event(developer, receiver)
-    headers = dict(request.headers)
-    later = str(int(headers["webhook-timestamp"]) + 1)
-    altered = [
-        (secret, request.body + b" ", headers),
-        (secret, request.body.replace(b"agent.created", b"agent.deleted"), headers),
-        (secret, request.body, {**headers, "webhook-timestamp": later}),
-        (secret, request.body, {**headers, "webhook-id": "evt_other"}),
-        (secret, request.body, {**headers, "webhook-signature": STANDARD_SIGNATURE}),
-        (PREVIOUS_SECRET, request.body, headers),
-    ]
-    for key, body, sent_headers in altered:
-        with pytest.raises(VERIFICATION_ERRORS):
-            verifier(key).verify(body, sent_headers)
+    for verifier in VERIFIERS:
+        with subtests.test(verifier=verifier):
+            developer = await world.user()
+            receiver.reset()
+            secret, request = await _deliver_event(developer, receiver)
+            headers = dict(request.headers)
+            later = str(int(headers["webhook-timestamp"]) + 1)
+            altered = [
+                (secret, request.body + b" ", headers),
+                (secret, request.body.replace(b"agent.created", b"agent.deleted"), headers),
+                (secret, request.body, {**headers, "webhook-timestamp": later}),
+                (secret, request.body, {**headers, "webhook-id": "evt_other"}),
+                (secret, request.body, {**headers, "webhook-signature": STANDARD_SIGNATURE}),
+                (PREVIOUS_SECRET, request.body, headers),
+            ]
+            for key, body, sent_headers in altered:
+                with pytest.raises(VERIFICATION_ERRORS):
+                    verifier(key).verify(body, sent_headers)
 
 
-@pytest.mark.parametrize("verifier", VERIFIERS)
 async def test_a_delivery_from_an_hour_ago_is_refused_as_too_old(
-    developer: Client,
-    courier: WorkerProcess,
-    receiver: Receiver,
-    verifier: Callable[[str], Verifier],
+    world: World, courier: WorkerProcess, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    with clock.frozen(datetime.fromtimestamp(int(time.time()) - 3600, UTC)):
-        await send_test_event(developer, webhook["id"])
-    (request,) = await receiver.wait_for(1)
-    assert request.headers["X-Service-Signature"] == compute_signature(webhook["secret"], request)
-    with pytest.raises(VERIFICATION_ERRORS, match="too old"):
-        verifier(webhook["secret"]).verify(request.body, dict(request.headers))
+    for verifier in VERIFIERS:
+        with subtests.test(verifier=verifier):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+            with clock.frozen(datetime.fromtimestamp(int(time.time()) - 3600, UTC)):
+                await send_test_event(developer, webhook["id"])
+            (request,) = await receiver.wait_for(1)
+            assert request.headers["X-Service-Signature"] == compute_signature(
+                webhook["secret"], request
+            )
+            with pytest.raises(VERIFICATION_ERRORS, match="too old"):
+                verifier(webhook["secret"]).verify(request.body, dict(request.headers))
 
 
 async def test_a_redelivery_has_a_new_signature_of_the_same_body(

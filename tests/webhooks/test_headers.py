@@ -22,7 +22,7 @@ from tests.webhooks.factories import (
     update_webhook,
     write_keys,
 )
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 MASK = "********"
@@ -50,7 +50,6 @@ RESERVED_NAMES = [
 ]
 SECRET_NAMES = [
     "Authorization",
-    "authorization",
     "Proxy-Authorization",
     "Cookie",
     "X-Api-Key",
@@ -182,9 +181,14 @@ async def test_an_invalid_header_value_is_refused(
             assert list(error["details"]) == ["headers.X-Team"]
 
 
-@pytest.mark.parametrize("headers", [{"X-Team": "a\0b"}, {"X-\0Team": "a"}])
-async def test_nul_is_refused(developer: Client, headers: dict[str, str]) -> None:
-    refused(await developer.post(PATH, {**BODY, "headers": headers}), 422, "validation_error")
+async def test_nul_is_refused(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, str]] = [{"X-Team": "a\0b"}, {"X-\0Team": "a"}]
+    for headers in cases:
+        with subtests.test(headers=headers):
+            developer = await world.user()
+            refused(
+                await developer.post(PATH, {**BODY, "headers": headers}), 422, "validation_error"
+            )
 
 
 async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) -> None:
@@ -204,30 +208,31 @@ async def test_the_total_size_of_headers_is_limited(developer: Client) -> None:
 # Headers written into the sealed keys without the API
 
 
-@pytest.mark.parametrize("name", RESERVED_NAMES)
-async def test_a_reserved_header_in_the_database_is_not_sent(
-    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, name: str
+async def test_reserved_headers_in_the_database_are_not_sent(
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    forged = dict.fromkeys(_spell_in_cases(name), "evil") | {"X-Team": "a"}
+    spellings = [spelling for name in RESERVED_NAMES for spelling in _spell_in_cases(name)]
+    forged = dict.fromkeys(spellings, "evil") | {"X-Team": "a"}
     await write_keys(
         services, developer, webhook["id"], EndpointKeys(webhook["secret"], headers=forged)
     )
     delivery = await send_test_event(developer, webhook["id"])
     (request,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
-    assert "evil" not in request.headers.getall(name, [])
-    assert len(request.headers.getall(name, [])) <= 1
+    assert [name for name, value in request.headers.items() if value == "evil"] == []
+    assert [name for name in RESERVED_NAMES if len(request.headers.getall(name, [])) > 1] == []
     assert request.headers["X-Team"] == "a"
     assert request.json["type"] == "system.test"
 
 
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: b", "a\nb", "a\rb", "a\0b"])
-async def test_a_multi_line_header_in_the_database_is_not_sent(
-    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, value: str
+async def test_multi_line_headers_in_the_database_are_not_sent(
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    forged = {"X-Team": value, f"X-A: b\r\nX-Evil: {value}": "a", "X-Fine": "a"}
+    forged = {"X-Fine": "a"}
+    for number, value in enumerate(["a\r\nX-Evil: b", "a\nb", "a\rb", "a\0b"]):
+        forged |= {f"X-Team-{number}": value, f"X-A-{number}: b\r\nX-Evil: {value}": "a"}
     await write_keys(
         services, developer, webhook["id"], EndpointKeys(webhook["secret"], headers=forged)
     )
@@ -235,41 +240,40 @@ async def test_a_multi_line_header_in_the_database_is_not_sent(
     (request,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
     assert request.headers["X-Fine"] == "a"
-    assert not {"X-Evil", "X-Team", "X-A"} & set(request.headers)
+    assert [name for name in request.headers if name.startswith(("X-Evil", "X-Team", "X-A-"))] == []
 
 
 # Masked headers
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
 async def test_secret_headers_are_masked_in_every_response(
-    developer: Client, courier: WorkerProcess, receiver: Receiver, name: str
+    world: World, courier: WorkerProcess, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
     value = "planted-header-value"
-    headers = {name: value, "X-Team": "a"}
-    masked = {name: MASK, "X-Team": "a"}
-    webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
-    updated = await update_webhook(developer, webhook["id"], description="Other")
-    rotated = await rotate_secret(developer, webhook["id"])
-    stored = await read_webhook(developer, webhook["id"])
-    (listed_webhook,) = (await developer.get(PATH)).json()["data"]
-    for view in (webhook, updated, rotated, stored, listed_webhook):
-        assert view["headers"] == masked
-    delivery = await send_test_event(developer, webhook["id"])
-    detail = await read_delivery(developer, webhook["id"], delivery["id"])
-    assert {key: detail["request"]["headers"][key] for key in masked} == masked
-    log = (await developer.get("/api/v1/event-log")).text
-    assert (
-        value
-        not in str([webhook, updated, rotated, stored, listed_webhook, delivery, detail]) + log
-    )
-    assert receiver.requests[0].headers[name] == value
+    for names in (SECRET_NAMES, ["authorization"]):
+        with subtests.test(names=names):
+            receiver.reset()
+            developer = await world.user()
+            headers = dict.fromkeys(names, value) | {"X-Team": "a"}
+            masked = dict.fromkeys(names, MASK) | {"X-Team": "a"}
+            webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
+            updated = await update_webhook(developer, webhook["id"], description="Other")
+            rotated = await rotate_secret(developer, webhook["id"])
+            stored = await read_webhook(developer, webhook["id"])
+            (listed_webhook,) = (await developer.get(PATH)).json()["data"]
+            views = [webhook, updated, rotated, stored, listed_webhook]
+            assert [view["headers"] for view in views] == [masked] * len(views)
+            delivery = await send_test_event(developer, webhook["id"])
+            detail = await read_delivery(developer, webhook["id"], delivery["id"])
+            assert {key: detail["request"]["headers"][key] for key in masked} == masked
+            log = (await developer.get("/api/v1/event-log")).text
+            assert value not in str([*views, delivery, detail]) + log
+            assert {name: receiver.requests[0].headers[name] for name in headers} == headers
 
 
-@pytest.mark.parametrize("name", PLAIN_NAMES)
-async def test_other_headers_are_shown(developer: Client, name: str) -> None:
-    webhook = await create_webhook(developer, headers={name: "plain"})
-    assert webhook["headers"] == {name: "plain"}
+async def test_other_headers_are_shown(developer: Client) -> None:
+    headers = dict.fromkeys(PLAIN_NAMES, "plain")
+    assert (await create_webhook(developer, headers=headers))["headers"] == headers
 
 
 async def test_a_mask_keeps_the_stored_value(
@@ -310,13 +314,18 @@ async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Se
     assert stored == {"Authorization": "Bearer new"}
 
 
-@pytest.mark.parametrize("headers", [{}, None, {"X-Team": "a"}])
 async def test_a_masked_header_left_out_is_removed(
-    developer: Client, services: Services, headers: dict[str, str] | None
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, webhook["id"], headers=headers)
-    assert (await unseal_keys(services, developer, webhook["id"])).headers == (headers or {})
+    cases: list[dict[str, str] | None] = [{}, None, {"X-Team": "a"}]
+    for headers in cases:
+        with subtests.test(headers=headers):
+            developer = await world.user()
+            webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+            await update_webhook(developer, webhook["id"], headers=headers)
+            assert (await unseal_keys(services, developer, webhook["id"])).headers == (
+                headers or {}
+            )
 
 
 async def test_a_mask_with_nothing_stored_is_refused(developer: Client, admin: Client) -> None:
@@ -337,26 +346,39 @@ async def test_a_mask_with_nothing_stored_is_refused(developer: Client, admin: C
 OTHER_HOSTS = ["https://elsewhere.test/hook", "https://example.com:8443/hook"]
 
 
-@pytest.mark.parametrize("url", OTHER_HOSTS)
-@pytest.mark.parametrize("headers", [{}, {"headers": {"authorization": MASK, "X-Team": "a"}}])
 async def test_a_masked_header_does_not_move_to_another_host(
-    developer: Client, url: str, headers: dict[str, Any]
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    stored = {"Authorization": "Bearer stored", "X-Team": "a"}
-    webhook = await create_webhook(developer, headers=stored)
-    answer = await developer.put(f"{PATH}/{webhook['id']}", {"url": url, **headers})
-    (error_field,) = refused(answer, 422, "validation_error")["details"]
-    assert error_field.lower() == "headers.authorization"
-    assert (await read_webhook(developer, webhook["id"]))["url"] == webhook["url"]
+    cases_1: list[dict[str, Any]] = [{}, {"headers": {"authorization": MASK, "X-Team": "a"}}]
+    for url in OTHER_HOSTS:
+        for headers in cases_1:
+            with subtests.test(url=url, headers=headers):
+                developer = await world.user()
+                stored = {"Authorization": "Bearer stored", "X-Team": "a"}
+                webhook = await create_webhook(developer, headers=stored)
+                answer = await developer.put(f"{PATH}/{webhook['id']}", {"url": url, **headers})
+                (error_field,) = refused(answer, 422, "validation_error")["details"]
+                assert error_field.lower() == "headers.authorization"
+                assert (await read_webhook(developer, webhook["id"]))["url"] == webhook["url"]
 
 
-@pytest.mark.parametrize("headers", [{"Authorization": "Bearer new"}, {"X-Team": "a"}, {}, None])
 async def test_a_webhook_can_move_to_another_host_with_new_headers(
-    developer: Client, services: Services, headers: dict[str, str] | None
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, webhook["id"], url=OTHER_HOSTS[0], headers=headers)
-    assert (await unseal_keys(services, developer, webhook["id"])).headers == (headers or {})
+    cases: list[dict[str, str] | None] = [
+        {"Authorization": "Bearer new"},
+        {"X-Team": "a"},
+        {},
+        None,
+    ]
+    for headers in cases:
+        with subtests.test(headers=headers):
+            developer = await world.user()
+            webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+            await update_webhook(developer, webhook["id"], url=OTHER_HOSTS[0], headers=headers)
+            assert (await unseal_keys(services, developer, webhook["id"])).headers == (
+                headers or {}
+            )
 
 
 async def test_a_masked_header_stays_if_only_the_path_changes(

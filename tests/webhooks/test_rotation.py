@@ -60,22 +60,20 @@ async def _send_test(client: Client, webhook_id: str, receiver: Receiver) -> Rec
 # Which secrets sign
 
 
-@pytest.mark.parametrize(
-    ("previous", "until", "expected"),
-    [
-        (None, None, ["new"]),
-        (None, NOON + timedelta(hours=1), ["new"]),
-        ("old", None, ["new"]),
-        ("old", NOON + timedelta(microseconds=1), ["new", "old"]),
-        ("old", NOON, ["new"]),
-        ("old", NOON - timedelta(days=1), ["new"]),
-    ],
-)
-def test_the_previous_secret_signs_until_it_expires(
-    previous: str | None, until: datetime | None, expected: list[str]
-) -> None:
-    with clock.frozen(NOON):
-        assert EndpointKeys("new", previous).signing_secrets(until) == expected
+_EXPIRIES: list[tuple[str | None, datetime | None, list[str]]] = [
+    (None, None, ["new"]),
+    (None, NOON + timedelta(hours=1), ["new"]),
+    ("old", None, ["new"]),
+    ("old", NOON + timedelta(microseconds=1), ["new", "old"]),
+    ("old", NOON, ["new"]),
+    ("old", NOON - timedelta(days=1), ["new"]),
+]
+
+
+def test_the_previous_secret_signs_until_it_expires(subtests: pytest.Subtests) -> None:
+    for previous, until, expected in _EXPIRIES:
+        with subtests.test(previous=previous, until=until), clock.frozen(NOON):
+            assert EndpointKeys("new", previous).signing_secrets(until) == expected
 
 
 # Through the API

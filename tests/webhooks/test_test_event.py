@@ -27,7 +27,7 @@ from tests.webhooks.factories import (
     wait_for_attempt,
     write_keys,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
 
@@ -127,63 +127,86 @@ async def test_the_same_idempotency_key_sends_once(developer: Client, receiver: 
     refused(other, 422, "idempotency_mismatch")
 
 
-@pytest.mark.parametrize(
-    "event_type",
-    ["agent.exploded", "agent", "*", "", "AGENT.CREATED", "agent.created ", "x" * 101, None, 7, []],
-)
 async def test_an_unknown_event_type_is_refused(
-    developer: Client, receiver: Receiver, event_type: Any
+    world: World, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    answer = await developer.post(f"{PATH}/{webhook['id']}/test", {"event_type": event_type})
-    error = refused(answer, 422, "validation_error")
-    assert list(error["details"]) == ["event_type"]
-    assert receiver.requests == []
-    assert await list_deliveries(developer, webhook["id"]) == []
+    cases: list[Any] = [
+        "agent.exploded",
+        "agent",
+        "*",
+        "",
+        "AGENT.CREATED",
+        "agent.created ",
+        "x" * 101,
+        None,
+        7,
+        [],
+    ]
+    for event_type in cases:
+        with subtests.test(event_type=event_type):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+            answer = await developer.post(
+                f"{PATH}/{webhook['id']}/test", {"event_type": event_type}
+            )
+            error = refused(answer, 422, "validation_error")
+            assert list(error["details"]) == ["event_type"]
+            assert receiver.requests == []
+            assert await list_deliveries(developer, webhook["id"]) == []
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
-async def test_a_body_that_is_no_object_is_refused(developer: Client, content: bytes) -> None:
-    webhook = await create_webhook(developer)
-    answer = await developer.http.post(
-        f"{PATH}/{webhook['id']}/test",
-        content=content,
-        headers={"content-type": "application/json"},
-    )
-    assert list(refused(answer, 422, "validation_error")["details"]) == ["body"]
+async def test_a_body_that_is_no_object_is_refused(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[bytes] = [b"{", b"[]", b"\xff"]
+    for content in cases:
+        with subtests.test(content=content):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await developer.http.post(
+                f"{PATH}/{webhook['id']}/test",
+                content=content,
+                headers={"content-type": "application/json"},
+            )
+            assert list(refused(answer, 422, "validation_error")["details"]) == ["body"]
 
 
 # Endpoints that fail
 
 
-@pytest.mark.parametrize("code", [300, 400, 404, 410, 429, 500, 503])
 async def test_an_error_response_fails_after_one_attempt(
-    developer: Client, services: Services, receiver: Receiver, code: int
+    world: World, services: Services, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=f"{receiver.url}/{code}?after=1")
-    delivery = await send_test_event(developer, webhook["id"])
-    assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
-    assert delivery["response_code"] == code
-    assert str(code) in delivery["error"]
-    assert delivery["next_attempt_at"] is None
-    assert delivery["finished_at"] is not None
-    (work,) = await run_sql(services, _WORK, delivery["id"])
-    assert work["state"] not in {"pending", "leased"}
-    assert work["attempt"] == 1
-    assert len(receiver.requests) == 1
-    assert "X-Service-Retry-Count" not in receiver.requests[0].headers
+    for code in (300, 400, 404, 410, 429, 500, 503):
+        with subtests.test(code=code):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=f"{receiver.url}/{code}?after=1")
+            delivery = await send_test_event(developer, webhook["id"])
+            assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
+            assert delivery["response_code"] == code
+            assert str(code) in delivery["error"]
+            assert delivery["next_attempt_at"] is None
+            assert delivery["finished_at"] is not None
+            (work,) = await run_sql(services, _WORK, delivery["id"])
+            assert work["state"] not in {"pending", "leased"}
+            assert work["attempt"] == 1
+            assert len(receiver.requests) == 1
+            assert "X-Service-Retry-Count" not in receiver.requests[0].headers
 
 
-@pytest.mark.parametrize("path", ["/redirect", "/reset"])
 async def test_a_redirect_or_a_reset_connection_fails(
-    developer: Client, receiver: Receiver, path: str
+    world: World, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=receiver.url + path)
-    delivery = await send_test_event(developer, webhook["id"])
-    assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
-    assert delivery["response_code"] == (302 if path == "/redirect" else None)
-    assert delivery["error"]
-    assert len(receiver.requests) == 1
+    for path in ("/redirect", "/reset"):
+        with subtests.test(path=path):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=receiver.url + path)
+            delivery = await send_test_event(developer, webhook["id"])
+            assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
+            assert delivery["response_code"] == (302 if path == "/redirect" else None)
+            assert delivery["error"]
+            assert len(receiver.requests) == 1
 
 
 async def test_a_closed_port_fails_after_one_attempt(developer: Client) -> None:
@@ -195,41 +218,51 @@ async def test_a_closed_port_fails_after_one_attempt(developer: Client) -> None:
     assert [attempt["status"] for attempt in detail["attempts"]] == ["failed"]
 
 
-@pytest.mark.parametrize("url", ["https://10.0.0.1/", "http://example.com/", "ftp://127.0.0.1/"])
 async def test_an_address_that_is_no_longer_allowed_gets_no_request(
-    developer: Client, services: Services, url: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    await run_sql(services, "UPDATE webhooks SET url = $2 WHERE id = $1", webhook["id"], url)
-    delivery = await send_test_event(developer, webhook["id"])
-    assert (delivery["status"], delivery["response_code"]) == ("failed", None)
-    assert "not allowed" in delivery["error"]
+    for url in ("https://10.0.0.1/", "http://example.com/", "ftp://127.0.0.1/"):
+        with subtests.test(url=url):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            await run_sql(
+                services, "UPDATE webhooks SET url = $2 WHERE id = $1", webhook["id"], url
+            )
+            delivery = await send_test_event(developer, webhook["id"])
+            assert (delivery["status"], delivery["response_code"]) == ("failed", None)
+            assert "not allowed" in delivery["error"]
 
 
-@pytest.mark.parametrize("code", [410, 500])
 async def test_a_failed_test_does_not_count_as_failing(
-    developer: Client, receiver: Receiver, code: int
+    world: World, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=f"{receiver.url}/{code}")
-    await send_test_event(developer, webhook["id"])
-    stored = await read_webhook(developer, webhook["id"])
-    assert (stored["active"], stored["failing_since"]) == (True, None)
-    assert stored["disabled_reason"] is None
-    for event_type in ("system.webhook.disabled", "system.work.dead"):
-        assert await list_events(developer, event_type) == []
+    for code in (410, 500):
+        with subtests.test(code=code):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=f"{receiver.url}/{code}")
+            await send_test_event(developer, webhook["id"])
+            stored = await read_webhook(developer, webhook["id"])
+            assert (stored["active"], stored["failing_since"]) == (True, None)
+            assert stored["disabled_reason"] is None
+            for event_type in ("system.webhook.disabled", "system.work.dead"):
+                assert await list_events(developer, event_type) == []
 
 
-@pytest.mark.parametrize("code", [200, 500])
 async def test_a_test_does_not_change_a_failing_webhook(
-    developer: Client, services: Services, receiver: Receiver, code: int
+    world: World, services: Services, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, url=f"{receiver.url}/{code}")
-    sql = "UPDATE webhooks SET failing_since = now() - interval '6 days' WHERE id = $1"
-    await run_sql(services, sql, webhook["id"])
-    before = await read_webhook(developer, webhook["id"])
-    await send_test_event(developer, webhook["id"])
-    assert await read_webhook(developer, webhook["id"]) == before
-    assert before["failing_since"] is not None
+    for code in (200, 500):
+        with subtests.test(code=code):
+            developer = await world.user()
+            receiver.reset()
+            webhook = await create_webhook(developer, url=f"{receiver.url}/{code}")
+            sql = "UPDATE webhooks SET failing_since = now() - interval '6 days' WHERE id = $1"
+            await run_sql(services, sql, webhook["id"])
+            before = await read_webhook(developer, webhook["id"])
+            await send_test_event(developer, webhook["id"])
+            assert await read_webhook(developer, webhook["id"]) == before
+            assert before["failing_since"] is not None
 
 
 async def test_an_inactive_webhook_can_be_tested(developer: Client, receiver: Receiver) -> None:

@@ -13,7 +13,7 @@ from tests.webhooks.factories import (
     read_webhook,
     update_webhook,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 INVALID: list[tuple[str, Any, str]] = [
     # The field, its value, and the key of the error.
@@ -110,11 +110,13 @@ async def test_updating_with_a_wrong_field_names_it_and_changes_nothing(
     assert await list_events(developer, "system.webhook.updated") == []
 
 
-@pytest.mark.parametrize("missing", ["url", "events"])
-async def test_a_missing_required_field_is_named(developer: Client, missing: str) -> None:
-    body = {name: value for name, value in BODY.items() if name != missing}
-    error = refused(await developer.post(PATH, body), 422, "validation_error")
-    assert error["details"] == {missing: "is required"}
+async def test_a_missing_required_field_is_named(world: World, subtests: pytest.Subtests) -> None:
+    for missing in ("url", "events"):
+        with subtests.test(missing=missing):
+            developer = await world.user()
+            body = {name: value for name, value in BODY.items() if name != missing}
+            error = refused(await developer.post(PATH, body), 422, "validation_error")
+            assert error["details"] == {missing: "is required"}
 
 
 async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
@@ -130,18 +132,18 @@ async def test_every_unknown_event_type_is_named(developer: Client) -> None:
     assert set(error["details"]) == {"events.0", "events.2"}
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_a_body_that_is_no_object_is_refused(
-    developer: Client, method: str, subtests: pytest.Subtests
-) -> None:
-    path = PATH if method == "POST" else f"{PATH}/{(await create_webhook(developer))['id']}"
-    for content in (b"", b"{", b"[]", b"null", b'"text"', b"\xff", b"{}garbage"):
-        with subtests.test(content=content):
-            answer = await developer(
-                method, path, content=content, headers={"content-type": "application/json"}
-            )
-            error = refused(answer, 422, "validation_error")
-            assert list(error["details"]) == ["body"]
+async def test_a_body_that_is_no_object_is_refused(world: World, subtests: pytest.Subtests) -> None:
+    for method in ("POST", "PUT"):
+        with subtests.test(method=method):
+            developer = await world.user()
+            path = PATH if method == "POST" else f"{PATH}/{(await create_webhook(developer))['id']}"
+            for content in (b"", b"{", b"[]", b"null", b'"text"', b"\xff", b"{}garbage"):
+                with subtests.test(content=content):
+                    answer = await developer(
+                        method, path, content=content, headers={"content-type": "application/json"}
+                    )
+                    error = refused(answer, 422, "validation_error")
+                    assert list(error["details"]) == ["body"]
 
 
 async def test_a_body_that_is_too_large_is_refused(developer: Client) -> None:
@@ -187,10 +189,15 @@ async def test_a_webhook_can_be_updated_to_the_limits(
             assert (await read_webhook(developer, webhook["id"]))[field] == value
 
 
-@pytest.mark.parametrize(("field", "default"), [("description", ""), ("headers", {})])
-async def test_an_optional_field_may_be_null(developer: Client, field: str, default: Any) -> None:
-    webhook = await create_webhook(developer, **{field: None})
-    assert webhook[field] == default
-    fields = {"description": "Ours", "headers": {"X-Team": "a"}}
-    await update_webhook(developer, webhook["id"], **fields)
-    assert (await update_webhook(developer, webhook["id"], **{field: None}))[field] == default
+async def test_an_optional_field_may_be_null(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any]] = [("description", ""), ("headers", {})]
+    for field, default in cases:
+        with subtests.test(field=field, default=default):
+            developer = await world.user()
+            webhook = await create_webhook(developer, **{field: None})
+            assert webhook[field] == default
+            fields = {"description": "Ours", "headers": {"X-Team": "a"}}
+            await update_webhook(developer, webhook["id"], **fields)
+            assert (await update_webhook(developer, webhook["id"], **{field: None}))[
+                field
+            ] == default

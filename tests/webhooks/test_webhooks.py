@@ -200,22 +200,24 @@ async def test_a_list_can_be_filtered_by_active(developer: Client) -> None:
     assert await _list_ids(developer) == [inactive_id, active_id]
 
 
-@pytest.mark.parametrize(
-    ("sort", "order"),
-    [
-        ("url", [1, 2, 0]),
-        ("-url", [0, 2, 1]),
-        ("created_at", [0, 1, 2]),
-        ("-created_at", [2, 1, 0]),
-        ("updated_at", [0, 2, 1]),
-        ("-updated_at", [1, 2, 0]),
-    ],
-)
-async def test_a_list_can_be_sorted(developer: Client, sort: str, order: list[int]) -> None:
-    urls = [f"https://{letter}.example.com/" for letter in "cab"]
-    webhook_ids = [(await create_webhook(developer, url=url))["id"] for url in urls]
-    await update_webhook(developer, webhook_ids[1], description="Later")
-    assert await _list_ids(developer, sort=sort) == [webhook_ids[index] for index in order]
+_SORTS: list[tuple[str, list[int]]] = [
+    ("url", [1, 2, 0]),
+    ("-url", [0, 2, 1]),
+    ("created_at", [0, 1, 2]),
+    ("-created_at", [2, 1, 0]),
+    ("updated_at", [0, 2, 1]),
+    ("-updated_at", [1, 2, 0]),
+]
+
+
+async def test_a_list_can_be_sorted(world: World, subtests: pytest.Subtests) -> None:
+    for sort, order in _SORTS:
+        with subtests.test(sort=sort, order=order):
+            developer = await world.user()
+            urls = [f"https://{letter}.example.com/" for letter in "cab"]
+            webhook_ids = [(await create_webhook(developer, url=url))["id"] for url in urls]
+            await update_webhook(developer, webhook_ids[1], description="Later")
+            assert await _list_ids(developer, sort=sort) == [webhook_ids[index] for index in order]
 
 
 _INVALID_PARAMETERS: list[tuple[str, str]] = [
@@ -244,16 +246,19 @@ async def test_a_wrong_parameter_is_named(developer: Client, subtests: pytest.Su
 # Permissions and tenants
 
 
-@pytest.mark.parametrize(("method", "rest"), ROUTES)
 async def test_the_webhook_of_another_tenant_is_not_found(
-    developer: Client, admin: Client, method: str, rest: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(admin)
-    body = _body_for(method)
-    answer = await developer(method, f"{PATH}/{webhook['id']}{rest}", json=body)
-    refused(answer, 404, "webhook_not_found")
-    assert await _list_ids(developer) == []
-    assert (await read_webhook(admin, webhook["id"]))["updated_at"] == webhook["updated_at"]
+    for method, rest in ROUTES:
+        with subtests.test(method=method, rest=rest):
+            developer = await world.user()
+            admin = await world.user("tenant_admin")
+            webhook = await create_webhook(admin)
+            body = _body_for(method)
+            answer = await developer(method, f"{PATH}/{webhook['id']}{rest}", json=body)
+            refused(answer, 404, "webhook_not_found")
+            assert await _list_ids(developer) == []
+            assert (await read_webhook(admin, webhook["id"]))["updated_at"] == webhook["updated_at"]
 
 
 async def test_an_unknown_id_is_not_found(developer: Client, subtests: pytest.Subtests) -> None:
@@ -265,37 +270,43 @@ async def test_an_unknown_id_is_not_found(developer: Client, subtests: pytest.Su
                 assert refused(answer, 404, "webhook_not_found")["message"].isprintable()
 
 
-@pytest.mark.parametrize(("method", "rest"), ROUTES)
 async def test_the_address_of_a_subscription_is_not_found_as_a_webhook(
-    developer: Client, services: Services, method: str, rest: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    subscription = await subscribe_url(developer, "https://example.com/own")
-    sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    (row,) = await run_sql(services, sql, subscription["id"])
-    body = _body_for(method)
-    refused(
-        await developer(method, f"{PATH}/{row['id']}{rest}", json=body), 404, "webhook_not_found"
-    )
-    assert await _list_ids(developer) == []
+    for method, rest in ROUTES:
+        with subtests.test(method=method, rest=rest):
+            developer = await world.user()
+            subscription = await subscribe_url(developer, "https://example.com/own")
+            sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
+            (row,) = await run_sql(services, sql, subscription["id"])
+            body = _body_for(method)
+            refused(
+                await developer(method, f"{PATH}/{row['id']}{rest}", json=body),
+                404,
+                "webhook_not_found",
+            )
+            assert await _list_ids(developer) == []
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
-@pytest.mark.parametrize(("method", "rest"), [("GET", None), ("POST", None), *ROUTES])
-async def test_a_403_names_the_required_permission(
-    world: World, developer: Client, role: str, method: str, rest: str | None
-) -> None:
-    webhook = await create_webhook(developer)
-    caller = await world.user(role, developer.tenant_id)
-    path = PATH if rest is None else f"{PATH}/{webhook['id']}{rest}"
-    answer = await caller(method, path, json=_body_for(method))
-    permission = "webhooks:read" if method == "GET" else "webhooks:write"
-    error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": permission, "your_role": role}
+async def test_a_403_names_the_required_permission(world: World, subtests: pytest.Subtests) -> None:
+    cases_1: list[tuple[str, str | None]] = [("GET", None), ("POST", None), *ROUTES]
+    for role in ("agent_user", "viewer"):
+        for method, rest in cases_1:
+            with subtests.test(role=role, method=method, rest=rest):
+                developer = await world.user()
+                webhook = await create_webhook(developer)
+                caller = await world.user(role, developer.tenant_id)
+                path = PATH if rest is None else f"{PATH}/{webhook['id']}{rest}"
+                answer = await caller(method, path, json=_body_for(method))
+                permission = "webhooks:read" if method == "GET" else "webhooks:write"
+                error = refused(answer, 403, "forbidden")
+                assert error["details"] == {"required": permission, "your_role": role}
 
 
-@pytest.mark.parametrize(("method", "rest"), [("GET", ""), ("POST", ""), ("GET", "/whk_1")])
-async def test_an_anonymous_caller_gets_401(anonymous: Client, method: str, rest: str) -> None:
-    refused(await anonymous(method, PATH + rest), 401, "unauthorized")
+async def test_an_anonymous_caller_gets_401(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for method, rest in [("GET", ""), ("POST", ""), ("GET", "/whk_1")]:
+        with subtests.test(method=method, rest=rest):
+            refused(await anonymous(method, PATH + rest), 401, "unauthorized")
 
 
 async def test_super_admin_creates_in_the_tenant_of_the_header(
