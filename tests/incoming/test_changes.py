@@ -21,28 +21,32 @@ from tests.incoming.factories import (
 )
 from tests.incoming.sql import LOCK_WAITERS, wait_for_rows
 from tests.subscriptions.factories import create_draft
-from tests.world import Client
+from tests.world import Client, World
 
 # Update and delete
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+async def test_one_field_is_changed_and_the_others_stay(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, object]] = [
         ("name", "Returns"),
         ("active", False),
         ("workflow_id", None),
         ("verification", MASKED_GITHUB),
-    ],
-)
-async def test_one_field_is_changed_and_the_others_stay(
-    developer: Client, field: str, value: object
-) -> None:
-    workflow_id = await create_draft(developer)
-    webhook = await create_webhook(developer, workflow_id=workflow_id, verification=GITHUB)
-    answer = await developer.put(f"{PATH}/{webhook['id']}", {field: value})
-    assert answer.status_code == 200
-    assert {**answer.json(), "updated_at": None} == {**webhook, field: value, "updated_at": None}
+    ]
+    for field, value in cases:
+        with subtests.test(field=field, value=value):
+            developer = await world.user()
+            workflow_id = await create_draft(developer)
+            webhook = await create_webhook(developer, workflow_id=workflow_id, verification=GITHUB)
+            answer = await developer.put(f"{PATH}/{webhook['id']}", {field: value})
+            assert answer.status_code == 200
+            assert {**answer.json(), "updated_at": None} == {
+                **webhook,
+                field: value,
+                "updated_at": None,
+            }
 
 
 async def test_another_workflow_must_be_one_of_the_tenant(
@@ -86,11 +90,13 @@ async def test_an_unchanged_slug_may_be_sent_back(developer: Client) -> None:
     assert answer.json() == webhook
 
 
-@pytest.mark.parametrize("field", ["name", "slug", "active"])
-async def test_a_required_field_cannot_be_null(developer: Client, field: str) -> None:
-    webhook = await create_webhook(developer)
-    answer = await developer.put(f"{PATH}/{webhook['id']}", {field: None})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+async def test_a_required_field_cannot_be_null(world: World, subtests: pytest.Subtests) -> None:
+    for field in ("name", "slug", "active"):
+        with subtests.test(field=field):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await developer.put(f"{PATH}/{webhook['id']}", {field: None})
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
 async def test_deleting_deletes_the_log(

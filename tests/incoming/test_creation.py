@@ -10,7 +10,7 @@ from tests.asking import refused
 from tests.incoming.api import PATH, read_field_error
 from tests.incoming.factories import SECRET, build_slug, create_webhook, submit_payload
 from tests.subscriptions.factories import create_draft
-from tests.world import Client
+from tests.world import Client, World
 
 FIELDS = {
     "id",
@@ -62,23 +62,27 @@ async def test_a_generated_slug_has_the_name_and_a_random_suffix(developer: Clie
     assert len({slug[-16:] for slug in slugs}) == 5
 
 
-@pytest.mark.parametrize("name", ["注文", "!!!", "x" * 100, "-a-"])
 async def test_a_slug_is_generated_from_any_name(
-    developer: Client, anonymous: Client, name: str
+    world: World, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, name=name)
-    assert re.fullmatch(r"[a-z0-9][a-z0-9-]{10,78}[a-z0-9]", webhook["slug"])
-    await submit_payload(anonymous, webhook)
+    for name in ("注文", "!!!", "x" * 100, "-a-"):
+        with subtests.test(name=name):
+            developer = await world.user()
+            webhook = await create_webhook(developer, name=name)
+            assert re.fullmatch(r"[a-z0-9][a-z0-9-]{10,78}[a-z0-9]", webhook["slug"])
+            await submit_payload(anonymous, webhook)
 
 
-@pytest.mark.parametrize("slug", ["abc", "a" * 80, "a-b_c-1", "000"])
 async def test_a_slug_may_be_short_and_long(
-    developer: Client, anonymous: Client, slug: str
+    world: World, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer, slug=slug)
-    assert webhook["slug"] == slug
-    await submit_payload(anonymous, webhook)
-    assert (await developer.delete(f"{PATH}/{webhook['id']}")).status_code == 204
+    for slug in ("abc", "a" * 80, "a-b_c-1", "000"):
+        with subtests.test(slug=slug):
+            developer = await world.user()
+            webhook = await create_webhook(developer, slug=slug)
+            assert webhook["slug"] == slug
+            await submit_payload(anonymous, webhook)
+            assert (await developer.delete(f"{PATH}/{webhook['id']}")).status_code == 204
 
 
 _INVALID_SLUGS: list[object] = [
@@ -161,9 +165,12 @@ async def test_a_field_of_the_wrong_type_is_named(
             assert await read_field_error(developer, field, {"name": "Orders", field: value})
 
 
-@pytest.mark.parametrize("body", [None, [], "x", 7, [{"name": "Orders"}]])
-async def test_a_body_must_be_an_object(developer: Client, body: object) -> None:
-    refused(await developer.post(PATH, body), 422, "validation_error")
+async def test_a_body_must_be_an_object(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[object] = [None, [], "x", 7, [{"name": "Orders"}]]
+    for body in cases:
+        with subtests.test(body=body):
+            developer = await world.user()
+            refused(await developer.post(PATH, body), 422, "validation_error")
 
 
 async def test_other_fields_cannot_be_set(developer: Client, admin: Client) -> None:

@@ -17,7 +17,7 @@ from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import FORM, GITHUB, create_webhook, send_payload, submit_payload
 from tests.incoming.sql import list_bodies
 from tests.subscriptions.factories import create_webhook_for
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 
@@ -81,11 +81,16 @@ async def test_each_webhook_has_a_log_of_its_own(developer: Client, anonymous: C
     assert await list_payloads(developer, other) == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("page", 0), ("per_page", 101), ("per_page", "x")])
-async def test_a_page_out_of_bounds_is_named(developer: Client, name: str, value: object) -> None:
-    webhook = await create_webhook(developer)
-    answer = await developer.get(f"{PATH}/{webhook['id']}/events", params={name: str(value)})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {name}
+async def test_a_page_out_of_bounds_is_named(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, object]] = [("page", 0), ("per_page", 101), ("per_page", "x")]
+    for name, value in cases:
+        with subtests.test(name=name, value=value):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await developer.get(
+                f"{PATH}/{webhook['id']}/events", params={name: str(value)}
+            )
+            assert set(refused(answer, 422, "validation_error")["details"]) == {name}
 
 
 async def test_the_log_of_an_inactive_webhook_can_be_read(

@@ -101,40 +101,42 @@ async def test_idempotency_keys_are_separate_per_sender_and_webhook(
 # Bodies
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"{}", {}),
-        (b"[]", []),
-        (b'[1, "two", null, [true]]', [1, "two", None, [True]]),
-        (b"null", None),
-        (b"true", True),
-        (b"0", 0),
-        (b"-1.5e3", -1500.0),
-        (b'"text"', "text"),
-        (b'""', ""),
-        (b"\t\r\n {} \n", {}),
-        ('{"ключ": "注文 🎉"}'.encode(), {"ключ": "注文 🎉"}),
-        (b'"\\ud83c\\udf89 \\u00fc"', "🎉 ü"),
-        (b'{"a": "x\\u0000y", "k\\u0000": 1}', {"a": "xy", "k": 1}),
-        (b'{"a": 1, "a": 2}', {"a": 2}),
-        (b"123456789012345678901234567890", 123456789012345678901234567890),
-        (b"1e22", 1e22),
-        (b'{"": {"": []}}', {"": {"": []}}),
-        (b'"\\u001b[31m\\u0007\\u2028\\ufffe"', "\x1b[31m\x07\u2028\ufffe"),
-        (b'{"__proto__": {"constructor": 1}}', {"__proto__": {"constructor": 1}}),
-        (NESTED, json.loads(NESTED)),
-    ],
-)
+_PAYLOADS: list[tuple[bytes, Any]] = [
+    (b"{}", {}),
+    (b"[]", []),
+    (b'[1, "two", null, [true]]', [1, "two", None, [True]]),
+    (b"null", None),
+    (b"true", True),
+    (b"0", 0),
+    (b"-1.5e3", -1500.0),
+    (b'"text"', "text"),
+    (b'""', ""),
+    (b"\t\r\n {} \n", {}),
+    ('{"ключ": "注文 🎉"}'.encode(), {"ключ": "注文 🎉"}),
+    (b'"\\ud83c\\udf89 \\u00fc"', "🎉 ü"),
+    (b'{"a": "x\\u0000y", "k\\u0000": 1}', {"a": "xy", "k": 1}),
+    (b'{"a": 1, "a": 2}', {"a": 2}),
+    (b"123456789012345678901234567890", 123456789012345678901234567890),
+    (b"1e22", 1e22),
+    (b'{"": {"": []}}', {"": {"": []}}),
+    (b'"\\u001b[31m\\u0007\\u2028\\ufffe"', "\x1b[31m\x07\u2028\ufffe"),
+    (b'{"__proto__": {"constructor": 1}}', {"__proto__": {"constructor": 1}}),
+    (NESTED, json.loads(NESTED)),
+]
+
+
 async def test_any_json_is_accepted(
-    developer: Client, anonymous: Client, services: Services, body: bytes, expected: Any
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    event_id = await submit_payload(anonymous, webhook, body)
-    assert await list_bodies(services, webhook) == [body]
-    (record,) = await list_payloads(developer, webhook)
-    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
-    assert record["payload"] == event["data"]["payload"] == expected
+    for body, expected in _PAYLOADS:
+        with subtests.test(body=body):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            event_id = await submit_payload(anonymous, webhook, body)
+            assert await list_bodies(services, webhook) == [body]
+            (record,) = await list_payloads(developer, webhook)
+            event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+            assert record["payload"] == event["data"]["payload"] == expected
 
 
 _INVALID_BODIES: list[bytes] = [
@@ -173,52 +175,54 @@ async def test_invalid_json_is_refused_and_not_stored(
     assert await list_events(developer, RECEIVED) == []
 
 
-@pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])
 async def test_json_is_accepted_with_any_content_type(
-    developer: Client, anonymous: Client, media_type: str
+    world: World, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    await submit_payload(anonymous, webhook, b'{"a": 1}', content_type=media_type)
-    assert (await list_payloads(developer, webhook))[0]["payload"] == {"a": 1}
+    for media_type in ("", "text/plain", "application/octet-stream", "x", ";;;"):
+        with subtests.test(media_type=media_type):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            await submit_payload(anonymous, webhook, b'{"a": 1}', content_type=media_type)
+            assert (await list_payloads(developer, webhook))[0]["payload"] == {"a": 1}
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"a=1&b=two+words&c=%C3%BC", {"a": "1", "b": "two words", "c": "ü"}),
-        (b"", {}),
-        (b"a=&b", {"a": "", "b": ""}),
-        (b"a=1&a=2", {"a": "2"}),
-        (b"payload=%7B%22x%22%3A1%7D", {"payload": '{"x":1}'}),
-        (b"a=%FF%ED%A0%80", {"a": "\ufffd\ufffd\ufffd\ufffd"}),
-        (b"a=x%00y&%00=1", {"a": "xy", "": "1"}),
-    ],
-)
-@pytest.mark.parametrize("media_type", [FORM, f"{FORM}; charset=utf-8", FORM.upper()])
+_FORMS: list[tuple[bytes, Any]] = [
+    (b"a=1&b=two+words&c=%C3%BC", {"a": "1", "b": "two words", "c": "ü"}),
+    (b"", {}),
+    (b"a=&b", {"a": "", "b": ""}),
+    (b"a=1&a=2", {"a": "2"}),
+    (b"payload=%7B%22x%22%3A1%7D", {"payload": '{"x":1}'}),
+    (b"a=%FF%ED%A0%80", {"a": "\ufffd\ufffd\ufffd\ufffd"}),
+    (b"a=x%00y&%00=1", {"a": "xy", "": "1"}),
+]
+
+
 async def test_a_form_is_stored_as_its_fields(
-    developer: Client,
-    anonymous: Client,
-    services: Services,
-    body: bytes,
-    expected: Any,
-    media_type: str,
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    event_id = await submit_payload(anonymous, webhook, body, content_type=media_type)
-    assert await list_bodies(services, webhook) == [body]
-    assert (await list_payloads(developer, webhook))[0]["payload"] == expected
-    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
-    assert event["data"]["payload"] == expected
+    for body, expected in _FORMS:
+        for media_type in (FORM, f"{FORM}; charset=utf-8", FORM.upper()):
+            with subtests.test(body=body, media_type=media_type):
+                developer = await world.user()
+                webhook = await create_webhook(developer)
+                event_id = await submit_payload(anonymous, webhook, body, content_type=media_type)
+                assert await list_bodies(services, webhook) == [body]
+                assert (await list_payloads(developer, webhook))[0]["payload"] == expected
+                event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+                assert event["data"]["payload"] == expected
 
 
-@pytest.mark.parametrize("body", [b"a=\xff", b"&".join(b"a%d=1" % n for n in range(2000))])
 async def test_a_form_that_cannot_be_read_is_refused(
-    developer: Client, anonymous: Client, services: Services, body: bytes
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    answer = await send_payload(anonymous, webhook, body, content_type=FORM)
-    assert set(refused(answer, 422, "validation_error")["details"]) == {"body"}
-    assert await list_bodies(services, webhook) == []
+    cases: list[bytes] = [b"a=\xff", b"&".join(b"a%d=1" % n for n in range(2000))]
+    for body in cases:
+        with subtests.test(body=body):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await send_payload(anonymous, webhook, body, content_type=FORM)
+            assert set(refused(answer, 422, "validation_error")["details"]) == {"body"}
+            assert await list_bodies(services, webhook) == []
 
 
 # Sizes
@@ -237,14 +241,16 @@ async def test_a_payload_of_one_mebibyte_is_accepted(
     assert (event["data"]["size_bytes"], event["data"]["payload"]) == (MIB, None)
 
 
-@pytest.mark.parametrize("size", [MIB + 1, 4 * MIB])
 async def test_a_larger_payload_is_refused(
-    developer: Client, anonymous: Client, services: Services, size: int
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    answer = await send_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
-    refused(answer, 413, "payload_too_large")
-    assert await list_bodies(services, webhook) == []
+    for size in (MIB + 1, 4 * MIB):
+        with subtests.test(size=size):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await send_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
+            refused(answer, 413, "payload_too_large")
+            assert await list_bodies(services, webhook) == []
 
 
 async def test_a_larger_payload_without_a_content_length_is_refused(
@@ -261,25 +267,28 @@ async def test_a_larger_payload_without_a_content_length_is_refused(
     assert await list_bodies(services, webhook) == []
 
 
-@pytest.mark.parametrize(("size", "included"), [(32 * 1024, True), (32 * 1024 + 1, False)])
 async def test_event_and_list_contain_the_payload_up_to_32_kib(
-    developer: Client, anonymous: Client, size: int, *, included: bool
+    world: World, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_webhook(developer)
-    event_id = await submit_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
-    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
-    assert event["data"]["payload"] == ("x" * (size - 2) if included else None)
-    (record,) = await list_payloads(developer, webhook)
-    assert (record["payload"], record["size_bytes"]) == (event["data"]["payload"], size)
+    for size, included in [(32 * 1024, True), (32 * 1024 + 1, False)]:
+        with subtests.test(size=size, included=included):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            event_id = await submit_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
+            event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+            assert event["data"]["payload"] == ("x" * (size - 2) if included else None)
+            (record,) = await list_payloads(developer, webhook)
+            assert (record["payload"], record["size_bytes"]) == (event["data"]["payload"], size)
 
 
 # Addresses
 
 
-@pytest.mark.parametrize("slug", ["nothing-here", "NOTHING", "%C3%BC", "a'%20OR%201=1", "%FF"])
-async def test_an_unknown_slug_is_404(anonymous: Client, slug: str) -> None:
-    answer = await anonymous.http.post(f"/webhooks/in/{slug}", content=b"{}")
-    refused(answer, 404, "incoming_webhook_not_found")
+async def test_an_unknown_slug_is_404(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for slug in ("nothing-here", "NOTHING", "%C3%BC", "a'%20OR%201=1", "%FF"):
+        with subtests.test(slug=slug):
+            answer = await anonymous.http.post(f"/webhooks/in/{slug}", content=b"{}")
+            refused(answer, 404, "incoming_webhook_not_found")
 
 
 async def test_an_inactive_webhook_is_404_until_it_is_active_again(
@@ -304,9 +313,13 @@ async def test_a_slug_matches_exactly(developer: Client, anonymous: Client) -> N
         assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_another_method_is_405(developer: Client, anonymous: Client, method: str) -> None:
-    webhook = await create_webhook(developer)
-    answer = await anonymous(method, f"/webhooks/in/{webhook['slug']}")
-    refused(answer, 405, "method_not_allowed")
-    assert "POST" in answer.headers["allow"]
+async def test_another_method_is_405(
+    world: World, anonymous: Client, subtests: pytest.Subtests
+) -> None:
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        with subtests.test(method=method):
+            developer = await world.user()
+            webhook = await create_webhook(developer)
+            answer = await anonymous(method, f"/webhooks/in/{webhook['slug']}")
+            refused(answer, 405, "method_not_allowed")
+            assert "POST" in answer.headers["allow"]

@@ -23,7 +23,7 @@ from tests.incoming.signed_requests import (
 )
 from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
 from tests.incoming.sql import list_bodies
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 # hmac_sha256
@@ -79,14 +79,17 @@ async def test_one_of_several_standard_signatures_is_enough(
     assert (await send_signed_payload(anonymous, webhook, headers)).status_code == 202
 
 
-@pytest.mark.parametrize(("name", "value"), [("webhook-id", "msg_2"), ("webhook-timestamp", None)])
 async def test_id_and_timestamp_are_signed_with_the_body(
-    developer: Client, anonymous: Client, services: Services, name: str, value: str | None
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_signed_webhook(developer, "standard_webhooks")
-    other = value or str(int(NOW.timestamp()) + 1)
-    headers = {**standard(SECRET, BODY, NOW), name: other}
-    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
+    cases: list[tuple[str, str | None]] = [("webhook-id", "msg_2"), ("webhook-timestamp", None)]
+    for name, value in cases:
+        with subtests.test(name=name, value=value):
+            developer = await world.user()
+            webhook = await create_signed_webhook(developer, "standard_webhooks")
+            other = value or str(int(NOW.timestamp()) + 1)
+            headers = {**standard(SECRET, BODY, NOW), name: other}
+            await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 async def test_a_secret_without_its_prefix_is_the_same(
@@ -99,12 +102,19 @@ async def test_a_secret_without_its_prefix_is_the_same(
     ).status_code == 202
 
 
-@pytest.mark.parametrize("key", [b"", b"k", b"seven77"])
-async def test_a_standard_secret_with_a_short_key_is_refused(developer: Client, key: bytes) -> None:
-    secret = f"whsec_{base64.b64encode(key).decode()}"
-    verification = {"scheme": "standard_webhooks", "secret": secret}
-    answer = await developer.post(PATH, {"name": "Orders", "verification": verification})
-    assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
+async def test_a_standard_secret_with_a_short_key_is_refused(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    cases: list[bytes] = [b"", b"k", b"seven77"]
+    for key in cases:
+        with subtests.test(key=key):
+            developer = await world.user()
+            secret = f"whsec_{base64.b64encode(key).decode()}"
+            verification = {"scheme": "standard_webhooks", "secret": secret}
+            answer = await developer.post(PATH, {"name": "Orders", "verification": verification})
+            assert set(refused(answer, 422, "validation_error")["details"]) == {
+                "verification.secret"
+            }
 
 
 async def test_a_delivery_of_parley_is_accepted_and_continues_its_event_chain(
@@ -130,18 +140,26 @@ async def test_a_delivery_of_parley_is_accepted_and_continues_its_event_chain(
 # Stripe
 
 
-@pytest.mark.parametrize("separator", [",", ", "])
 async def test_one_of_several_v1_signatures_of_stripe_is_enough(
-    developer: Client, anonymous: Client, services: Services, separator: str
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    webhook = await create_signed_webhook(developer, "stripe")
-    timestamp, signature, _ = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
-    wrong_signature = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")[1]
-    old_version = signature.replace("v1", "v0")
-    invalid = {"Stripe-Signature": separator.join([timestamp, wrong_signature, old_version])}
-    valid = {"Stripe-Signature": separator.join([timestamp, wrong_signature, signature, "v0=1"])}
-    await assert_rejected(developer, anonymous, services, webhook, invalid, BODY)
-    assert (await send_signed_payload(anonymous, webhook, valid)).status_code == 202
+    for separator in (",", ", "):
+        with subtests.test(separator=separator):
+            developer = await world.user()
+            webhook = await create_signed_webhook(developer, "stripe")
+            timestamp, signature, _ = SIGNERS["stripe"](SECRET, BODY, NOW)[
+                "Stripe-Signature"
+            ].split(",")
+            wrong_signature = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")[1]
+            old_version = signature.replace("v1", "v0")
+            invalid = {
+                "Stripe-Signature": separator.join([timestamp, wrong_signature, old_version])
+            }
+            valid = {
+                "Stripe-Signature": separator.join([timestamp, wrong_signature, signature, "v0=1"])
+            }
+            await assert_rejected(developer, anonymous, services, webhook, invalid, BODY)
+            assert (await send_signed_payload(anonymous, webhook, valid)).status_code == 202
 
 
 # Slack
@@ -178,24 +196,24 @@ async def test_a_challenge_of_another_scheme_is_a_payload(
     assert await list_bodies(services, webhook) == [CHALLENGE]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_an_incomplete_challenge_is_a_payload(
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[bytes] = [
         b'{"type": "url_verification"}',
         b'{"type": "url_verification", "challenge": 7}',
         b'{"type": "event_callback", "challenge": "x"}',
         b'["url_verification"]',
-    ],
-)
-async def test_an_incomplete_challenge_is_a_payload(
-    developer: Client, anonymous: Client, services: Services, body: bytes
-) -> None:
-    webhook = await create_signed_webhook(developer, "slack")
-    answer = await send_signed_payload(
-        anonymous, webhook, SIGNERS["slack"](SECRET, body, NOW), body
-    )
-    assert answer.status_code == 202
-    assert await list_bodies(services, webhook) == [body]
+    ]
+    for body in cases:
+        with subtests.test(body=body):
+            developer = await world.user()
+            webhook = await create_signed_webhook(developer, "slack")
+            answer = await send_signed_payload(
+                anonymous, webhook, SIGNERS["slack"](SECRET, body, NOW), body
+            )
+            assert answer.status_code == 202
+            assert await list_bodies(services, webhook) == [body]
 
 
 # Secrets and published examples
@@ -225,51 +243,50 @@ async def test_a_changed_secret_applies_at_once(developer: Client, anonymous: Cl
     ).status_code == 202
 
 
-@pytest.mark.parametrize(
-    ("scheme", "secret", "at", "headers", "body"),
-    [
+_DOCUMENTED_EXAMPLES: list[tuple[str, str, int, Headers, bytes]] = [
+    (
+        "github",
+        "It's a Secret to Everybody",
+        0,
+        {
+            "x-hub-signature-256": "sha256="
+            "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+        },
+        b"Hello, World!",
+    ),
+    (
+        "standard_webhooks",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        1614265330,
+        {
+            "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            "webhook-timestamp": "1614265330",
+            "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        },
+        b'{"test": 2432232314}',
+    ),
+    (
+        "slack",
+        "8f742231b10e8888abcd99yyyzzz85a5",
+        1531420618,
+        {
+            "x-slack-request-timestamp": "1531420618",
+            "x-slack-signature": "v0="
+            "a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+        },
         (
-            "github",
-            "It's a Secret to Everybody",
-            0,
-            {
-                "x-hub-signature-256": "sha256="
-                "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-            },
-            b"Hello, World!",
+            b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow"
+            b"&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner"
+            b"&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com"
+            b"%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN"
+            b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
         ),
-        (
-            "standard_webhooks",
-            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-            1614265330,
-            {
-                "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
-                "webhook-timestamp": "1614265330",
-                "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-            },
-            b'{"test": 2432232314}',
-        ),
-        (
-            "slack",
-            "8f742231b10e8888abcd99yyyzzz85a5",
-            1531420618,
-            {
-                "x-slack-request-timestamp": "1531420618",
-                "x-slack-signature": "v0="
-                "a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
-            },
-            (
-                b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow"
-                b"&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner"
-                b"&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com"
-                b"%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN"
-                b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
-            ),
-        ),
-    ],
-)
-def test_the_examples_of_the_schemes_documentation_are_genuine(
-    scheme: str, secret: str, at: int, headers: Headers, body: bytes
-) -> None:
-    with clock.frozen(datetime.fromtimestamp(at, NOW.tzinfo)):
-        assert verification.is_genuine(scheme, secret, None, RawRequest(headers, body))
+    ),
+]
+
+
+def test_the_examples_of_the_schemes_documentation_are_genuine(subtests: pytest.Subtests) -> None:
+    for scheme, secret, at, headers, body in _DOCUMENTED_EXAMPLES:
+        moment = datetime.fromtimestamp(at, NOW.tzinfo)
+        with subtests.test(scheme=scheme), clock.frozen(moment):
+            assert verification.is_genuine(scheme, secret, None, RawRequest(headers, body))
