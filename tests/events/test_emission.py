@@ -7,27 +7,17 @@ import pytest
 
 from app.areas import AREAS
 from app.domain.events.catalogue import schema_of
-from app.services import Services
 from tests.database import Row
 from tests.deliveries.receiver import Receiver
 from tests.events.database import load_events
 from tests.events.emitter_context import EmitterContext
 from tests.events.emitters import EMITTERS
 from tests.events.log_entries import ENTRY_KEYS
-from tests.events.user_emitters import Emitter
 from tests.model_server import ModelServer
 from tests.world import PASSWORD, World
 from workers.main import WorkerProcess
 
 SECRETS = [PASSWORD, "Battery9Staple", "planted", "whsec_", "sk-0123456789abcdef", "emb_"]
-
-each_emitter = pytest.mark.parametrize(("event_type", "emit"), EMITTERS.items(), ids=list(EMITTERS))
-
-
-@pytest.fixture
-async def context(world: World, models: ModelServer, receiver: Receiver) -> EmitterContext:
-    admin = await world.user("tenant_admin")
-    return EmitterContext(world, world.services, models, receiver, admin)
 
 
 def _find_problems(row: Row) -> list[str]:
@@ -48,16 +38,25 @@ def _collect_texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@each_emitter
 async def test_an_emitted_event_matches_its_schema(
-    context: EmitterContext,
+    world: World,
+    models: ModelServer,
+    receiver: Receiver,
     courier: WorkerProcess,
-    services: Services,
-    event_type: str,
-    emit: Emitter,
+    subtests: pytest.Subtests,
 ) -> None:
-    await emit(context)
-    log = await load_events(services, context.tenant_id)
+    for event_type, emit in EMITTERS.items():
+        with subtests.test(event_type=event_type):
+            receiver.reset()
+            admin = await world.user("tenant_admin")
+            context = EmitterContext(world, world.services, models, receiver, admin)
+            await emit(context)
+            await _check_log(context, event_type)
+
+
+async def _check_log(context: EmitterContext, event_type: str) -> None:
+    """The log of the tenant has an event of this type, and all its events match their schemas."""
+    log = await load_events(context.services, context.tenant_id)
     assert event_type in {row["type"] for row in log}
     assert {row["type"]: problems for row in log if (problems := _find_problems(row))} == {}
     assert {row["type"] for row in log if row["test"]} <= {"system.test"}

@@ -1,5 +1,6 @@
 """Lists of many rows: totals are exact or marked as estimates, and few rows are read."""
 
+import itertools
 import random
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -28,6 +29,7 @@ from tests.events.large_dataset import (
     delete_dataset,
 )
 from tests.events.query_plans import Plan, explain, record_statements
+from tests.lengths import rounds
 from tests.world import Client, World
 
 LOG = "/api/v1/event-log"
@@ -59,15 +61,16 @@ def _oldest_rows(count: int) -> dict[str, str]:
     return {"from": _at(0), "to": _at(count / 3 - 1)}
 
 
-@pytest.mark.parametrize("count", [3, 4_998])
-@pytest.mark.parametrize("role", ["owner", "super_admin"])
 async def test_up_to_the_bound_the_total_is_exact(
-    dataset: LargeDataset, super_admin: Client, count: int, role: str
+    dataset: LargeDataset, super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    caller = dataset.owner if role == "owner" else super_admin
-    body = await _read_list(caller, LOG, _oldest_rows(count))
-    assert body["total"] == count
-    assert "estimated" not in body
+    for count in (3, 4_998):
+        for role in ("owner", "super_admin"):
+            with subtests.test(count=count, role=role):
+                caller = dataset.owner if role == "owner" else super_admin
+                body = await _read_list(caller, LOG, _oldest_rows(count))
+                assert body["total"] == count
+                assert "estimated" not in body
 
 
 async def test_the_total_is_exact_up_to_and_including_the_bound(
@@ -92,25 +95,31 @@ def _is_near(total: int, count: int) -> bool:
     return max(BOUND, count / 2) < total < count * 2
 
 
-@pytest.mark.parametrize("params", [{}, {"event_type": COMMON}])
-@pytest.mark.parametrize("role", ["owner", "super_admin"])
 async def test_beyond_the_bound_the_total_of_the_log_is_marked_as_an_estimate(
-    dataset: LargeDataset, super_admin: Client, params: dict[str, str], role: str
+    dataset: LargeDataset, super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    window = {"from": BEFORE.isoformat(), "to": END.isoformat()}
-    caller = dataset.owner if role == "owner" else super_admin
-    body = await _read_list(caller, LOG, params if role == "owner" else {**params, **window})
-    assert body["estimated"] is True
-    assert _is_near(body["total"], COUNT if role == "owner" else 2 * COUNT)
+    cases: list[dict[str, str]] = [{}, {"event_type": COMMON}]
+    for params in cases:
+        for role in ("owner", "super_admin"):
+            with subtests.test(params=params, role=role):
+                window = {"from": BEFORE.isoformat(), "to": END.isoformat()}
+                caller = dataset.owner if role == "owner" else super_admin
+                body = await _read_list(
+                    caller, LOG, params if role == "owner" else {**params, **window}
+                )
+                assert body["estimated"] is True
+                assert _is_near(body["total"], COUNT if role == "owner" else 2 * COUNT)
 
 
-@pytest.mark.parametrize("params", [{}, {"status": "delivered"}])
 async def test_beyond_the_bound_the_total_of_executions_is_marked_as_an_estimate(
-    dataset: LargeDataset, params: dict[str, str]
+    dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    body = await _read_list(dataset.owner, _executions_path(dataset), params)
-    assert body["estimated"] is True
-    assert _is_near(body["total"], COUNT)
+    cases: list[dict[str, str]] = [{}, {"status": "delivered"}]
+    for params in cases:
+        with subtests.test(params=params):
+            body = await _read_list(dataset.owner, _executions_path(dataset), params)
+            assert body["estimated"] is True
+            assert _is_near(body["total"], COUNT)
 
 
 # Pages compared with filters in Python
@@ -156,35 +165,39 @@ def _check_page(
         assert body["estimated"] is True
 
 
-@pytest.mark.parametrize("role", ["owner", "super_admin"])
-@pytest.mark.parametrize("seed", range(4))
 async def test_pages_of_the_log_equal_those_filtered_in_python(
-    dataset: LargeDataset, super_admin: Client, role: str, seed: int
+    dataset: LargeDataset, super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    caller = dataset.owner if role == "owner" else super_admin
-    rng = random.Random(seed)
-    kinds = {
-        "event_type": [COMMON, RARE, "many.none"],
-        "correlation_id": [BIG, "cor_many_0", "cor_many_777", "cor_many_none"],
-    }
-    for _ in range(25):
-        params = _random_filters(rng, kinds, bounded=role == "super_admin")
-        if role == "owner":
-            # Leaves out later events, like the creation of the webhook.
-            params.setdefault("to", END.isoformat())
-        _check_page(await _read_list(caller, LOG, params), dataset.events, params, "event_type")
+    for role in ("owner", "super_admin"):
+        for seed in range(rounds(1, 4)):
+            with subtests.test(role=role, seed=seed):
+                caller = dataset.owner if role == "owner" else super_admin
+                rng = random.Random(seed)
+                kinds = {
+                    "event_type": [COMMON, RARE, "many.none"],
+                    "correlation_id": [BIG, "cor_many_0", "cor_many_777", "cor_many_none"],
+                }
+                for _ in range(25):
+                    params = _random_filters(rng, kinds, bounded=role == "super_admin")
+                    if role == "owner":
+                        # Leaves out later events, like the creation of the webhook.
+                        params.setdefault("to", END.isoformat())
+                    _check_page(
+                        await _read_list(caller, LOG, params), dataset.events, params, "event_type"
+                    )
 
 
-@pytest.mark.parametrize("seed", range(4))
 async def test_pages_of_executions_equal_those_filtered_in_python(
-    dataset: LargeDataset, seed: int
+    dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    rng = random.Random(seed)
-    kinds = {"status": ["delivered", "failed", "pending"]}
-    for _ in range(25):
-        params = _random_filters(rng, kinds, bounded=False)
-        body = await _read_list(dataset.owner, _executions_path(dataset), params)
-        _check_page(body, dataset.deliveries, params, "status")
+    for seed in range(rounds(1, 4)):
+        with subtests.test(seed=seed):
+            rng = random.Random(seed)
+            kinds = {"status": ["delivered", "failed", "pending"]}
+            for _ in range(25):
+                params = _random_filters(rng, kinds, bounded=False)
+                body = await _read_list(dataset.owner, _executions_path(dataset), params)
+                _check_page(body, dataset.deliveries, params, "status")
 
 
 # Rows that are read
@@ -247,18 +260,20 @@ def _describe(params: dict[str, Any]) -> str:
     return "+".join(f"{name}={str(value)[-12:]}" for name, value in params.items()) or "all"
 
 
-@pytest.mark.parametrize("page", [1, 10])
-@pytest.mark.parametrize("params", FILTERS, ids=_describe)
 async def test_a_page_of_the_log_reads_no_more_than_it_must(
-    explainer: Explainer, dataset: LargeDataset, params: dict[str, Any], page: int
+    explainer: Explainer, dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    query = {**params, "page": page, "per_page": 20}
-    count_plan, page_plan = await explainer.explain_list("event_log", dataset.owner, LOG, query)
-    # Each row of the page once through the index, and once for its columns.
-    assert page_plan.rows_read("event_log") <= _with_margin(20 * page) + 20
-    assert page_plan.sorted_rows() <= 20 * page
-    assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
-    assert count_plan.sorted_rows() == 0
+    for params, page in itertools.product(FILTERS, (1, 10)):
+        with subtests.test(params=_describe(params), page=page):
+            query = {**params, "page": page, "per_page": 20}
+            count_plan, page_plan = await explainer.explain_list(
+                "event_log", dataset.owner, LOG, query
+            )
+            # Each row of the page once through the index, and once for its columns.
+            assert page_plan.rows_read("event_log") <= _with_margin(20 * page) + 20
+            assert page_plan.sorted_rows() <= 20 * page
+            assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
+            assert count_plan.sorted_rows() == 0
 
 
 async def test_of_two_filters_one_uses_an_index(
@@ -271,22 +286,23 @@ async def test_of_two_filters_one_uses_an_index(
         assert plan.rows_read("event_log") <= rare + 20
 
 
-@pytest.mark.parametrize("page", [1, 10])
-@pytest.mark.parametrize("params", FILTERS, ids=_describe)
 async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
     explainer: Explainer,
     dataset: LargeDataset,
     super_admin: Client,
     services: Services,
-    params: dict[str, Any],
-    page: int,
+    subtests: pytest.Subtests,
 ) -> None:
-    query = {**params, "page": page, "per_page": 20}
-    count_plan, page_plan = await explainer.explain_list("event_log", super_admin, LOG, query)
-    tenants = await _count_tenants(services)
-    assert page_plan.rows_read("event_log") <= _with_margin(tenants * 20 * page) + 20
-    assert page_plan.sorted_rows() <= tenants * 20 * page
-    assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
+    for params, page in itertools.product(FILTERS, (1, 10)):
+        with subtests.test(params=_describe(params), page=page):
+            query = {**params, "page": page, "per_page": 20}
+            count_plan, page_plan = await explainer.explain_list(
+                "event_log", super_admin, LOG, query
+            )
+            tenants = await _count_tenants(services)
+            assert page_plan.rows_read("event_log") <= _with_margin(tenants * 20 * page) + 20
+            assert page_plan.sorted_rows() <= tenants * 20 * page
+            assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
 
 
 EXECUTIONS: list[dict[str, Any]] = [
@@ -300,37 +316,43 @@ EXECUTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("page", [1, 10])
-@pytest.mark.parametrize("params", EXECUTIONS, ids=_describe)
 async def test_a_page_of_executions_reads_no_more_than_it_must(
-    explainer: Explainer, dataset: LargeDataset, params: dict[str, Any], page: int
+    explainer: Explainer, dataset: LargeDataset, subtests: pytest.Subtests
 ) -> None:
-    query = {**params, "page": page, "per_page": 20}
-    count_plan, page_plan = await explainer.explain_list(
-        "deliveries", dataset.owner, _executions_path(dataset), query
-    )
-    # One page of each requested status through the index, and one page for its columns.
-    statuses = 1 if "status" in params else 3
-    assert page_plan.rows_read("deliveries") <= _with_margin(statuses * 20 * page) + 20
-    assert page_plan.sorted_rows() <= statuses * 20 * page
-    assert count_plan.rows_read("deliveries") <= _with_margin(BOUND + 1)
+    for params, page in itertools.product(EXECUTIONS, (1, 10)):
+        with subtests.test(params=_describe(params), page=page):
+            query = {**params, "page": page, "per_page": 20}
+            count_plan, page_plan = await explainer.explain_list(
+                "deliveries", dataset.owner, _executions_path(dataset), query
+            )
+            # One page of each requested status through the index, and one page for its columns.
+            statuses = 1 if "status" in params else 3
+            assert page_plan.rows_read("deliveries") <= _with_margin(statuses * 20 * page) + 20
+            assert page_plan.sorted_rows() <= statuses * 20 * page
+            assert count_plan.rows_read("deliveries") <= _with_margin(BOUND + 1)
 
 
-@pytest.mark.parametrize("table", ["event_log", "deliveries"])
 async def test_a_page_beyond_the_first_rows_of_a_long_list_is_refused(
-    monkeypatch: pytest.MonkeyPatch, dataset: LargeDataset, services: Services, table: str
+    monkeypatch: pytest.MonkeyPatch,
+    dataset: LargeDataset,
+    services: Services,
+    subtests: pytest.Subtests,
 ) -> None:
-    path = LOG if table == "event_log" else _executions_path(dataset)
-    deepest = {"page": MAX_ROWS // 100, "per_page": 100}
-    assert (await _read_list(dataset.owner, path, deepest))["data"] == []
-    with record_statements(monkeypatch, table) as statements:
-        answer = await dataset.owner.get(path, params={**deepest, "page": deepest["page"] + 1})
-    error = refused(answer, 422, "validation_error")
-    assert "first 100,000 rows" in error["details"]["page"]
-    # Only the bounded count.
-    [statement] = statements
-    plan = await explain(services, statement)
-    assert plan.rows_read(table) <= _with_margin(BOUND + 1)
+    for table in ("event_log", "deliveries"):
+        with subtests.test(table=table):
+            path = LOG if table == "event_log" else _executions_path(dataset)
+            deepest = {"page": MAX_ROWS // 100, "per_page": 100}
+            assert (await _read_list(dataset.owner, path, deepest))["data"] == []
+            with record_statements(monkeypatch, table) as statements:
+                answer = await dataset.owner.get(
+                    path, params={**deepest, "page": deepest["page"] + 1}
+                )
+            error = refused(answer, 422, "validation_error")
+            assert "first 100,000 rows" in error["details"]["page"]
+            # Only the bounded count.
+            [statement] = statements
+            plan = await explain(services, statement)
+            assert plan.rows_read(table) <= _with_margin(BOUND + 1)
 
 
 async def test_one_trace_reads_only_its_own_rows(

@@ -42,24 +42,25 @@ def _bounds(span: dict[str, Any]) -> tuple[datetime, datetime]:
     return started, started + timedelta(milliseconds=span["duration_ms"])
 
 
-@pytest.mark.parametrize("way", ["chat", "chat/stream"])
 async def test_the_span_of_a_chat_covers_the_call_of_the_model(
-    talk: Talker, services: Services, way: str
+    talk: Talker, services: Services, subtests: pytest.Subtests
 ) -> None:
-    conversation_id, ids = await start_conversation(talk), _new_ids()
-    talk.script(Reply(delay=0.05))
-    body = {"message": "Hi", "conversation_id": conversation_id}
-    before = clock.now()
-    await talk.client.post(f"{talk.path}/{way}", body, headers=ids)
-    after = clock.now()
-    span = await _read_span(talk.client, services, ids)
-    started, ended = _bounds(span)
-    (model,) = [item for item in span["spans"] if item["kind"] == "model"]
-    model_started, model_ended = _bounds(model)
-    # Durations are in whole milliseconds.
-    tolerance = timedelta(milliseconds=2)
-    assert before - tolerance <= started <= model_started + tolerance
-    assert model_ended - tolerance <= ended <= after + tolerance
+    for way in ("chat", "chat/stream"):
+        with subtests.test(way=way):
+            conversation_id, ids = await start_conversation(talk), _new_ids()
+            talk.script(Reply(delay=0.05))
+            body = {"message": "Hi", "conversation_id": conversation_id}
+            before = clock.now()
+            await talk.client.post(f"{talk.path}/{way}", body, headers=ids)
+            after = clock.now()
+            span = await _read_span(talk.client, services, ids)
+            started, ended = _bounds(span)
+            (model,) = [item for item in span["spans"] if item["kind"] == "model"]
+            model_started, model_ended = _bounds(model)
+            # Durations are in whole milliseconds.
+            tolerance = timedelta(milliseconds=2)
+            assert before - tolerance <= started <= model_started + tolerance
+            assert model_ended - tolerance <= ended <= after + tolerance
 
 
 async def test_the_span_of_a_stream_lasts_until_the_stream_ends(

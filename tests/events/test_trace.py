@@ -268,14 +268,21 @@ async def test_the_jobs_equal_the_work_with_the_correlation_id(
     assert work_ids == {span["id"] for span in chat.spans("job")}
 
 
-@pytest.mark.parametrize("end", ["?key=planted", "/200?key=planted", "#planted"])
 async def test_the_span_of_a_delivery_has_no_path_query_or_fragment(
-    admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services, end: str
+    world: World,
+    courier: WorkerProcess,
+    receiver: Receiver,
+    services: Services,
+    subtests: pytest.Subtests,
 ) -> None:
-    await create_webhook_for(admin, f"{receiver.url}{end}", "agent.created")
-    trace = await read_trace(admin, await _emit_event(admin, services))
-    (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
-    assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
+    for end in ("?key=planted", "/200?key=planted", "#planted"):
+        with subtests.test(end=end):
+            admin = await world.user("tenant_admin")
+            receiver.reset()
+            await create_webhook_for(admin, f"{receiver.url}{end}", "agent.created")
+            trace = await read_trace(admin, await _emit_event(admin, services))
+            (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
+            assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
 
 
 # Permissions and tenants
@@ -291,12 +298,13 @@ async def test_a_colleague_sees_the_same_trace(world: World, chat: TracedChat) -
     assert (await read_trace(colleague, chat.correlation_id))["data"] == chat.entries
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_a_colleague_without_permission_gets_403(
-    world: World, chat: TracedChat, role: str
+    world: World, chat: TracedChat, subtests: pytest.Subtests
 ) -> None:
-    colleague = await world.user(role, chat.talker.client.tenant_id)
-    refused(await colleague.get(f"{PATH}/trace/{chat.correlation_id}"), 403, "forbidden")
+    for role in ("viewer", "agent_user"):
+        with subtests.test(role=role):
+            colleague = await world.user(role, chat.talker.client.tenant_id)
+            refused(await colleague.get(f"{PATH}/trace/{chat.correlation_id}"), 403, "forbidden")
 
 
 async def test_super_admin_sees_the_trace_of_any_tenant(
