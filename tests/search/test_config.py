@@ -40,26 +40,28 @@ async def test_a_new_agent_has_the_defaults(admin: Client, agent_id: str) -> Non
     assert await get_config(admin, agent_id) == DEFAULTS
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"enabled": True},
-        {"search_engine": "searxng"},
-        {"max_results": 1},
-        {"max_results": 20},
-        {"safe_search": False},
-        {"enabled": True, "search_engine": "searxng", "max_results": 3, "safe_search": False},
-        {},
-    ],
-)
+_CHANGES: list[dict[str, Any]] = [
+    {"enabled": True},
+    {"search_engine": "searxng"},
+    {"max_results": 1},
+    {"max_results": 20},
+    {"safe_search": False},
+    {"enabled": True, "search_engine": "searxng", "max_results": 3, "safe_search": False},
+    {},
+]
+
+
 async def test_fields_left_out_of_a_put_stay_unchanged(
-    admin: Client, agent_id: str, change: dict[str, Any]
+    admin: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await set_config(admin, agent_id, **change) == {**DEFAULTS, **change}
-    assert await get_config(admin, agent_id) == {**DEFAULTS, **change}
-    assert await set_config(admin, agent_id, max_results=9) == (
-        {**DEFAULTS, **change, "max_results": 9}
-    )
+    for change in _CHANGES:
+        with subtests.test(change=change):
+            agent_id = await create_agent(admin)
+            assert await set_config(admin, agent_id, **change) == {**DEFAULTS, **change}
+            assert await get_config(admin, agent_id) == {**DEFAULTS, **change}
+            assert await set_config(admin, agent_id, max_results=9) == (
+                {**DEFAULTS, **change, "max_results": 9}
+            )
 
 
 async def test_search_is_enabled_and_disabled_without_a_body(admin: Client, agent_id: str) -> None:
@@ -153,21 +155,23 @@ async def test_the_config_is_deleted_with_its_agent(
 # Engines that lack something
 
 
-@pytest.mark.parametrize("engine_name", ["brave", "tavily"])
 async def test_an_engine_without_a_key_cannot_be_enabled(
-    admin: Client, agent_id: str, engine_name: str
+    admin: Client, subtests: pytest.Subtests
 ) -> None:
-    path, code = search_path(agent_id), "search_engine_not_configured"
-    body = {"enabled": True, "search_engine": engine_name}
-    error = refused(await admin.put(f"{path}/config", body), 409, code)
-    assert f"provider {engine_name}" in error["message"]
-    assert "/api/v1/api-keys" in error["message"]
-    assert await get_config(admin, agent_id) == DEFAULTS
-    await set_config(admin, agent_id, search_engine=engine_name)
-    refused(await admin.post(f"{path}/enable"), 409, code)
-    assert await get_config(admin, agent_id) == {**DEFAULTS, "search_engine": engine_name}
-    await add_search_key(admin, engine_name)
-    assert (await admin.post(f"{path}/enable")).json()["enabled"] is True
+    for engine_name in ("brave", "tavily"):
+        with subtests.test(engine_name=engine_name):
+            agent_id = await create_agent(admin)
+            path, code = search_path(agent_id), "search_engine_not_configured"
+            body = {"enabled": True, "search_engine": engine_name}
+            error = refused(await admin.put(f"{path}/config", body), 409, code)
+            assert f"provider {engine_name}" in error["message"]
+            assert "/api/v1/api-keys" in error["message"]
+            assert await get_config(admin, agent_id) == DEFAULTS
+            await set_config(admin, agent_id, search_engine=engine_name)
+            refused(await admin.post(f"{path}/enable"), 409, code)
+            assert await get_config(admin, agent_id) == {**DEFAULTS, "search_engine": engine_name}
+            await add_search_key(admin, engine_name)
+            assert (await admin.post(f"{path}/enable")).json()["enabled"] is True
 
 
 async def test_an_enabled_search_cannot_change_to_an_engine_without_a_key(
@@ -249,16 +253,17 @@ async def test_a_config_of_another_tenant_is_not_shown(
     assert await get_config(admin, agent_id) == DEFAULTS
 
 
-@pytest.mark.parametrize("role", ["viewer", "agent_user"])
 async def test_a_reading_role_neither_sees_nor_changes_the_config(
-    admin: Client, agent_id: str, world: World, role: str
+    admin: Client, agent_id: str, world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role, admin.tenant_id)
-    for method, action, body in _ACTIONS:
-        answer = await caller(method, f"{search_path(agent_id)}/{action}", json=body)
-        error = refused(answer, 403, "forbidden")
-        assert error["details"] == {"required": "agents:write", "your_role": role}
-    assert await get_config(admin, agent_id) == DEFAULTS
+    for role in ("viewer", "agent_user"):
+        with subtests.test(role=role):
+            caller = await world.user(role, admin.tenant_id)
+            for method, action, body in _ACTIONS:
+                answer = await caller(method, f"{search_path(agent_id)}/{action}", json=body)
+                error = refused(answer, 403, "forbidden")
+                assert error["details"] == {"required": "agents:write", "your_role": role}
+            assert await get_config(admin, agent_id) == DEFAULTS
 
 
 async def test_super_admin_configures_an_agent_of_any_tenant(

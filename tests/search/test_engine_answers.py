@@ -80,22 +80,22 @@ def test_a_text_of_duckduckgo_is_shown_as_its_page_shows_it(subtests: pytest.Sub
             assert (shown.title, shown.snippet) == (text, text)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        b"",
-        b"  ",
-        b"\xff\xfe\x00",
-        b"not HTML",
-        b"<!-- only a comment -->",
-        b"<html><body><form id='challenge'>Are you a person?</form></body></html>",
-        b'{"results": []}',
-        b"<div>" * 5000,
-    ],
-)
-def test_a_page_without_results_of_duckduckgo_is_unreadable(page: bytes) -> None:
-    with pytest.raises(Refused):
-        parse_page(page)
+_PAGES_WITHOUT_RESULTS: list[bytes] = [
+    b"",
+    b"  ",
+    b"\xff\xfe\x00",
+    b"not HTML",
+    b"<!-- only a comment -->",
+    b"<html><body><form id='challenge'>Are you a person?</form></body></html>",
+    b'{"results": []}',
+    b"<div>" * 5000,
+]
+
+
+def test_a_page_without_results_of_duckduckgo_is_unreadable(subtests: pytest.Subtests) -> None:
+    for page in _PAGES_WITHOUT_RESULTS:
+        with subtests.test(page=page), pytest.raises(Refused):
+            parse_page(page)
 
 
 def test_no_file_is_read_for_an_entity_of_a_page() -> None:

@@ -24,24 +24,22 @@ async def test_searxng_needs_an_address(services: Services) -> None:
     assert SearchEngines(services.egress, "").find("searxng") is None
 
 
-@pytest.mark.parametrize(
-    ("address", "other"),
-    [
+async def test_searxng_may_be_at_a_private_address_and_only_there(
+    services: Services, subtests: pytest.Subtests
+) -> None:
+    for address, other in [
         ("http://10.0.0.7:8080", "http://10.0.0.8:8080"),
         ("http://[fd00::7]", "http://[fd00::8]"),
         ("http://127.0.0.1:8080/searxng", "http://127.0.0.2"),
-    ],
-)
-async def test_searxng_may_be_at_a_private_address_and_only_there(
-    services: Services, address: str, other: str
-) -> None:
-    engines = SearchEngines(services.egress, address)
-    assert engines._searxng_egress is not None
-    guard = engines._searxng_egress.guard
-    guard.check_url(f"{address}/search")
-    with pytest.raises(BlockedAddress):
-        guard.check_url(other)
-    await engines.close()
+    ]:
+        with subtests.test(address=address, other=other):
+            engines = SearchEngines(services.egress, address)
+            assert engines._searxng_egress is not None
+            guard = engines._searxng_egress.guard
+            guard.check_url(f"{address}/search")
+            with pytest.raises(BlockedAddress):
+                guard.check_url(other)
+            await engines.close()
 
 
 async def test_searxng_may_have_a_name_that_leads_to_a_private_address(

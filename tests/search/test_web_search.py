@@ -317,20 +317,19 @@ async def test_hostile_results_become_bounded_plain_text(
 # Failures
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{}, {"query": ""}, {"query": " \n"}, {"query": 5}, {"query": None}, {"query": "x" * 401}],
-)
 async def test_a_wrong_query_is_reported_to_the_model(
-    talk: Talker, engine: EngineServer, arguments: dict[str, Any]
+    talk: Talker, engine: EngineServer, subtests: pytest.Subtests
 ) -> None:
+    queries: list[Any] = ["", " \n", 5, None, "x" * 401]
     await _enable(talk)
-    _script_search(talk, ("web_search", arguments))
-    reply = await talk.say("Hi")
-    (call,) = reply["tool_calls"]
-    assert (call["status"], "`query`" in call["output"]["error"]) == ("failed", True)
-    assert (reply["message"]["content"], reply["sources"]) == ("At nine.", [])
-    assert engine.calls == []
+    for arguments in ({}, *({"query": query} for query in queries)):
+        with subtests.test(arguments=arguments):
+            _script_search(talk, ("web_search", arguments))
+            reply = await talk.say("Hi")
+            (call,) = reply["tool_calls"]
+            assert (call["status"], "`query`" in call["output"]["error"]) == ("failed", True)
+            assert (reply["message"]["content"], reply["sources"]) == ("At nine.", [])
+            assert engine.calls == []
 
 
 async def test_the_longest_query_is_sent(talk: Talker, engine: EngineServer) -> None:

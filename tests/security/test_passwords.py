@@ -7,29 +7,27 @@ import pytest
 from app.security import passwords
 from tests.world import PASSWORD
 
+_PASSWORDS: list[tuple[str, str | None]] = [
+    ("Correct7Horse", None),
+    ("Abcdefg1", None),
+    ("Pässwörd1", None),
+    ("A b c d 1", None),
+    ("A1" + "a" * 126, None),
+    ("", "at least 8"),
+    ("Abcdef1", "at least 8"),
+    ("A1" + "a" * 127, "at most 128"),
+    ("abcdefg1", "uppercase"),
+    ("ABCDEFG1", "lowercase"),
+    ("Abcdefgh", "number"),
+    ("12345678", "uppercase"),
+]
 
-@pytest.mark.parametrize(
-    ("password", "problem"),
-    [
-        ("Correct7Horse", None),
-        ("Abcdefg1", None),
-        ("Pässwörd1", None),
-        ("A b c d 1", None),
-        ("A1" + "a" * 126, None),
-        ("", "at least 8"),
-        ("Abcdef1", "at least 8"),
-        ("A1" + "a" * 127, "at most 128"),
-        ("abcdefg1", "uppercase"),
-        ("ABCDEFG1", "lowercase"),
-        ("Abcdefgh", "number"),
-        ("12345678", "uppercase"),
-    ],
-)
-def test_a_password_needs_length_both_cases_and_a_number(
-    password: str, problem: str | None
-) -> None:
-    message = passwords.find_problem(password)
-    assert message is None if problem is None else problem in (message or "")
+
+def test_a_password_needs_length_both_cases_and_a_number(subtests: pytest.Subtests) -> None:
+    for password, problem in _PASSWORDS:
+        with subtests.test(password=password, problem=problem):
+            message = passwords.find_problem(password)
+            assert message is None if problem is None else problem in (message or "")
 
 
 @pytest.mark.usefixtures("full_password_cost")
@@ -50,19 +48,21 @@ async def test_two_hashes_of_one_password_differ() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize(("password", "is_correct"), [(PASSWORD, True), (PASSWORD + " ", False)])
-async def test_only_the_same_password_is_correct(password: str, *, is_correct: bool) -> None:
-    stored = await passwords.hash_password(PASSWORD)
-    assert await passwords.verify_password(stored, password) is is_correct
+async def test_only_the_same_password_is_correct(subtests: pytest.Subtests) -> None:
+    for password, is_correct in [(PASSWORD, True), (PASSWORD + " ", False)]:
+        with subtests.test(password=password, is_correct=is_correct):
+            stored = await passwords.hash_password(PASSWORD)
+            assert await passwords.verify_password(stored, password) is is_correct
 
 
 async def test_an_unreadable_hash_accepts_no_password() -> None:
     assert await passwords.verify_password("not a hash", PASSWORD) is False
 
 
-@pytest.mark.parametrize("password", [PASSWORD, "", "nobody has this password"])
-async def test_a_missing_hash_accepts_no_password(password: str) -> None:
-    assert await passwords.verify_password(None, password) is False
+async def test_a_missing_hash_accepts_no_password(subtests: pytest.Subtests) -> None:
+    for password in (PASSWORD, "", "nobody has this password"):
+        with subtests.test(password=password):
+            assert await passwords.verify_password(None, password) is False
 
 
 async def _measure_cpu_seconds(stored: str | None) -> float:

@@ -56,29 +56,24 @@ def test_every_permission_is_listed_once() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("permission", AREAS.permissions, ids=lambda permission: permission.key)
-def test_a_permission_is_a_category_and_an_action(permission: Any) -> None:
-    assert re.fullmatch(r"[a-z_]+:[a-z_]+", permission.key)
-    assert permission.category == permission.key.split(":")[0]
+def test_a_permission_is_a_category_and_an_action_with_a_description() -> None:
+    for permission in AREAS.permissions:
+        assert re.fullmatch(r"[a-z_]+:[a-z_]+", permission.key)
+        assert permission.category == permission.key.split(":")[0]
+        assert permission.description.strip(), permission.key
 
 
-@pytest.mark.parametrize("permission", AREAS.permissions, ids=lambda permission: permission.key)
-def test_a_permission_is_described(permission: Any) -> None:
-    assert permission.description.strip()
-
-
-@pytest.mark.parametrize(
-    ("role", "expected"),
-    [
+def test_a_role_has_its_documented_default_grants(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, set[str]]] = [
         ("super_admin", SUPER_ADMIN),
         ("tenant_admin", TENANT_ADMIN),
         ("agent_developer", DEVELOPER),
         ("agent_user", USER),
         ("viewer", VIEWER),
-    ],
-)
-def test_a_role_has_its_documented_default_grants(role: str, expected: set[str]) -> None:
-    assert AREAS.default_grants[role] == expected
+    ]
+    for role, expected in cases:
+        with subtests.test(role=role):
+            assert AREAS.default_grants[role] == expected
 
 
 def test_the_catalogue_has_no_undocumented_permission() -> None:
@@ -93,9 +88,10 @@ async def test_a_new_instance_is_seeded_with_the_default_grants(services: Servic
     }
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_no_role_outranks_itself(role: str) -> None:
-    assert not is_outranked_by(role, role)
+def test_no_role_outranks_itself(subtests: pytest.Subtests) -> None:
+    for role in ROLES:
+        with subtests.test(role=role):
+            assert not is_outranked_by(role, role)
 
 
 def test_each_role_is_outranked_by_those_listed_before_it() -> None:
@@ -158,26 +154,27 @@ async def test_every_route_that_needs_a_login_refuses_without_one(anonymous: Cli
 # The check
 
 
-@pytest.mark.parametrize(
-    ("role", "method", "path", "permission"),
-    [
-        ("viewer", "GET", "/api/v1/event-log", "events:read"),
-        ("agent_user", "GET", "/api/v1/event-log/evt_x", "events:read"),
-        ("agent_developer", "POST", "/users/invite", "admin:users"),
-        ("agent_developer", "GET", "/api/v1/tenants", "admin:tenants"),
-        ("tenant_admin", "GET", "/api/v1/tenants", "admin:tenants"),
-        ("tenant_admin", "POST", "/api/v1/tenants", "admin:tenants"),
-        ("tenant_admin", "DELETE", "/api/v1/tenants/ten_x", "admin:tenants"),
-    ],
-)
+_REFUSALS: list[tuple[str, str, str, str]] = [
+    ("viewer", "GET", "/api/v1/event-log", "events:read"),
+    ("agent_user", "GET", "/api/v1/event-log/evt_x", "events:read"),
+    ("agent_developer", "POST", "/users/invite", "admin:users"),
+    ("agent_developer", "GET", "/api/v1/tenants", "admin:tenants"),
+    ("tenant_admin", "GET", "/api/v1/tenants", "admin:tenants"),
+    ("tenant_admin", "POST", "/api/v1/tenants", "admin:tenants"),
+    ("tenant_admin", "DELETE", "/api/v1/tenants/ten_x", "admin:tenants"),
+]
+
+
 async def test_a_refusal_names_the_permission_and_the_role(
-    world: World, role: str, method: str, path: str, permission: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    answer = await (await world.user(role))(method, path)
-    assert answer.status_code == 403
-    error = answer.json()["error"]
-    assert error["code"] == "forbidden"
-    assert error["details"] == {"required": permission, "your_role": role}
+    for role, method, path, permission in _REFUSALS:
+        with subtests.test(role=role, method=method):
+            answer = await (await world.user(role))(method, path)
+            assert answer.status_code == 403
+            error = answer.json()["error"]
+            assert error["code"] == "forbidden"
+            assert error["details"] == {"required": permission, "your_role": role}
 
 
 async def test_the_permission_is_checked_before_the_body_is_read(developer: Client) -> None:

@@ -107,25 +107,29 @@ async def test_a_blocked_subject_is_refused(services: Services) -> None:
     assert problem.details == {"limit": 3, "window": 100, "retry_after": 10}
 
 
-@pytest.mark.parametrize("succeeded", [False, True])
-async def test_an_attempt_during_a_block_is_refused(services: Services, *, succeeded: bool) -> None:
-    subject = _create_account()
-    with clock.frozen(NOON):
-        await _record_failures(services, subject, times=3)
-        attempt = await _record_attempt(services, subject, succeeded=succeeded)
-    assert (attempt.passed, attempt.starts_block) == (False, False)
-    assert attempt.problem is not None
-
-
-@pytest.mark.parametrize("succeeded", [False, True])
-async def test_an_attempt_during_a_block_is_not_counted(
-    services: Services, *, succeeded: bool
+async def test_an_attempt_during_a_block_is_refused(
+    services: Services, subtests: pytest.Subtests
 ) -> None:
-    subject, other = _create_account(), _create_address()
-    with clock.frozen(NOON):
-        await _record_failures(services, subject, other, times=3)
-        await _record_attempt(services, subject, other, succeeded=succeeded)
-    assert [await _read_failures(services, item) for item in (subject, other)] == [3, 3]
+    for succeeded in (False, True):
+        with subtests.test(succeeded=succeeded):
+            subject = _create_account()
+            with clock.frozen(NOON):
+                await _record_failures(services, subject, times=3)
+                attempt = await _record_attempt(services, subject, succeeded=succeeded)
+            assert (attempt.passed, attempt.starts_block) == (False, False)
+            assert attempt.problem is not None
+
+
+async def test_an_attempt_during_a_block_is_not_counted(
+    services: Services, subtests: pytest.Subtests
+) -> None:
+    for succeeded in (False, True):
+        with subtests.test(succeeded=succeeded):
+            subject, other = _create_account(), _create_address()
+            with clock.frozen(NOON):
+                await _record_failures(services, subject, other, times=3)
+                await _record_attempt(services, subject, other, succeeded=succeeded)
+            assert [await _read_failures(services, item) for item in (subject, other)] == [3, 3]
 
 
 async def test_of_two_blocks_the_longer_is_reported(services: Services) -> None:
@@ -339,28 +343,29 @@ async def test_an_attempt_waits_for_the_commit_of_the_one_before(services: Servi
         assert (await second).problem is not None
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "cleared"),
-    [
-        pytest.param((False, False), True, id="failures"),
-        pytest.param((True, True), True, id="successes that clear"),
-        pytest.param((False, True), False, id="failures and successes"),
-        pytest.param((False, True), True, id="failures and successes that clear"),
-    ],
-)
 async def test_attempts_with_their_subjects_in_either_order_do_not_deadlock(
-    services: Services, outcomes: tuple[bool, bool], *, cleared: bool
+    services: Services, subtests: pytest.Subtests
 ) -> None:
-    account = _create_account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
-    address = _create_address(Rule("test_ever", 1_000_000, 100, (1,)))
-    await _record_attempt(services, account, address)
-    attempts = list(zip([(account, address), (address, account)], outcomes, strict=True))
-    results = await asyncio.gather(
-        *(
-            _record_attempt(services, *pair, succeeded=succeeded)
-            for _ in range(30)
-            for pair, succeeded in attempts
-        ),
-        return_exceptions=True,
-    )
-    assert [item for item in results if isinstance(item, BaseException)] == []
+    cases: list[tuple[tuple[bool, bool], bool]] = [
+        ((False, False), True),
+        ((True, True), True),
+        ((False, True), False),
+        ((False, True), True),
+    ]
+    for outcomes, cleared in cases:
+        with subtests.test(outcomes=outcomes, cleared=cleared):
+            account = _create_account(
+                Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared)
+            )
+            address = _create_address(Rule("test_ever", 1_000_000, 100, (1,)))
+            await _record_attempt(services, account, address)
+            attempts = list(zip([(account, address), (address, account)], outcomes, strict=True))
+            results = await asyncio.gather(
+                *(
+                    _record_attempt(services, *pair, succeeded=succeeded)
+                    for _ in range(30)
+                    for pair, succeeded in attempts
+                ),
+                return_exceptions=True,
+            )
+            assert [item for item in results if isinstance(item, BaseException)] == []

@@ -115,26 +115,33 @@ def test_an_attempt_after_the_whole_wait_is_not_blocked(rule: Rule, failures: in
 # The rules in use
 
 
-@pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
-def test_an_account_has_five_failures_before_it_waits(rule: Rule) -> None:
-    waits = [count.wait_seconds(NOON) for count in _count_failures(rule, [NOON] * 5)]
-    assert [wait > 0 for wait in waits] == [False, False, False, False, True]
+def test_an_account_has_five_failures_before_it_waits(subtests: pytest.Subtests) -> None:
+    cases: list[Rule] = [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD]
+    for rule in cases:
+        with subtests.test(rule=rule):
+            waits = [count.wait_seconds(NOON) for count in _count_failures(rule, [NOON] * 5)]
+            assert [wait > 0 for wait in waits] == [False, False, False, False, True]
 
 
-@pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
-def test_the_waits_of_an_account_grow(rule: Rule) -> None:
-    assert list(rule.waits) == sorted(set(rule.waits))
+def test_the_waits_of_an_account_grow(subtests: pytest.Subtests) -> None:
+    cases: list[Rule] = [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD]
+    for rule in cases:
+        with subtests.test(rule=rule):
+            assert list(rule.waits) == sorted(set(rule.waits))
 
 
-@pytest.mark.parametrize("rule", [throttle.SIGN_IN_ADDRESS, throttle.CODE_ADDRESS])
-def test_an_address_has_fifty_failures_in_fifteen_minutes(rule: Rule) -> None:
-    assert (rule.limit, rule.window_seconds) == (50, 900)
+def test_an_address_has_fifty_failures_in_fifteen_minutes(subtests: pytest.Subtests) -> None:
+    cases: list[Rule] = [throttle.SIGN_IN_ADDRESS, throttle.CODE_ADDRESS]
+    for rule in cases:
+        with subtests.test(rule=rule):
+            assert (rule.limit, rule.window_seconds) == (50, 900)
 
 
-@pytest.mark.parametrize("rule", REAL_RULES, ids=lambda rule: rule.name)
-def test_only_the_count_of_an_account_is_cleared_by_success(rule: Rule) -> None:
-    accounts = {throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD}
-    assert rule.cleared_by_success == (rule in accounts)
+def test_only_the_count_of_an_account_is_cleared_by_success(subtests: pytest.Subtests) -> None:
+    for rule in REAL_RULES:
+        with subtests.test(rule=rule):
+            accounts = {throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD}
+            assert rule.cleared_by_success == (rule in accounts)
 
 
 def test_the_same_name_is_another_subject_under_every_rule() -> None:

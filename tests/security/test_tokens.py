@@ -112,51 +112,58 @@ FORGERIES: dict[str, Callable[[Forger], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-async def test_a_forged_token_is_refused(anonymous: Client, forger: Forger, name: str) -> None:
-    answer = await anonymous.get(
-        "/auth/me", headers={"authorization": f"Bearer {FORGERIES[name](forger)}".encode("latin-1")}
-    )
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "unauthorized"
+async def test_a_forged_token_is_refused(
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
+) -> None:
+    for name, forge in FORGERIES.items():
+        with subtests.test(name=name):
+            authorization = f"Bearer {forge(forger)}".encode("latin-1")
+            answer = await anonymous.get("/auth/me", headers={"authorization": authorization})
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("claim", ["sub", "tid", "role", "sid", "jti", "typ", "exp"])
 async def test_a_token_without_one_of_its_claims_is_refused(
-    anonymous: Client, forger: Forger, claim: str
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
 ) -> None:
-    payload = {key: value for key, value in forger.payload.items() if key != claim}
-    token = _sign_jwt(forger.header(), payload, forger.key)
-    assert (await _get_me(anonymous, token)).status_code == 401
+    for claim in ("sub", "tid", "role", "sid", "jti", "typ", "exp"):
+        with subtests.test(claim=claim):
+            payload = {key: value for key, value in forger.payload.items() if key != claim}
+            token = _sign_jwt(forger.header(), payload, forger.key)
+            assert (await _get_me(anonymous, token)).status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("claim", "value"),
-    [
-        ("exp", "9999999999"),
-        ("exp", 1e300),
-        ("exp", None),
-        ("exp", True),
-        ("sub", 7),
-        ("tid", None),
-        ("sid", ["ses"]),
-        ("role", {}),
-        ("typ", "ACCESS"),
-        ("typ", "refresh"),
-        ("typ", "mfa"),
-    ],
-)
+_WRONG_CLAIMS: list[tuple[str, object]] = [
+    ("exp", "9999999999"),
+    ("exp", 1e300),
+    ("exp", None),
+    ("exp", True),
+    ("sub", 7),
+    ("tid", None),
+    ("sid", ["ses"]),
+    ("role", {}),
+    ("typ", "ACCESS"),
+    ("typ", "refresh"),
+    ("typ", "mfa"),
+]
+
+
 async def test_a_token_with_a_wrong_value_in_a_claim_is_refused(
-    anonymous: Client, forger: Forger, claim: str, value: object
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
 ) -> None:
-    assert (await _get_me(anonymous, forger.sign(**{claim: value}))).status_code == 401
+    for claim, value in _WRONG_CLAIMS:
+        with subtests.test(claim=claim, value=value):
+            assert (await _get_me(anonymous, forger.sign(**{claim: value}))).status_code == 401
 
 
-@pytest.mark.parametrize("claim", ["tid", "sid"])
 async def test_a_token_for_a_session_that_does_not_exist_is_refused(
-    anonymous: Client, forger: Forger, claim: str
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
 ) -> None:
-    assert (await _get_me(anonymous, forger.sign(**{claim: new_id("x")}))).status_code == 401
+    for claim in ("tid", "sid"):
+        with subtests.test(claim=claim):
+            assert (
+                await _get_me(anonymous, forger.sign(**{claim: new_id("x")}))
+            ).status_code == 401
 
 
 async def test_a_refresh_token_is_no_access_token(anonymous: Client, services: Services) -> None:
@@ -164,29 +171,33 @@ async def test_a_refresh_token_is_no_access_token(anonymous: Client, services: S
     assert (await _get_me(anonymous, token)).status_code == 401
 
 
-@pytest.mark.parametrize("scheme", ["", "Basic ", "Token ", "JWT ", "Bearer", "Bearer\t"])
 async def test_a_right_token_under_a_wrong_scheme_is_refused(
-    anonymous: Client, forger: Forger, scheme: str
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
 ) -> None:
-    assert (await _get_me(anonymous, forger.token, scheme)).status_code == 401
+    for scheme in ("", "Basic ", "Token ", "JWT ", "Bearer", "Bearer\t"):
+        with subtests.test(scheme=scheme):
+            assert (await _get_me(anonymous, forger.token, scheme)).status_code == 401
 
 
-@pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer  "])
 async def test_the_name_of_the_scheme_may_be_written_in_any_case(
-    anonymous: Client, forger: Forger, scheme: str
+    anonymous: Client, forger: Forger, subtests: pytest.Subtests
 ) -> None:
-    assert (await _get_me(anonymous, forger.token, scheme)).status_code == 200
+    for scheme in ("Bearer ", "bearer ", "BEARER ", "Bearer  "):
+        with subtests.test(scheme=scheme):
+            assert (await _get_me(anonymous, forger.token, scheme)).status_code == 200
 
 
-@pytest.mark.parametrize("token", [None, "garbage"])
 async def test_a_refusal_has_the_error_envelope_and_requests_a_bearer_token(
-    anonymous: Client, token: str | None
+    anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    answer = await anonymous.get("/auth/me", headers=headers)
-    assert set(answer.json()) == {"error"}
-    assert set(answer.json()["error"]) == {"code", "message"}
-    assert answer.headers["www-authenticate"] == "Bearer"
+    cases: list[str | None] = [None, "garbage"]
+    for token in cases:
+        with subtests.test(token=token):
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            answer = await anonymous.get("/auth/me", headers=headers)
+            assert set(answer.json()) == {"error"}
+            assert set(answer.json()["error"]) == {"code", "message"}
+            assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_a_token_in_the_query_is_not_read(anonymous: Client, forger: Forger) -> None:

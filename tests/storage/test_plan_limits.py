@@ -16,14 +16,18 @@ _OWN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("own", _OWN, ids=str)
 async def test_a_limit_is_the_same_in_statements(
-    services: Services, plan: str, own: dict[str, Any]
+    services: Services, subtests: pytest.Subtests
 ) -> None:
-    names = ("storage_mb", *(name for name in Plan.__struct_fields__ if name.endswith("_days")))
-    columns = ", ".join(f"{limit_sql(name, 't')} AS {name}" for name in names)
-    source = "(SELECT $1::text AS plan, $2::jsonb AS limits) t"
-    limits = msgspec.json.encode(own).decode()
-    (row,) = await fetch_rows(services, f"SELECT {columns} FROM {source}", plan, limits)
-    assert row == {name: getattr(plan_of(plan, own), name) for name in names}
+    for plan in PLANS:
+        for own in _OWN:
+            with subtests.test(plan=plan, own=own):
+                names = (
+                    "storage_mb",
+                    *(name for name in Plan.__struct_fields__ if name.endswith("_days")),
+                )
+                columns = ", ".join(f"{limit_sql(name, 't')} AS {name}" for name in names)
+                source = "(SELECT $1::text AS plan, $2::jsonb AS limits) t"
+                limits = msgspec.json.encode(own).decode()
+                (row,) = await fetch_rows(services, f"SELECT {columns} FROM {source}", plan, limits)
+                assert row == {name: getattr(plan_of(plan, own), name) for name in names}

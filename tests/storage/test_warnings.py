@@ -13,33 +13,33 @@ from tests.world import World
 _WARNING = "system.storage.warning"
 
 
-@pytest.mark.parametrize(
-    ("percents", "levels"),
-    [
-        ([79], []),
-        ([80], [80]),
-        ([80, 85, 99], [80]),
-        ([80, 100, 120], [80, 100]),
-        ([120], [100]),
-        # A level ends when a tenth of the quota is free again.
-        ([80, 75, 81], [80]),
-        ([80, 69, 81], [80, 80]),
-        ([100, 95, 100], [100]),
-        ([100, 85, 100], [100, 100]),
-        ([100, 75, 85, 100], [100, 100]),
-    ],
-    ids=str,
-)
+_LEVELS: list[tuple[list[int], list[int]]] = [
+    ([79], []),
+    ([80], [80]),
+    ([80, 85, 99], [80]),
+    ([80, 100, 120], [80, 100]),
+    ([120], [100]),
+    # A level ends when a tenth of the quota is free again.
+    ([80, 75, 81], [80]),
+    ([80, 69, 81], [80, 80]),
+    ([100, 95, 100], [100]),
+    ([100, 85, 100], [100, 100]),
+    ([100, 75, 85, 100], [100, 100]),
+]
+
+
 async def test_a_level_is_told_once(
-    world: World, services: Services, percents: list[int], levels: list[int]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    tenant_id = await world.tenant("enterprise", {"storage_mb": 1})
-    for percent in percents:
-        await set_file_bytes(services, tenant_id, MEGABYTE * percent // 100 + 1)
-        await storage.warn(services)
-        await storage.warn(services)
-    events = await load_events(services, tenant_id, _WARNING)
-    assert [event["data"]["percent"] for event in events] == levels
+    for percents, levels in _LEVELS:
+        with subtests.test(percents=percents, levels=levels):
+            tenant_id = await world.tenant("enterprise", {"storage_mb": 1})
+            for percent in percents:
+                await set_file_bytes(services, tenant_id, MEGABYTE * percent // 100 + 1)
+                await storage.warn(services)
+                await storage.warn(services)
+            events = await load_events(services, tenant_id, _WARNING)
+            assert [event["data"]["percent"] for event in events] == levels
 
 
 async def test_the_warning_has_the_figures(world: World, services: Services) -> None:

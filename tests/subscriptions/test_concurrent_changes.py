@@ -16,6 +16,7 @@ from tests.database import fetch_rows
 from tests.deliveries.receiver import Receiver
 from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
+from tests.lengths import rounds
 from tests.subscriptions.factories import (
     PATH,
     create_webhook_for,
@@ -23,7 +24,7 @@ from tests.subscriptions.factories import (
     read_subscription,
     subscribe_url,
 )
-from tests.world import Client
+from tests.world import Client, World
 from workers.main import WorkerProcess
 
 URL = "https://example.com/hook"
@@ -40,8 +41,6 @@ _WAITING_FOR_LOCK = """
 SELECT 1 AS one FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'
 """
 
-each_change = pytest.mark.parametrize("change", CHANGES)
-
 
 def _send_change(
     client: Client, subscription: dict[str, Any], change: str
@@ -50,42 +49,60 @@ def _send_change(
     return client.delete(path) if body is None else client.put(path, body)
 
 
-@each_change
 async def test_an_update_waits_for_a_fan_out_in_progress(
-    developer: Client, services: Services, change: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
     """Fan-out locks the address first and the subscription last; neither deadlocks."""
-    subscription = await subscribe_url(developer, URL)
-    sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ids = [row["id"] for row in await fetch_rows(services, sql, subscription["id"])]
-    async with services.db.tx(developer.tenant_id) as tx:
-        await service.endpoints_for(tx, developer.tenant_id, "system.test", ids)
-        task = asyncio.create_task(_send_change(developer, subscription, change))
-        await wait_until(lambda: fetch_rows(services, _WAITING_FOR_LOCK))
-        assert not task.done()
-        await queries.count_triggers(tx, developer.tenant_id, [subscription["id"]])
-    assert (await task).status_code == (204 if change == "deleted" else 200)
-    if change != "deleted":
-        assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
+    for change in CHANGES:
+        with subtests.test(change=change):
+            developer = await world.user()
+            subscription = await subscribe_url(developer, URL)
+            sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
+            ids = [row["id"] for row in await fetch_rows(services, sql, subscription["id"])]
+            async with services.db.tx(developer.tenant_id) as tx:
+                await service.endpoints_for(tx, developer.tenant_id, "system.test", ids)
+                task = asyncio.create_task(_send_change(developer, subscription, change))
+                await wait_until(lambda: fetch_rows(services, _WAITING_FOR_LOCK))
+                assert not task.done()
+                await queries.count_triggers(tx, developer.tenant_id, [subscription["id"]])
+            assert (await task).status_code == (204 if change == "deleted" else 200)
+            if change != "deleted":
+                assert (await read_subscription(developer, subscription["id"]))[
+                    "trigger_count"
+                ] == 1
 
 
-@each_change
 async def test_updates_during_fan_out_all_succeed(
-    developer: Client, receiver: Receiver, services: Services, courier: WorkerProcess, change: str
+    world: World,
+    receiver: Receiver,
+    services: Services,
+    courier: WorkerProcess,
+    subtests: pytest.Subtests,
 ) -> None:
-    for _ in range(5):
-        subscriptions = [await subscribe_url(developer, f"{receiver.url}/200") for _ in range(3)]
-        events = [asyncio.create_task(create_agent(developer)) for _ in range(6)]
-        answers = await asyncio.gather(
-            *(_send_change(developer, subscription, change) for subscription in subscriptions)
-        )
-        assert {answer.status_code for answer in answers} == {204 if change == "deleted" else 200}
-        await asyncio.gather(*events)
-        await wait_until_idle(services, developer.tenant_id)
-        for subscription in subscriptions:
-            await developer.delete(f"{PATH}/{subscription['id']}")
-    fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
-    assert {row["state"] for row in fan_outs} == {"done"}
+    for change in CHANGES:
+        with subtests.test(change=change):
+            developer = await world.user()
+            receiver.reset()
+            for _ in range(rounds(2, 5)):
+                subscriptions = [
+                    await subscribe_url(developer, f"{receiver.url}/200") for _ in range(3)
+                ]
+                events = [asyncio.create_task(create_agent(developer)) for _ in range(6)]
+                answers = await asyncio.gather(
+                    *(
+                        _send_change(developer, subscription, change)
+                        for subscription in subscriptions
+                    )
+                )
+                assert {answer.status_code for answer in answers} == {
+                    204 if change == "deleted" else 200
+                }
+                await asyncio.gather(*events)
+                await wait_until_idle(services, developer.tenant_id)
+                for subscription in subscriptions:
+                    await developer.delete(f"{PATH}/{subscription['id']}")
+            fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
+            assert {row["state"] for row in fan_outs} == {"done"}
 
 
 async def test_only_one_of_several_concurrent_deletes_succeeds(

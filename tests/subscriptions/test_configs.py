@@ -65,12 +65,15 @@ async def test_a_wrong_workflow_config_names_the_field(
             assert await _find_refused_keys(developer, "workflow", config) == names
 
 
-@pytest.mark.parametrize(
-    "workflow_input", [{}, {"a": [1, None, {"b": "ünïcode"}]}, build_nested(11)], ids=repr
-)
-async def test_a_workflow_may_have_input(developer: Client, workflow_input: dict[str, Any]) -> None:
-    config = {"workflow_id": await find_draft(developer), "input": workflow_input}
-    assert (await create_subscription(developer, action_config=config))["action_config"] == config
+async def test_a_workflow_may_have_input(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [{}, {"a": [1, None, {"b": "ünïcode"}]}, build_nested(11)]
+    for workflow_input in cases:
+        with subtests.test(workflow_input=workflow_input):
+            developer = await world.user()
+            config = {"workflow_id": await find_draft(developer), "input": workflow_input}
+            assert (await create_subscription(developer, action_config=config))[
+                "action_config"
+            ] == config
 
 
 async def test_a_workflow_that_the_tenant_does_not_have_is_refused(

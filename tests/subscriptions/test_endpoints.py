@@ -25,7 +25,7 @@ from tests.subscriptions.factories import (
     update_subscription,
 )
 from tests.webhooks.factories import DELIVERY_KEYS
-from tests.world import Client
+from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
 
@@ -170,18 +170,21 @@ async def test_a_delivery_to_an_inactive_address_cannot_be_redelivered(
     refused(await developer.post(path), 409, "webhook_inactive")
 
 
-@pytest.mark.parametrize("end", ["", "/dlv_nothing", "/dlv_nothing/redeliver"])
 async def test_an_action_without_an_address_has_no_deliveries_of_its_own(
-    developer: Client, receiver: Receiver, end: str
+    world: World, receiver: Receiver, subtests: pytest.Subtests
 ) -> None:
-    method = "POST" if end.endswith("redeliver") else "GET"
-    webhook_subscription = await subscribe_webhook(
-        developer, await create_webhook_for(developer, f"{receiver.url}/200")
-    )
-    for subscription in (await create_subscription(developer), webhook_subscription):
-        answer = await developer(method, f"{PATH}/{subscription['id']}/executions{end}")
-        error = refused(answer, 404, "webhook_not_found")
-    assert webhook_subscription["action_config"]["webhook_id"] in error["message"]
+    for end in ("", "/dlv_nothing", "/dlv_nothing/redeliver"):
+        with subtests.test(end=end):
+            developer = await world.user()
+            receiver.reset()
+            method = "POST" if end.endswith("redeliver") else "GET"
+            webhook_subscription = await subscribe_webhook(
+                developer, await create_webhook_for(developer, f"{receiver.url}/200")
+            )
+            for subscription in (await create_subscription(developer), webhook_subscription):
+                answer = await developer(method, f"{PATH}/{subscription['id']}/executions{end}")
+                error = refused(answer, 404, "webhook_not_found")
+            assert webhook_subscription["action_config"]["webhook_id"] in error["message"]
 
 
 async def test_unknown_deliveries_and_those_of_others_are_not_found(
@@ -298,23 +301,26 @@ async def test_a_pending_delivery_fails_once_the_subscription_is_inactive(
     assert len(receiver.requests) == 1
 
 
-@pytest.mark.parametrize("change", ["delete", "another action"])
 async def test_removing_the_address_cancels_its_pending_delivery(
-    developer: Client, receiver: Receiver, services: Services, change: str
+    world: World, receiver: Receiver, services: Services, subtests: pytest.Subtests
 ) -> None:
-    subscription = await subscribe_url(developer, f"{receiver.url}/500")
-    await create_agent_and_wait(services, developer)
-    if change == "delete":
-        assert (await developer.delete(f"{PATH}/{subscription['id']}")).status_code == 204
-    else:
-        config = {"workflow_id": await find_draft(developer)}
-        await update_subscription(
-            developer, subscription["id"], action_type="workflow", action_config=config
-        )
-    (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
-    assert work["state"] == "cancelled"
-    assert await load_deliveries(services, developer) == []
-    assert len(receiver.requests) == 1
+    for change in ("delete", "another action"):
+        with subtests.test(change=change):
+            developer = await world.user()
+            receiver.reset()
+            subscription = await subscribe_url(developer, f"{receiver.url}/500")
+            await create_agent_and_wait(services, developer)
+            if change == "delete":
+                assert (await developer.delete(f"{PATH}/{subscription['id']}")).status_code == 204
+            else:
+                config = {"workflow_id": await find_draft(developer)}
+                await update_subscription(
+                    developer, subscription["id"], action_type="workflow", action_config=config
+                )
+            (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
+            assert work["state"] == "cancelled"
+            assert await load_deliveries(services, developer) == []
+            assert len(receiver.requests) == 1
 
 
 async def test_a_subscription_deleted_before_the_event_does_nothing(

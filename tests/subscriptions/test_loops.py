@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 from aiohttp import web
+from starlette.types import ASGIApp
 
 from app.domain.events.service import MAX_DEPTH
 from app.domain.subscriptions import fan_out
 from app.kit.ids import new_id
+from app.main import create_app
 from app.services import Services
 from tests.asking import wait_until
 from tests.database import Row
@@ -16,7 +19,7 @@ from tests.deliveries.receiver import Receiver
 from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.peer import answering
-from tests.server import Server
+from tests.stores import Stores
 from tests.subscriptions.factories import (
     create_subscription,
     create_webhook_for,
@@ -24,6 +27,7 @@ from tests.subscriptions.factories import (
     read_subscription,
     subscribe_url,
 )
+from tests.tools.asgi_server import serve_app
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
@@ -48,54 +52,65 @@ async def _load_chain(services: Services, client: Client, correlation_id: str) -
 # Dead work whose event causes more dead work
 
 
-@pytest.fixture
-async def correlation_id(developer: Client, receiver: Receiver, services: Services) -> str:
+async def _run_chain(client: Client, receiver: Receiver, services: Services) -> str:
     """Runs a chain of events that cause each other; returns its correlation id."""
-    await create_subscription(developer, event_type="system.work.dead")
-    await subscribe_url(developer, f"{receiver.url}/200", event_type="system.work.dead")
-    await create_subscription(developer)
+    await create_subscription(client, event_type="system.work.dead")
+    await subscribe_url(client, f"{receiver.url}/200", event_type="system.work.dead")
+    await create_subscription(client)
     chain = new_id("cor")
-    await create_agent(developer, **{"X-Correlation-ID": chain})
-    await wait_until_idle(services, developer.tenant_id)
+    await create_agent(client, **{"X-Correlation-ID": chain})
+    await wait_until_idle(services, client.tenant_id)
     return chain
 
 
 async def test_a_chain_goes_on_for_eight_causes_and_stops_at_the_ninth(
-    developer: Client, services: Services, correlation_id: str
+    developer: Client, receiver: Receiver, services: Services, subtests: pytest.Subtests
 ) -> None:
+    correlation_id = await _run_chain(developer, receiver, services)
     log = await _load_chain(services, developer, correlation_id)
     assert [row["type"] for row in log] == ["agent.created", *["system.work.dead"] * 9, STOPPED]
     assert [row["depth"] for row in log] == list(range(11))
     assert _is_one_chain(log)
     assert MAX_DEPTH == 8
+    with subtests.test("one event records the stop"):
+        (stopped,) = [row for row in log if row["type"] == STOPPED]
+        assert stopped["data"] == {
+            "event_id": log[9]["id"],
+            "event_type": "system.work.dead",
+            "depth": 9,
+            "reason": "too_long",
+        }
+        assert stopped["parent_id"] == log[9]["id"]
+    with subtests.test("events after the limit are not fanned out"):
+        await _check_fan_out(developer, receiver, services, log)
+    with subtests.test("the trace shows the whole chain"):
+        await _check_trace(developer, correlation_id)
+    with subtests.test("the next chain is counted separately"):
+        await create_agent_and_wait(services, developer)
+        stops = await load_events(services, developer.tenant_id, STOPPED)
+        assert len({row["correlation_id"] for row in stops}) == len(stops) == 2
 
 
-async def test_a_stopped_chain_emits_one_event(
-    developer: Client, services: Services, correlation_id: str
+async def _check_fan_out(
+    client: Client, receiver: Receiver, services: Services, log: list[Row]
 ) -> None:
-    log = await _load_chain(services, developer, correlation_id)
-    (stopped,) = [row for row in log if row["type"] == STOPPED]
-    assert stopped["data"] == {
-        "event_id": log[9]["id"],
-        "event_type": "system.work.dead",
-        "depth": 9,
-        "reason": "too_long",
-    }
-    assert stopped["parent_id"] == log[9]["id"]
-
-
-async def test_events_after_the_limit_are_not_fanned_out(
-    developer: Client, receiver: Receiver, services: Services, correlation_id: str
-) -> None:
-    log = await _load_chain(services, developer, correlation_id)
     delivered_ids = {row["id"] for row in log[1:9]}
     assert {request.json["id"] for request in receiver.requests} == delivered_ids
     assert len(receiver.requests) == 8
-    actions = await load_work(services, developer.tenant_id, "events.act")
+    actions = await load_work(services, client.tenant_id, "events.act")
     assert [row["cause_event_id"] for row in actions] == [row["id"] for row in log[:9]]
-    fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
+    fan_outs = await load_work(services, client.tenant_id, "events.fan_out")
     assert {row["cause_event_id"] for row in fan_outs} == {row["id"] for row in log[:10]}
     assert {row["state"] for row in fan_outs} == {"done"}
+
+
+async def _check_trace(client: Client, correlation_id: str) -> None:
+    answer = await client.get(f"/api/v1/event-log/trace/{correlation_id}")
+    entries = answer.json()["data"]
+    assert [entry["type"] for entry in entries][-1] == STOPPED
+    assert len(entries) == 11
+    parents = [entry["parent_id"] for entry in entries]
+    assert parents == [None, *(entry["id"] for entry in entries[:-1])]
 
 
 async def test_the_trigger_count_excludes_stopped_events(
@@ -106,26 +121,6 @@ async def test_the_trigger_count_excludes_stopped_events(
     await create_agent_and_wait(services, developer)
     assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 8
     assert (await read_subscription(developer, first["id"]))["trigger_count"] == 1
-
-
-async def test_the_trace_shows_the_whole_chain(developer: Client, correlation_id: str) -> None:
-    answer = await developer.get(f"/api/v1/event-log/trace/{correlation_id}")
-    entries = answer.json()["data"]
-    assert [entry["type"] for entry in entries][-1] == STOPPED
-    assert len(entries) == 11
-    assert [entry["parent_id"] for entry in entries] == [
-        None,
-        *(entry["id"] for entry in entries[:-1]),
-    ]
-
-
-async def test_the_next_chain_is_counted_separately(
-    developer: Client, services: Services, correlation_id: str
-) -> None:
-    await create_agent_and_wait(services, developer)
-    stopped = await load_events(services, developer.tenant_id, STOPPED)
-    assert len(stopped) == 2
-    assert len({row["correlation_id"] for row in stopped}) == 2
 
 
 async def test_a_chain_that_begins_with_a_test_stops_as_well(
@@ -197,30 +192,33 @@ async def _send_payload(
     return await _load_chain(services, client, chain)
 
 
-@pytest.mark.parametrize("target", ["webhook", "subscription"])
 async def test_a_forwarded_delivery_continues_its_chain_and_stops(
-    world: World, developer: Client, anonymous: Client, services: Services, target: str
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    path = await _create_incoming(developer)
-    async with _run_forwarder(world, path) as url:
-        if target == "webhook":
-            await create_webhook_for(developer, f"{url}/", RECEIVED)
-        else:
-            await subscribe_url(developer, f"{url}/", event_type=RECEIVED)
-        log = await _send_payload(developer, anonymous, services, path)
-    assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
-    assert _is_one_chain(log)
-    deliveries = await load_deliveries(services, developer)
-    assert [row["event_id"] for row in deliveries] == [row["id"] for row in log[:9]]
-    assert {row["status"] for row in deliveries} == {"delivered"}
+    for target in ("webhook", "subscription"):
+        with subtests.test(target=target):
+            developer = await world.user()
+            path = await _create_incoming(developer)
+            async with _run_forwarder(world, path) as url:
+                if target == "webhook":
+                    await create_webhook_for(developer, f"{url}/", RECEIVED)
+                else:
+                    await subscribe_url(developer, f"{url}/", event_type=RECEIVED)
+                log = await _send_payload(developer, anonymous, services, path)
+            assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
+            assert _is_one_chain(log)
+            deliveries = await load_deliveries(services, developer)
+            assert [row["event_id"] for row in deliveries] == [row["id"] for row in log[:9]]
+            assert {row["status"] for row in deliveries} == {"delivered"}
 
 
 async def test_a_webhook_to_our_own_incoming_webhook_stops(
-    server: Server, developer: Client, anonymous: Client, services: Services
+    stores: Stores, developer: Client, anonymous: Client, services: Services
 ) -> None:
     path = await _create_incoming(developer)
-    await create_webhook_for(developer, f"{server.url}{path}", RECEIVED)
-    log = await _send_payload(developer, anonymous, services, path)
+    async with serve_app(cast("ASGIApp", create_app(stores.settings))) as url:
+        await create_webhook_for(developer, f"{url}{path}", RECEIVED)
+        log = await _send_payload(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
     assert len(await load_deliveries(services, developer)) == 9
@@ -273,14 +271,14 @@ async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
         assert len({row["correlation_id"] for row in events}) == 5
 
 
-@pytest.mark.parametrize(
-    "event_id", ["evt_nothing", "", "x" * 5000, "ünï"], ids=lambda text: text[:9]
-)
 async def test_an_unknown_event_id_is_ignored(
-    developer: Client, anonymous: Client, services: Services, event_id: str
+    world: World, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    row = await _receive_with_event_id(developer, anonymous, services, event_id)
-    assert (row["parent_id"], row["depth"]) == (None, 0)
+    for event_id in ("evt_nothing", "", "x" * 5000, "ünï"):
+        with subtests.test(event_id=event_id):
+            developer = await world.user()
+            row = await _receive_with_event_id(developer, anonymous, services, event_id)
+            assert (row["parent_id"], row["depth"]) == (None, 0)
 
 
 async def test_of_another_tenants_event_only_the_depth_is_used(

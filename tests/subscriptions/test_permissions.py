@@ -17,44 +17,53 @@ ROLES = ["super_admin", "tenant_admin", "agent_developer"]
 OTHER_ROLES = ["agent_user", "viewer"]
 
 
-@pytest.mark.parametrize("role", OTHER_ROLES)
-@pytest.mark.parametrize(
-    ("method", "path", "permission"),
-    [
-        ("GET", "", "events:read"),
-        ("POST", "", "events:write"),
-        ("GET", "/sub_x", "events:read"),
-        ("PUT", "/sub_x", "events:write"),
-        ("DELETE", "/sub_x", "events:write"),
-        ("GET", "/sub_x/executions", "events:read"),
-        ("GET", "/sub_x/executions/dlv_x", "events:read"),
-        ("POST", "/sub_x/executions/dlv_x/redeliver", "events:write"),
-    ],
-)
-async def test_a_role_without_permission_gets_403(
-    world: World, role: str, method: str, path: str, permission: str
+_REQUESTS: list[tuple[str, str, str]] = [
+    ("GET", "", "events:read"),
+    ("POST", "", "events:write"),
+    ("GET", "/sub_x", "events:read"),
+    ("PUT", "/sub_x", "events:write"),
+    ("DELETE", "/sub_x", "events:write"),
+    ("GET", "/sub_x/executions", "events:read"),
+    ("GET", "/sub_x/executions/dlv_x", "events:read"),
+    ("POST", "/sub_x/executions/dlv_x/redeliver", "events:write"),
+]
+
+
+async def test_a_role_without_permission_gets_403(world: World, subtests: pytest.Subtests) -> None:
+    for role in OTHER_ROLES:
+        for method, path, permission in _REQUESTS:
+            with subtests.test(role=role, method=method):
+                error = refused(
+                    await (await world.user(role))(method, PATH + path, json={}), 403, "forbidden"
+                )
+                assert error["details"] == {"required": permission, "your_role": role}
+
+
+async def test_a_role_with_permission_manages_subscriptions(
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    error = refused(await (await world.user(role))(method, PATH + path, json={}), 403, "forbidden")
-    assert error["details"] == {"required": permission, "your_role": role}
+    for role in ROLES:
+        with subtests.test(role=role):
+            caller = await world.user(role)
+            subscription = await create_subscription(caller)
+            assert (await update_subscription(caller, subscription["id"], active=False))[
+                "active"
+            ] is False
+            assert (await caller.delete(f"{PATH}/{subscription['id']}")).status_code == 204
 
 
-@pytest.mark.parametrize("role", ROLES)
-async def test_a_role_with_permission_manages_subscriptions(world: World, role: str) -> None:
-    caller = await world.user(role)
-    subscription = await create_subscription(caller)
-    assert (await update_subscription(caller, subscription["id"], active=False))["active"] is False
-    assert (await caller.delete(f"{PATH}/{subscription['id']}")).status_code == 204
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_another_tenants_subscription_is_not_found(
-    developer: Client, admin: Client, method: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    subscription = await create_subscription(developer)
-    answer = await admin(method, f"{PATH}/{subscription['id']}", json={"active": False})
-    refused(answer, 404, "subscription_not_found")
-    assert await read_subscription(developer, subscription["id"]) == subscription
-    assert await list_ids(admin) == []
+    for method in ("GET", "PUT", "DELETE"):
+        with subtests.test(method=method):
+            developer = await world.user()
+            admin = await world.user("tenant_admin")
+            subscription = await create_subscription(developer)
+            answer = await admin(method, f"{PATH}/{subscription['id']}", json={"active": False})
+            refused(answer, 404, "subscription_not_found")
+            assert await read_subscription(developer, subscription["id"]) == subscription
+            assert await list_ids(admin) == []
 
 
 async def test_super_admin_reads_any_tenant_and_creates_in_the_one_of_the_header(

@@ -23,7 +23,7 @@ from tests.subscriptions.factories import (
     read_subscription,
     update_subscription,
 )
-from tests.world import Client
+from tests.world import Client, World
 
 OWN_ADDRESS = {"action_type": "webhook", "action_config": {"url": "https://example.com/hook"}}
 NOTIFICATION = {
@@ -58,9 +58,12 @@ async def test_filters_may_be_left_out_and_active_is_the_default(developer: Clie
     assert (subscription["filters"], subscription["active"]) == (None, True)
 
 
-@pytest.mark.parametrize("filters", [None, {}])
-async def test_empty_filters_are_stored_as_null(developer: Client, filters: Any) -> None:
-    assert (await create_subscription(developer, filters=filters))["filters"] is None
+async def test_empty_filters_are_stored_as_null(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [None, {}]
+    for filters in cases:
+        with subtests.test(filters=filters):
+            developer = await world.user()
+            assert (await create_subscription(developer, filters=filters))["filters"] is None
 
 
 async def test_a_subscription_is_read_as_it_was_created(developer: Client) -> None:
@@ -188,32 +191,34 @@ WHERE id = $1
 """
 
 
-@pytest.mark.parametrize(
-    ("sort", "order"),
-    [
-        ("event_type", [1, 2, 0]),
-        ("action_type", [2, 0, 1]),
-        ("trigger_count", [2, 1, 0]),
-        ("last_triggered_at", [1, 0, 2]),
-        ("created_at", [0, 1, 2]),
-        ("updated_at", [0, 2, 1]),
-    ],
-)
+_SORTS: list[tuple[str, list[int]]] = [
+    ("event_type", [1, 2, 0]),
+    ("action_type", [2, 0, 1]),
+    ("trigger_count", [2, 1, 0]),
+    ("last_triggered_at", [1, 0, 2]),
+    ("created_at", [0, 1, 2]),
+    ("updated_at", [0, 2, 1]),
+]
+
+
 async def test_a_list_can_be_sorted_by_each_of_its_fields(
-    developer: Client, services: Services, sort: str, order: list[int]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    bodies: list[dict[str, Any]] = [
-        {"event_type": "agent.updated", **OWN_ADDRESS},
-        {"event_type": "agent.created"},
-        {"event_type": "agent.deleted", **NOTIFICATION},
-    ]
-    ids = [(await create_subscription(developer, **body))["id"] for body in bodies]
-    for subscription_id, count, days in zip(ids, (3, 2, 1), (2, 3, 1), strict=True):
-        await run_sql(services, _SET_TRIGGERED, subscription_id, count, days)
-    await update_subscription(developer, ids[1], active=False)
-    expected = [ids[index] for index in order]
-    assert await list_ids(developer, sort=sort) == expected
-    assert await list_ids(developer, sort=f"-{sort}") == expected[::-1]
+    for sort, order in _SORTS:
+        with subtests.test(sort=sort, order=order):
+            developer = await world.user()
+            bodies: list[dict[str, Any]] = [
+                {"event_type": "agent.updated", **OWN_ADDRESS},
+                {"event_type": "agent.created"},
+                {"event_type": "agent.deleted", **NOTIFICATION},
+            ]
+            ids = [(await create_subscription(developer, **body))["id"] for body in bodies]
+            for subscription_id, count, days in zip(ids, (3, 2, 1), (2, 3, 1), strict=True):
+                await run_sql(services, _SET_TRIGGERED, subscription_id, count, days)
+            await update_subscription(developer, ids[1], active=False)
+            expected = [ids[index] for index in order]
+            assert await list_ids(developer, sort=sort) == expected
+            assert await list_ids(developer, sort=f"-{sort}") == expected[::-1]
 
 
 _INVALID_PARAMETERS: list[tuple[str, str]] = [
@@ -239,31 +244,33 @@ async def test_a_wrong_query_parameter_is_named(
 # Update
 
 
-@pytest.mark.parametrize(
-    ("fields", "changed"),
-    [
+async def test_an_update_is_stored_and_emits_an_event(
+    world: World, services: Services, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"event_type": "agent.deleted"}, ["event_type"]),
         ({"active": False}, ["active"]),
         ({"filters": {"name": "Ada"}}, ["filters"]),
         (NOTIFICATION, ["action_type", "action_config"]),
-    ],
-)
-async def test_an_update_is_stored_and_emits_an_event(
-    developer: Client, services: Services, fields: dict[str, Any], changed: list[str]
-) -> None:
-    subscription = await create_subscription(developer)
-    answer = await update_subscription(developer, subscription["id"], **fields)
-    assert {name: answer[name] for name in fields} == fields
-    assert answer["created_at"] == subscription["created_at"]
-    assert answer["updated_at"] > subscription["updated_at"]
-    assert await read_subscription(developer, subscription["id"]) == answer
-    (event,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
-    assert set(event["data"].pop("changed")) == set(changed)
-    assert event["data"] == {
-        "subscription_id": subscription["id"],
-        "event_type": answer["event_type"],
-        "action_type": answer["action_type"],
-    }
+    ]
+    for fields, changed in cases:
+        with subtests.test(fields=fields, changed=changed):
+            developer = await world.user()
+            subscription = await create_subscription(developer)
+            answer = await update_subscription(developer, subscription["id"], **fields)
+            assert {name: answer[name] for name in fields} == fields
+            assert answer["created_at"] == subscription["created_at"]
+            assert answer["updated_at"] > subscription["updated_at"]
+            assert await read_subscription(developer, subscription["id"]) == answer
+            (event,) = await load_events(
+                services, developer.tenant_id, "system.subscription.updated"
+            )
+            assert set(event["data"].pop("changed")) == set(changed)
+            assert event["data"] == {
+                "subscription_id": subscription["id"],
+                "event_type": answer["event_type"],
+                "action_type": answer["action_type"],
+            }
 
 
 async def test_another_workflow_is_stored_and_emits_an_event(
@@ -277,21 +284,32 @@ async def test_another_workflow_is_stored_and_emits_an_event(
     assert event["data"]["changed"] == ["action_config"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"active": True}, WORKFLOW, {"filters": None}])
 async def test_an_update_without_a_change_emits_nothing(
-    developer: Client, services: Services, fields: dict[str, Any]
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    subscription = await create_subscription(developer)
-    fields = {"action_config": subscription["action_config"], **fields}
-    assert await update_subscription(developer, subscription["id"], **fields) == subscription
-    assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
+    cases: list[dict[str, Any]] = [{}, {"active": True}, WORKFLOW, {"filters": None}]
+    for changes in cases:
+        with subtests.test(changes=changes):
+            developer = await world.user()
+            subscription = await create_subscription(developer)
+            fields = {"action_config": subscription["action_config"], **changes}
+            assert (
+                await update_subscription(developer, subscription["id"], **fields) == subscription
+            )
+            assert (
+                await load_events(services, developer.tenant_id, "system.subscription.updated")
+                == []
+            )
 
 
-@pytest.mark.parametrize("filters", [None, {}])
-async def test_filters_can_be_removed(developer: Client, filters: Any) -> None:
-    subscription = await create_subscription(developer, filters={"name": "Ada"})
-    updated = await update_subscription(developer, subscription["id"], filters=filters)
-    assert updated["filters"] is None
+async def test_filters_can_be_removed(world: World, subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [None, {}]
+    for filters in cases:
+        with subtests.test(filters=filters):
+            developer = await world.user()
+            subscription = await create_subscription(developer, filters={"name": "Ada"})
+            updated = await update_subscription(developer, subscription["id"], filters=filters)
+            assert updated["filters"] is None
 
 
 async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:

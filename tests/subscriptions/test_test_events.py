@@ -224,15 +224,15 @@ async def test_a_wrong_field_is_named_and_nothing_is_emitted(
     assert await load_events(services, developer.tenant_id) == []
 
 
-@pytest.mark.parametrize(("levels", "status"), [(31, 202), (33, 422), (500, 422)])
-async def test_data_may_be_nested_thirty_two_deep(
-    developer: Client, levels: int, status: int
-) -> None:
-    body = {"event_type": "system.test", "data": build_nested(levels)}
-    answer = await developer.post(PATH, body)
-    assert answer.status_code == status
-    if status == 422:
-        assert set(read_field_errors(answer)) == {"data"}
+async def test_data_may_be_nested_thirty_two_deep(world: World, subtests: pytest.Subtests) -> None:
+    for levels, status in [(31, 202), (33, 422), (500, 422)]:
+        with subtests.test(levels=levels):
+            developer = await world.user()
+            body = {"event_type": "system.test", "data": build_nested(levels)}
+            answer = await developer.post(PATH, body)
+            assert answer.status_code == status
+            if status == 422:
+                assert set(read_field_errors(answer)) == {"data"}
 
 
 async def test_data_nested_too_deeply_to_decode_is_refused(developer: Client) -> None:
@@ -249,28 +249,32 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
     assert set(read_field_errors(await developer.post(PATH, too_large))) == {"data"}
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"n": 2**63},
-        {"n": -(2**70)},
-        {"n": 5e-324},
-        {"text": "\u2028\u202e\x7f\x01"},
-        {"": ""},
-        {"a.b": 1},
-        {"x" * 1000: 1},
-    ],
-    ids=lambda value: repr(value)[:30],
-)
+_UNUSUAL_DATA: list[dict[str, Any]] = [
+    {"n": 2**63},
+    {"n": -(2**70)},
+    {"n": 5e-324},
+    {"text": "\u2028\u202e\x7f\x01"},
+    {"": ""},
+    {"a.b": 1},
+    {"x" * 1000: 1},
+]
+
+
 async def test_unusual_data_is_delivered_unchanged(
-    developer: Client, receiver: Receiver, services: Services, data: dict[str, Any]
+    world: World, receiver: Receiver, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await subscribe_url(developer, f"{receiver.url}/200")
-    await _emit(developer, data=data)
-    await wait_until_idle(services, developer.tenant_id)
-    (request,) = receiver.requests
-    assert request.json["data"] == data
-    assert (await load_events(services, developer.tenant_id, "agent.created"))[0]["data"] == data
+    for data in _UNUSUAL_DATA:
+        with subtests.test(data=data):
+            developer = await world.user()
+            receiver.reset()
+            await subscribe_url(developer, f"{receiver.url}/200")
+            await _emit(developer, data=data)
+            await wait_until_idle(services, developer.tenant_id)
+            (request,) = receiver.requests
+            assert request.json["data"] == data
+            assert (await load_events(services, developer.tenant_id, "agent.created"))[0][
+                "data"
+            ] == data
 
 
 async def test_a_large_number_is_delivered_unchanged(
@@ -283,12 +287,15 @@ async def test_a_large_number_is_delivered_unchanged(
     assert await read_trigger_counts(developer, [subscription]) == [1]
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_a_role_without_permission_gets_403(world: World, role: str) -> None:
-    error = refused(
-        await (await world.user(role)).post(PATH, {"event_type": "system.test"}), 403, "forbidden"
-    )
-    assert error["details"] == {"required": "events:write", "your_role": role}
+async def test_a_role_without_permission_gets_403(world: World, subtests: pytest.Subtests) -> None:
+    for role in ("agent_user", "viewer"):
+        with subtests.test(role=role):
+            error = refused(
+                await (await world.user(role)).post(PATH, {"event_type": "system.test"}),
+                403,
+                "forbidden",
+            )
+            assert error["details"] == {"required": "events:write", "your_role": role}
 
 
 async def test_an_input_that_its_templates_make_too_large_ends_the_action(

@@ -53,16 +53,21 @@ async def test_all_subscriptions_of_a_workflow_are_switched_and_counted(develope
     assert await _read_active(developer, subscriptions) == [True] * 3
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
 async def test_subscriptions_already_in_the_state_are_not_counted(
-    developer: Client, services: Services, switch: str
+    world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
-    subscription = await create_subscription(developer, active=switch == "activate")
-    workflow_id = await find_draft(developer)
-    result = await _switch(developer, workflow_id, switch)
-    assert result == {"workflow_id": workflow_id, "updated": 0}
-    assert await read_subscription(developer, subscription["id"]) == subscription
-    assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
+    for switch in SWITCHES:
+        with subtests.test(switch=switch):
+            developer = await world.user()
+            subscription = await create_subscription(developer, active=switch == "activate")
+            workflow_id = await find_draft(developer)
+            result = await _switch(developer, workflow_id, switch)
+            assert result == {"workflow_id": workflow_id, "updated": 0}
+            assert await read_subscription(developer, subscription["id"]) == subscription
+            assert (
+                await load_events(services, developer.tenant_id, "system.subscription.updated")
+                == []
+            )
 
 
 async def test_each_switched_subscription_emits_an_event(
@@ -120,16 +125,22 @@ async def test_an_unknown_workflow_is_404(developer: Client, subtests: pytest.Su
                 refused(await developer.post(_path(workflow_id, switch)), 404, "workflow_not_found")
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
 async def test_another_tenants_workflow_is_404_and_stays_as_it_is(
-    developer: Client, admin: Client, switch: str
+    world: World, subtests: pytest.Subtests
 ) -> None:
-    subscriptions = [await create_subscription(developer, active=on) for on in (True, False)]
-    path = _path(await find_draft(developer), switch)
-    refused(await admin.post(path), 404, "workflow_not_found")
-    assert [
-        await read_subscription(developer, subscription["id"]) for subscription in subscriptions
-    ] == subscriptions
+    for switch in SWITCHES:
+        with subtests.test(switch=switch):
+            developer = await world.user()
+            admin = await world.user("tenant_admin")
+            subscriptions = [
+                await create_subscription(developer, active=on) for on in (True, False)
+            ]
+            path = _path(await find_draft(developer), switch)
+            refused(await admin.post(path), 404, "workflow_not_found")
+            assert [
+                await read_subscription(developer, subscription["id"])
+                for subscription in subscriptions
+            ] == subscriptions
 
 
 async def test_subscriptions_of_a_deleted_workflow_can_still_be_switched_off(
@@ -143,12 +154,13 @@ async def test_subscriptions_of_a_deleted_workflow_can_still_be_switched_off(
     assert (await read_subscription(developer, own["id"]))["active"] is False
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_a_role_without_permission_gets_403(world: World, switch: str, role: str) -> None:
-    answer = await (await world.user(role)).post(_path("wfl_nothing", switch))
-    error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": "events:write", "your_role": role}
+async def test_a_role_without_permission_gets_403(world: World, subtests: pytest.Subtests) -> None:
+    for switch in SWITCHES:
+        for role in ("agent_user", "viewer"):
+            with subtests.test(switch=switch, role=role):
+                answer = await (await world.user(role)).post(_path("wfl_nothing", switch))
+                error = refused(answer, 403, "forbidden")
+                assert error["details"] == {"required": "events:write", "your_role": role}
 
 
 async def test_super_admin_switches_within_the_tenant_that_is_named(

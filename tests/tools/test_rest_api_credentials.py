@@ -59,31 +59,34 @@ CREDENTIAL_CASES = [
         {"Authorization": "Bearer tkn-stored-1"},
     ),
 ]
-each_credential = pytest.mark.parametrize(
-    "case", CREDENTIAL_CASES, ids=[case.auth_type for case in CREDENTIAL_CASES]
-)
 
 
-@each_credential
 async def test_a_credential_with_an_access_rule_is_sent(
-    tools: ToolClient, site: Site, case: CredentialCase
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
-    credential = await tools.create_credential(case.credential_type, case.secrets)
-    auth = {"credential_id": credential}
-    tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
-    await tools.grant_access(credential, tool)
-    await tools.get_output(tool)
-    assert {name: site.last.headers.get(name) for name in case.headers} == case.headers
+    for case in CREDENTIAL_CASES:
+        with subtests.test(case=case):
+            site.reset()
+            credential = await tools.create_credential(case.credential_type, case.secrets)
+            auth = {"credential_id": credential}
+            tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
+            await tools.grant_access(credential, tool)
+            await tools.get_output(tool)
+            assert {name: site.last.headers.get(name) for name in case.headers} == case.headers
 
 
-@each_credential
 async def test_a_credential_without_an_access_rule_is_not_sent(
-    tools: ToolClient, site: Site, case: CredentialCase
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
-    auth = {"credential_id": await tools.create_credential(case.credential_type, case.secrets)}
-    tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
-    assert await tools.get_error_code(tool) == "auth_failed"
-    assert not site.requests
+    for case in CREDENTIAL_CASES:
+        with subtests.test(case=case):
+            site.reset()
+            auth = {
+                "credential_id": await tools.create_credential(case.credential_type, case.secrets)
+            }
+            tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
+            assert await tools.get_error_code(tool) == "auth_failed"
+            assert not site.requests
 
 
 async def test_a_database_credential_is_no_http_auth(

@@ -70,21 +70,24 @@ async def test_tokens_of_an_agent_are_those_of_the_usage_report(
     assert list(tokens.values()) == [11]
 
 
-@pytest.mark.parametrize("period", PERIODS)
-async def test_every_period_counts_the_turns_of_today(talk: Talker, period: str) -> None:
+async def test_every_period_counts_the_turns_of_today(
+    talk: Talker, subtests: pytest.Subtests
+) -> None:
     talk.script(Reply(usage=(10, 5)))
     first = await talk.say("One")
     await talk.say("Two", conversation_id=first["conversation_id"])
     await talk.say("Three")
-    stats = await get_stats(talk, period)
-    assert stats.pop("avg_response_time_ms") > 0
-    assert stats == {
-        "agent_id": talk.agent_id,
-        "total_conversations": 2,
-        "total_messages": 6,
-        "total_tokens_used": 45,
-        "period": period,
-    }
+    for period in PERIODS:
+        with subtests.test(period=period):
+            stats = await get_stats(talk, period)
+            assert stats.pop("avg_response_time_ms") > 0
+            assert stats == {
+                "agent_id": talk.agent_id,
+                "total_conversations": 2,
+                "total_messages": 6,
+                "total_tokens_used": 45,
+                "period": period,
+            }
 
 
 async def test_the_response_time_is_the_duration_of_the_turn(talk: Talker) -> None:
@@ -108,10 +111,11 @@ async def test_the_default_period_is_all_time(talk: Talker) -> None:
     assert answer.json() == await get_stats(talk, "all_time")
 
 
-@pytest.mark.parametrize("period", ["1h", "1y", "", "ALL_TIME", "365d"])
-async def test_an_unknown_period_is_refused(talk: Talker, period: str) -> None:
-    answer = await talk.client.get(f"{talk.path}/stats", params={"period": period})
-    assert list(refused(answer, 422, "validation_error")["details"]) == ["period"]
+async def test_an_unknown_period_is_refused(talk: Talker, subtests: pytest.Subtests) -> None:
+    for period in ("1h", "1y", "", "ALL_TIME", "365d"):
+        with subtests.test(period=period):
+            answer = await talk.client.get(f"{talk.path}/stats", params={"period": period})
+            assert list(refused(answer, 422, "validation_error")["details"]) == ["period"]
 
 
 async def test_roles_that_read_usage_read_the_statistics_of_agents(
@@ -169,21 +173,26 @@ async def test_a_roll_up_does_not_change_the_statistics(talk: Talker, services: 
     assert (await get_stats(talk))["total_tokens_used"] == 1121
 
 
-@pytest.mark.parametrize(("period", "days"), [("24h", 1), ("7d", 7), ("30d", 30)])
 async def test_a_roll_up_does_not_move_usage_into_a_period(
-    talk: Talker, services: Services, period: str, days: int
+    talk: Talker, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await talk.say("Hi")
-    start = clock.now() - timedelta(days=days)
-    # In the same hour as the start of the period, but before it.
-    just_before = start.replace(minute=0, second=0, microsecond=0)
-    assert just_before < start
-    await execute(
-        services, "UPDATE usage SET created_at = $2 WHERE agent_id = $1", talk.agent_id, just_before
-    )
-    assert (await get_stats(talk, period))["total_messages"] == 0
-    await usage.roll_up(services)
-    assert (await get_stats(talk, period))["total_messages"] == 0
+    for period, days in [("24h", 1), ("7d", 7), ("30d", 30)]:
+        with subtests.test(period=period):
+            other = await talk.agent()
+            await other.say("Hi")
+            start = clock.now() - timedelta(days=days)
+            # In the same hour as the start of the period, but before it.
+            just_before = start.replace(minute=0, second=0, microsecond=0)
+            assert just_before < start
+            await execute(
+                services,
+                "UPDATE usage SET created_at = $2 WHERE agent_id = $1",
+                other.agent_id,
+                just_before,
+            )
+            assert (await get_stats(other, period))["total_messages"] == 0
+            await usage.roll_up(services)
+            assert (await get_stats(other, period))["total_messages"] == 0
 
 
 async def test_concurrent_roll_ups_count_every_turn_once(talk: Talker, services: Services) -> None:
