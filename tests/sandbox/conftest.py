@@ -1,20 +1,15 @@
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from uuid import uuid4
 
+import msgspec
 import pytest
 
 from app.kit.sandbox.box import Sandbox, Tier
-from app.kit.sandbox.program import Language
+from app.kit.sandbox.limits import Limits
 from app.settings import Settings
-from tests.sandbox.sandbox_runner import SandboxRunner
-
-# Above those of other runs.
-_SAME_UID = 65510
+from tests.sandbox.sandbox_runner import SandboxRunner, create_open_folder, new_secret
 
 
 @pytest.fixture(scope="session")
@@ -46,34 +41,33 @@ async def runner(
     return SandboxRunner(sandbox, sandbox_home)
 
 
-@pytest.fixture(params=["python", "node", "bash"])
-def language(request: pytest.FixtureRequest) -> Language:
-    name: Language = request.param
-    return name
-
-
 @pytest.fixture
 def secret() -> str:
-    return f"planted-{uuid4().hex}"
+    return new_secret()
 
 
 @pytest.fixture
-async def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
+async def same_user(runner: SandboxRunner) -> AsyncIterator[int]:
     """Gives all runs of a test the same user, which no other test process has, and returns its
     id.
     """
-    async with runner.sandbox._reserve_uid() as uid:
-        pass
-    if uid and runner.tier == "landlock":
-        uid = _SAME_UID + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    monkeypatch.setattr(runner.sandbox, "_reserve_uid", lambda: nullcontext(uid))
-    return uid or os.geteuid()
+    async with runner.as_one_user() as uid:
+        yield uid
+
+
+@pytest.fixture
+def little_memory(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> Limits:
+    """A quarter of the memory for each run: what exceeds it is sooner written."""
+    limits = msgspec.structs.replace(
+        runner.sandbox.limits, total_bytes=runner.sandbox.limits.total_bytes // 4
+    )
+    monkeypatch.setattr(runner.sandbox, "limits", limits)
+    monkeypatch.setattr(runner.sandbox.watcher, "_limits", limits)
+    return limits
 
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder outside the sandbox that every user may write to."""
-    folder = Path(tempfile.mkdtemp(prefix="parley-open-", dir="/var/tmp"))
-    folder.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    with create_open_folder() as folder:
+        yield folder

@@ -1,7 +1,7 @@
 """Script that runs a sandbox as an ordinary user, as in the container: `FOLDER TIER`.
 
 As root it first runs everything once, so that all modules are loaded, and then switches to an
-ordinary user. It prints its observations as JSON.
+ordinary user. It writes its observations to `observations.json` in the folder.
 """
 
 import asyncio
@@ -84,4 +84,5 @@ if __name__ == "__main__":
     if os.geteuid() == 0:
         asyncio.run(main(folder, tier_name))  # type: ignore[arg-type]
         become_ordinary_user(folder)
-    sys.stdout.write(json.dumps(asyncio.run(main(folder, tier_name))))  # type: ignore[arg-type]
+    observations = json.dumps(asyncio.run(main(folder, tier_name)))  # type: ignore[arg-type]
+    (folder / "observations.json").write_text(observations, encoding="ascii")

@@ -7,17 +7,26 @@ processors.
 import asyncio
 import os
 import platform
+import re
+import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
+
+import pytest
 
 from app.kit.sandbox import seccomp
 from app.kit.sandbox.box import Sandbox
 from app.kit.sandbox.program import Language, Program, RunResult
+
+LANGUAGES: Final[tuple[Language, ...]] = ("python", "node", "bash")
+# Above those of other runs.
+_SAME_UID = 65510
 
 _PRELUDES = {
     "python": """
@@ -66,6 +75,32 @@ _ENDS = {
     "node": "\nconsole.log('tried');\n})();\n",
     "bash": "\necho tried\n",
 }
+# One attack of several in a program. A failure ends only the attack, and its error is its output.
+_SECTIONS = {
+    "python": """
+print("== @name@ ==", flush=True)
+try:
+    exec(@text@, {"os": os, "sys": sys, "attempt": attempt, "call": call})
+    print("tried", flush=True)
+except BaseException as error:
+    print(type(error).__name__, error, flush=True)
+""",
+    "node": """
+console.log("== @name@ ==");
+await (async () => {
+@text@
+})().then(() => console.log("tried"), (error) => console.log(error));
+""",
+    "bash": """
+exec 2>&1
+echo "== @name@ =="
+(
+@text@
+echo tried
+)
+""",
+}
+_SECTION = re.compile(r"^== (.+) ==\n", re.MULTILINE)
 
 
 # Enough for a loaded machine, and far below the 30 seconds that the attacks sleep.
@@ -79,11 +114,29 @@ class Attack(NamedTuple):
     node: str
     bash: str
 
-    def code(self, language: Language, values: dict[str, object]) -> str:
+    def code(self, language: Language, values: Mapping[str, object]) -> str:
+        return _PRELUDES[language] + self.fill(language, values) + _ENDS[language]
+
+    def fill(self, language: Language, values: Mapping[str, object]) -> str:
         text: str = getattr(self, language)
         for name, value in values.items():
             text = text.replace(f"@{name}@", str(value))
-        return _PRELUDES[language] + text + _ENDS[language]
+        return text
+
+
+class Report:
+    """What attacks printed, by language and name."""
+
+    def __init__(self, outputs: Mapping[Language, Mapping[str, str]]) -> None:
+        self._outputs = outputs
+
+    def of(self, name: str) -> Iterator[tuple[Language, str]]:
+        """Yields the output of an attack in each language. Fails unless it ran to its end."""
+        found = [(lang, texts[name]) for lang, texts in self._outputs.items() if name in texts]
+        assert found, f"no attack is named {name}"
+        for language, output in found:
+            assert "tried" in output.splitlines(), (name, language, output)
+            yield language, output
 
 
 class BombResult(NamedTuple):
@@ -127,26 +180,72 @@ class SandboxRunner:
         assert "tried" in result.output.decode(errors="replace").split(), output
         return output
 
+    async def run_attacks(self, attacks: Mapping[str, Attack], **values: object) -> Report:
+        """Runs all attacks of a language in one program, and the languages side by side."""
+        texts = {
+            language: _join(language, attacks, values)
+            for language in LANGUAGES
+            if any(getattr(attack, language) for attack in attacks.values())
+        }
+        results = await asyncio.gather(
+            *(self.run(language, text, b"", 40) for language, text in texts.items())
+        )
+        outputs: dict[Language, dict[str, str]] = {}
+        for language, result in zip(texts, results, strict=True):
+            log = result.log.decode(errors="replace")
+            _, *parts = _SECTION.split(result.output.decode(errors="replace"))
+            sections = zip(parts[::2], parts[1::2], strict=True)
+            outputs[language] = {name: output + log for name, output in sections}
+            expected = [name for name, attack in attacks.items() if getattr(attack, language)]
+            assert list(outputs[language]) == expected, (language, result)
+        return Report(outputs)
+
+    async def run_bombs(
+        self, attack: Attack, seconds: float, **values: object
+    ) -> dict[Language, BombResult]:
+        """Runs the attack in all its languages side by side."""
+        languages: list[Language] = [name for name in LANGUAGES if getattr(attack, name)]
+        outcomes = await asyncio.gather(
+            *(self.run_bomb(language, attack, seconds, **values) for language in languages)
+        )
+        return dict(zip(languages, outcomes, strict=True))
+
     async def run_bomb(
-        self,
-        language: Language,
-        attack: Attack,
-        seconds: float,
-        mark: str | None = None,
-        **values: object,
+        self, language: Language, attack: Attack, seconds: float, **values: object
     ) -> BombResult:
         """Returns the result, the duration and the number of processes. Fails if one is left."""
-        mark = mark or new_mark()
+        mark = new_mark()
         code = attack.code(language, {"mark": mark, **values})
         before = time.monotonic()
         task = asyncio.create_task(self.run(language, code, b"", seconds, mark))
         max_processes = 0
         while not task.done():
-            max_processes = max(max_processes, len(find_marked_processes(mark)))
+            max_processes = max(max_processes, len(_filter_marked(mark, _list_descendants())))
             await asyncio.wait([task], timeout=0.1)
         elapsed = time.monotonic() - before
         await wait_until_gone(mark)
         return BombResult(task.result(), elapsed, max_processes)
+
+    @asynccontextmanager
+    async def as_one_user(self) -> AsyncIterator[int]:
+        """Gives all runs the same user, which no other test process has, and yields its id."""
+        async with self.sandbox._reserve_uid() as uid:
+            pass
+        if uid and self.tier == "landlock":
+            uid = _SAME_UID + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.sandbox, "_reserve_uid", lambda: nullcontext(uid))
+            yield uid or os.geteuid()
+
+
+def _join(language: Language, attacks: Mapping[str, Attack], values: Mapping[str, object]) -> str:
+    sections = []
+    for name, attack in attacks.items():
+        if not (text := attack.fill(language, values)):
+            continue
+        text = repr(text) if language == "python" else text
+        sections.append(_SECTIONS[language].replace("@name@", name).replace("@text@", text))
+    return _PRELUDES[language] + "".join(sections) + _ENDS[language]
 
 
 def list_names(folder: Path) -> list[str]:
@@ -164,16 +263,30 @@ def new_mark() -> str:
 
 def find_marked_processes(mark: str) -> list[int]:
     """Returns the ids of the processes that have the mark among their arguments."""
-    pids = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and int(process.name) != os.getpid():
-            try:
-                words = (process / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in words:
-                pids.append(int(process.name))
-    return pids
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    return _filter_marked(mark, pids)
+
+
+def _filter_marked(mark: str, pids: list[int]) -> list[int]:
+    marked = []
+    for pid in pids:
+        if pid != os.getpid():
+            with suppress(OSError):
+                if mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    marked.append(pid)
+    return marked
+
+
+def _list_descendants() -> list[int]:
+    """Returns the ids of all processes below this one, without a look at those of others."""
+    found, parents = [], [os.getpid()]
+    while parents:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{parents.pop()}/task").iterdir():
+                children = (thread / "children").read_text(encoding="ascii").split()
+                parents += map(int, children)
+                found += map(int, children)
+    return found
 
 
 async def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
@@ -188,6 +301,19 @@ async def wait_until(condition: Callable[[], object], seconds: float = 5) -> boo
 async def wait_until_gone(mark: str) -> None:
     is_gone = await wait_until(lambda: not find_marked_processes(mark))
     assert is_gone, f"left running: {find_marked_processes(mark)}"
+
+
+@contextmanager
+def create_open_folder() -> Iterator[Path]:
+    """A folder outside the sandbox that every user may write to."""
+    folder = Path(tempfile.mkdtemp(prefix="parley-open-", dir="/var/tmp"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_secret() -> str:
+    return f"planted-{uuid4().hex}"
 
 
 @contextmanager

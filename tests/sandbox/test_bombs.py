@@ -1,9 +1,11 @@
 """Limits of processes, output and time: an attack ends, and other runs continue."""
 
 import asyncio
+from contextlib import suppress
+
+import pytest
 
 from app.kit.sandbox.limits import Limits
-from app.kit.sandbox.program import Language
 from tests.sandbox.sandbox_runner import (
     PROMPT_SECONDS,
     Attack,
@@ -11,6 +13,7 @@ from tests.sandbox.sandbox_runner import (
     find_marked_processes,
     new_mark,
     wait_until,
+    wait_until_gone,
 )
 
 LIMITS = Limits()
@@ -51,19 +54,21 @@ wait
 
 
 async def test_a_fork_bomb_stays_within_its_processes(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    outcome = await runner.run_bomb(language, _FORKS, seconds=1.5)
-    assert outcome.result.ending == "timeout", outcome.result
-    assert outcome.seconds < PROMPT_SECONDS
-    assert outcome.max_processes <= LIMITS.processes + _LAUNCHERS
+    for language, outcome in (await runner.run_bombs(_FORKS, seconds=1.5)).items():
+        with subtests.test(language=language):
+            assert outcome.result.ending == "timeout", outcome.result
+            assert outcome.seconds < PROMPT_SECONDS
+            assert outcome.max_processes <= LIMITS.processes + _LAUNCHERS
     after = await runner.run("bash", "echo fine")
     assert after.output == b"fine\n"
 
 
 async def test_a_fork_bomb_does_not_starve_the_run_beside_it(runner: SandboxRunner) -> None:
     mark = new_mark()
-    bomb_task = asyncio.create_task(runner.run_bomb("python", _FORKS, seconds=5, mark=mark))
+    code = _FORKS.code("python", {"mark": mark})
+    bomb_task = asyncio.create_task(runner.run("python", code, b"", 20, mark))
     assert await wait_until(lambda: len(find_marked_processes(mark)) > LIMITS.processes // 2)
     code = """
 import subprocess
@@ -71,7 +76,10 @@ print([subprocess.run(["echo", "child"], capture_output=True).stdout for _ in ra
 """
     other = await runner.run("python", code, seconds=10)
     assert not bomb_task.done()
-    await bomb_task
+    bomb_task.cancel()
+    with suppress(asyncio.CancelledError):
+        await bomb_task
+    await wait_until_gone(mark)
     assert other.ending == "exited"
     assert other.output.count(b"child") == 5
 
@@ -94,20 +102,24 @@ exec yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx >&@to@
 )
 
 
-async def test_a_flood_of_output_ends_the_run(runner: SandboxRunner, language: Language) -> None:
-    outcome = await runner.run_bomb(language, _FLOOD, seconds=20, to=1)
-    assert outcome.result.ending == "output"
-    assert len(outcome.result.output) <= LIMITS.output_bytes + 65536
-    assert outcome.seconds < PROMPT_SECONDS
+async def test_a_flood_of_output_ends_the_run(
+    runner: SandboxRunner, subtests: pytest.Subtests
+) -> None:
+    for language, outcome in (await runner.run_bombs(_FLOOD, seconds=20, to=1)).items():
+        with subtests.test(language=language):
+            assert outcome.result.ending == "output"
+            assert len(outcome.result.output) <= LIMITS.output_bytes + 65536
+            assert outcome.seconds < PROMPT_SECONDS
 
 
 async def test_a_flood_of_log_output_is_discarded(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    outcome = await runner.run_bomb(language, _FLOOD, seconds=1, to=2)
-    assert outcome.result.ending == "timeout", outcome.result
-    assert len(outcome.result.log) == LIMITS.log_bytes
-    assert outcome.seconds < PROMPT_SECONDS
+    for language, outcome in (await runner.run_bombs(_FLOOD, seconds=1, to=2)).items():
+        with subtests.test(language=language):
+            assert outcome.result.ending == "timeout", outcome.result
+            assert len(outcome.result.log) == LIMITS.log_bytes
+            assert outcome.seconds < PROMPT_SECONDS
 
 
 async def test_a_large_log_does_not_keep_a_run_from_ending(runner: SandboxRunner) -> None:
@@ -134,8 +146,9 @@ while :; do :; done
 )
 
 
-async def test_endless_code_is_killed(runner: SandboxRunner, language: Language) -> None:
-    outcome = await runner.run_bomb(language, _ENDLESS, seconds=0.7)
-    assert outcome.result.ending == "timeout", outcome.result
-    assert outcome.seconds < PROMPT_SECONDS
-    assert b"tried" not in outcome.result.output
+async def test_endless_code_is_killed(runner: SandboxRunner, subtests: pytest.Subtests) -> None:
+    for language, outcome in (await runner.run_bombs(_ENDLESS, seconds=0.7)).items():
+        with subtests.test(language=language):
+            assert outcome.result.ending == "timeout", outcome.result
+            assert outcome.seconds < PROMPT_SECONDS
+            assert b"tried" not in outcome.result.output

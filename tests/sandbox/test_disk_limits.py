@@ -1,10 +1,18 @@
 """Limits of disk space: only the scratch space is writable, and it is bounded."""
 
-from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from app.kit.sandbox.limits import MIB, Limits
-from app.kit.sandbox.program import Language
-from tests.sandbox.sandbox_runner import Attack, SandboxRunner, exists, list_names
+from tests.sandbox.sandbox_runner import (
+    Attack,
+    Report,
+    SandboxRunner,
+    create_open_folder,
+    exists,
+    list_names,
+)
 
 LIMITS = Limits()
 
@@ -41,15 +49,6 @@ echo written $(cat /tmp/* 2>/dev/null | wc -c)
 )
 
 
-async def test_scratch_space_is_bounded(runner: SandboxRunner, language: Language) -> None:
-    output = await runner.run_attack(language, _FILLING)
-    written = int(output.split("written ")[1].split()[0])
-    if runner.tier == "bubblewrap":
-        assert MIB < written <= LIMITS.scratch_bytes
-    else:
-        assert written == 0
-
-
 _WRITES = Attack(
     python="""
 for folder in @places@:
@@ -74,21 +73,44 @@ done
 )
 
 
-async def test_nothing_but_scratch_space_is_writable(
-    runner: SandboxRunner, language: Language, open_folder: Path
+class Target(NamedTuple):
+    written: list[str]
+    report: Report
+
+
+@pytest.fixture(scope="module")
+async def target(runner: SandboxRunner) -> Target:
+    """The files that attacks created outside, and what the attacks printed."""
+    with create_open_folder() as open_folder:
+        folders = [str(open_folder), str(runner.home), "/var/tmp", "/usr", "/usr/local", "/dev"]
+        folders += ["/etc", "/", "/code", "/runtime", "/packages", "/run", "/dev/shm", "/home"]
+        own = ["/tmp", "."] if runner.tier == "landlock" else []
+        attacks = {"writes": _WRITES, "filling": _FILLING}
+        report = await runner.run_attacks(attacks, places=[*folders, *own])
+        outside = [path for path in (f"{folder}/planted" for folder in folders) if exists(path)]
+        return Target(outside + list_names(open_folder), report)
+
+
+def test_scratch_space_is_bounded(
+    runner: SandboxRunner, target: Target, subtests: pytest.Subtests
 ) -> None:
-    folders = [str(open_folder), str(runner.home), "/var/tmp", "/usr", "/usr/local", "/dev", "/etc"]
-    folders += ["/", "/code", "/runtime", "/packages", "/run", "/dev/shm", "/home", "."]
-    if runner.tier == "landlock":
-        folders.append("/tmp")
-    else:
-        folders.remove(".")
-    output = await runner.run_attack(language, _WRITES, places=folders)
-    assert " could" not in output
-    assert list_names(open_folder) == []
-    assert not [folder for folder in folders if folder != "." and exists(f"{folder}/planted")]
+    for language, output in target.report.of("filling"):
+        with subtests.test(language=language):
+            written = int(output.split("written ")[1].split()[0])
+            if runner.tier == "bubblewrap":
+                assert MIB < written <= LIMITS.scratch_bytes
+            else:
+                assert written == 0
 
 
+def test_nothing_but_scratch_space_is_writable(target: Target, subtests: pytest.Subtests) -> None:
+    for language, output in target.report.of("writes"):
+        with subtests.test(language=language):
+            assert " could" not in output
+    assert target.written == []
+
+
+@pytest.mark.usefixtures("little_memory")
 async def test_many_empty_files_count_as_memory(runner: SandboxRunner) -> None:
     """Empty files take no scratch space, but memory of the machine."""
     attack = Attack(

@@ -36,10 +36,11 @@ async def test_one_process_has_a_bounded_number_of_mappings(runner: SandboxRunne
     _assert_ended_for_memory(await runner.run_bomb("python", attack, seconds=10))
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_mappings_that_forks_copy_count_together(runner: SandboxRunner) -> None:
     code = """
-split(7600)
-for _ in range(30):
+split(5600)
+for _ in range(10):
     if os.fork() == 0:
         break
 time.sleep(8)
@@ -67,12 +68,13 @@ print("allocated")
     _assert_ended_for_memory(await runner.run_bomb("python", attack, seconds=10))
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_descriptors_of_all_processes_count_together(runner: SandboxRunner) -> None:
     """Each end of a pipe may have a buffer, and each pair of them a watch."""
     attack = Attack(
         python="""
 import select, time
-for _ in range(40):
+for _ in range(10):
     if os.fork() == 0:
         polls = [select.epoll() for _ in range(100)]
         files = [os.eventfd(0) for _ in range(100)]

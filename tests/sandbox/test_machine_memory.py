@@ -1,6 +1,7 @@
 """A machine that is short of memory: the largest run ends, and new ones wait for room."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -117,6 +118,7 @@ def control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(machine_memory, "_MOUNT", tmp_path / "mount")
 
     def read(groups: str, files: dict[str, str]) -> int:
+        shutil.rmtree(tmp_path / "mount", ignore_errors=True)
         (tmp_path / "cgroup").write_text(groups)
         for name, text in files.items():
             path = tmp_path / "mount" / name
@@ -129,48 +131,44 @@ def control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     machine_memory._groups.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("groups", "files", "expected"),
-    [
-        pytest.param("0::/\n", {}, 1_024_000_000, id="no limit"),
-        pytest.param(
-            "0::/\n",
-            {
-                "memory.max": "3000\n",
-                "memory.current": "1000\n",
-                "memory.stat": "anon 5\ninactive_file 20\nactive_file 3\nslab_reclaimable 1\n",
-            },
-            2024,
-            id="a container",
-        ),
-        pytest.param(
-            "0::/a/b\n",
-            {
-                "a/b/memory.max": "max\n",
-                "a/b/memory.current": "1\n",
-                "a/memory.max": "500\n",
-                "a/memory.current": "100\n",
-                "a/memory.stat": "inactive_file 50\n",
-            },
-            450,
-            id="a group above",
-        ),
-        pytest.param(
-            "4:memory:/x\n0::/\n",
-            {
-                "memory/memory.limit_in_bytes": "700\n",
-                "memory/memory.usage_in_bytes": "300\n",
-                "memory/memory.stat": "total_inactive_file 30\ninactive_file 999\n",
-            },
-            430,
-            id="separate controllers",
-        ),
-        pytest.param(
-            "0::/\n", {"memory.max": "1\n", "memory.current": "?"}, 1_024_000_000, id="unreadable"
-        ),
-    ],
-)
+_CONTROL_GROUPS: dict[str, tuple[str, dict[str, str], int]] = {
+    "no limit": ("0::/\n", {}, 1_024_000_000),
+    "unreadable": ("0::/\n", {"memory.max": "1\n", "memory.current": "?"}, 1_024_000_000),
+    "a container": (
+        "0::/\n",
+        {
+            "memory.max": "3000\n",
+            "memory.current": "1000\n",
+            "memory.stat": "anon 5\ninactive_file 20\nactive_file 3\nslab_reclaimable 1\n",
+        },
+        2024,
+    ),
+    "a group above": (
+        "0::/a/b\n",
+        {
+            "a/b/memory.max": "max\n",
+            "a/b/memory.current": "1\n",
+            "a/memory.max": "500\n",
+            "a/memory.current": "100\n",
+            "a/memory.stat": "inactive_file 50\n",
+        },
+        450,
+    ),
+    "separate controllers": (
+        "4:memory:/x\n0::/\n",
+        {
+            "memory/memory.limit_in_bytes": "700\n",
+            "memory/memory.usage_in_bytes": "300\n",
+            "memory/memory.stat": "total_inactive_file 30\ninactive_file 999\n",
+        },
+        430,
+    ),
+}
+
+
 def test_the_control_group_of_the_process_counts_as_the_machine(
-    control_groups: Callable[..., int], groups: str, files: dict[str, str], expected: int
+    control_groups: Callable[..., int], subtests: pytest.Subtests
 ) -> None:
-    assert control_groups(groups, files) == expected
+    for name, (groups, files, expected) in _CONTROL_GROUPS.items():
+        with subtests.test(name):
+            assert control_groups(groups, files) == expected

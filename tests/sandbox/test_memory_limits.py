@@ -2,7 +2,6 @@
 
 import pytest
 
-from app.kit.sandbox.program import Language
 from tests.sandbox.sandbox_runner import Attack, BombResult, SandboxRunner, exists
 
 
@@ -23,27 +22,39 @@ import time; time.sleep(30)
 const memory = [];
 for (let i = 0; i < 30; i++) {
   memory.push(Buffer.alloc(64 << 20, "x"));
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await new Promise((resolve) => setTimeout(resolve, 50));
 }
 console.log("allocated", memory.length);
 await new Promise((resolve) => setTimeout(resolve, 30000));
 """,
     bash="""
 text=xxxxxxxxxxxxxxxx
-for i in {1..24}; do text=$text$text; done
+for i in {1..23}; do text=$text$text; done
+sleep 30
 more=$text$text
 echo allocated ${#more}
-sleep 30
 """,
 )
 
 
-async def test_memory_of_one_process_is_bounded(runner: SandboxRunner, language: Language) -> None:
+def _assert_bounded(outcome: BombResult) -> None:
     """The supervisor kills the run, or the kernel refuses memory, whichever comes first."""
-    outcome = await runner.run_bomb(language, _PRIVATE, seconds=40)
     assert b"allocated" not in outcome.result.output
     assert outcome.result.ending in {"memory", "exited"}
     assert outcome.result.exit_code != 0
+
+
+async def test_the_memory_of_a_run_is_bounded(runner: SandboxRunner) -> None:
+    _assert_bounded(await runner.run_bomb("python", _PRIVATE, seconds=40))
+
+
+@pytest.mark.usefixtures("little_memory")
+async def test_memory_of_one_process_is_bounded(
+    runner: SandboxRunner, subtests: pytest.Subtests
+) -> None:
+    for language, outcome in (await runner.run_bombs(_PRIVATE, seconds=25)).items():
+        with subtests.test(language=language):
+            _assert_bounded(outcome)
 
 
 _CHILDREN = Attack(
@@ -51,21 +62,21 @@ _CHILDREN = Attack(
 import time
 for _ in range(10):
     if os.fork() == 0:
-        memory = b"x" * (100 << 20)
+        memory = b"x" * (25 << 20)
         time.sleep(30)
         os._exit(0)
 time.sleep(30)
 print("allocated")
 """,
     node="""
-const code = "const memory = Buffer.alloc(100 << 20, 'x'); setTimeout(() => memory, 30000)";
-for (let i = 0; i < 6; i++) child.spawn(process.execPath, ["-e", code, "@mark@"]);
+const code = "const memory = Buffer.alloc(25 << 20, 'x'); setTimeout(() => memory, 30000)";
+for (let i = 0; i < 2; i++) child.spawn(process.execPath, ["-e", code, "@mark@"]);
 await new Promise((resolve) => setTimeout(resolve, 30000));
 console.log("allocated");
 """,
     bash="""
 for i in {1..10}; do
-  (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
+  (text=xxxxxxxxxxxxxxxx; for i in {1..20}; do text=$text$text; done; sleep 30; : @mark@) &
 done
 sleep 30
 echo allocated
@@ -73,10 +84,13 @@ echo allocated
 )
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_memory_of_many_children_is_counted_together(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    _assert_memory_limit(await runner.run_bomb(language, _CHILDREN, seconds=40))
+    for language, outcome in (await runner.run_bombs(_CHILDREN, seconds=25)).items():
+        with subtests.test(language=language):
+            _assert_memory_limit(outcome)
 
 
 _ORPHANS = Attack(
@@ -85,7 +99,7 @@ import time
 for _ in range(10):
     if os.fork() == 0:
         if os.fork() == 0:
-            memory = b"x" * (100 << 20)
+            memory = b"x" * (25 << 20)
             time.sleep(30)
             os._exit(0)
         os._exit(0)
@@ -94,8 +108,8 @@ time.sleep(30)
 print("allocated")
 """,
     node="""
-const code = "const memory = Buffer.alloc(100 << 20, 'x'); setTimeout(() => memory, 30000)";
-for (let i = 0; i < 6; i++) {
+const code = "const memory = Buffer.alloc(25 << 20, 'x'); setTimeout(() => memory, 30000)";
+for (let i = 0; i < 2; i++) {
   child.spawnSync("/usr/bin/bash", ["-c", '"$0" -e "$1" @mark@ >/dev/null 2>&1 &',
     process.execPath, code]);
 }
@@ -105,7 +119,7 @@ console.log("allocated");
     bash="""
 for i in {1..10}; do
   (
-    (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
+    (text=xxxxxxxxxxxxxxxx; for i in {1..20}; do text=$text$text; done; sleep 30; : @mark@) &
   )
 done
 sleep 30
@@ -114,16 +128,18 @@ echo allocated
 )
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_memory_of_orphaned_children_is_counted(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    _assert_memory_limit(await runner.run_bomb(language, _ORPHANS, seconds=40))
+    for language, outcome in (await runner.run_bombs(_ORPHANS, seconds=25)).items():
+        with subtests.test(language=language):
+            _assert_memory_limit(outcome)
 
 
-async def test_memory_that_no_limit_counts_cannot_be_allocated(runner: SandboxRunner) -> None:
-    """Shared anonymous memory survives unmapping, and no process's size includes it."""
-    attack = Attack(
-        python="""
+# Shared anonymous memory survives unmapping, and no process's size includes it.
+_SHARED = Attack(
+    python="""
 import ctypes, mmap
 size = 64 << 20
 attempt("shared", lambda: mmap.mmap(-1, size))
@@ -136,33 +152,27 @@ attempt("shm", lambda: open("/dev/shm/planted", "wb").write(b"x"))
 from multiprocessing import shared_memory
 attempt("shm", lambda: shared_memory.SharedMemory(create=True, size=size))
 """,
-        node="",
-        bash="",
-    )
-    output = await runner.run_attack("python", attack)
-    assert " could" not in output
-    assert not exists("/dev/shm/planted")
-
-
-@pytest.mark.parametrize("language", ["node", "bash"])
-async def test_there_is_no_folder_for_shared_memory(
-    runner: SandboxRunner, language: Language
-) -> None:
-    attack = Attack(
-        python="",
-        node="""
+    node="""
 attempt("shm", () => fs.writeFileSync("/dev/shm/planted", "x"));
 attempt("shm", () => fs.writeFileSync("/run/shm/planted", "x"));
 """,
-        bash="""
+    bash="""
 attempt shm sh -c "echo x > /dev/shm/planted"
 attempt shm sh -c "echo x > /run/shm/planted"
 """,
-    )
-    assert " could" not in await runner.run_attack(language, attack)
+)
+
+
+async def test_memory_that_no_limit_counts_cannot_be_allocated(
+    runner: SandboxRunner, subtests: pytest.Subtests
+) -> None:
+    for language, output in (await runner.run_attacks({"shared": _SHARED})).of("shared"):
+        with subtests.test(language=language):
+            assert " could" not in output
     assert not exists("/dev/shm/planted")
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_page_tables_count_as_memory(runner: SandboxRunner) -> None:
     """Reading one byte of every 2 MiB costs a page table each, but no resident memory."""
     attack = Attack(
@@ -170,7 +180,7 @@ async def test_page_tables_count_as_memory(runner: SandboxRunner) -> None:
 import mmap, time
 private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 memory = mmap.mmap(-1, 4 << 40, flags=private, prot=mmap.PROT_READ)
-for number in range(250_000):
+for number in range(100_000):
     memory[number << 21]
 print("allocated")
 time.sleep(30)
@@ -181,6 +191,7 @@ time.sleep(30)
     _assert_memory_limit(await runner.run_bomb("python", attack, seconds=40))
 
 
+@pytest.mark.usefixtures("little_memory")
 async def test_socket_buffers_count_as_memory(runner: SandboxRunner) -> None:
     attack = Attack(
         python="""

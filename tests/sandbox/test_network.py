@@ -3,15 +3,14 @@
 import os
 import re
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
 
-from app.kit.sandbox.program import Language
-from tests.sandbox.sandbox_runner import Attack, SandboxRunner
+from tests.sandbox.sandbox_runner import Attack, Report, SandboxRunner, create_open_folder
 
 
 class Listeners:
@@ -64,12 +63,6 @@ class Listeners:
             "datagram": self.datagram,
             "name": self.name,
         }
-
-
-@pytest.fixture
-def listeners(open_folder: Path) -> Iterator[Listeners]:
-    with ExitStack() as stack:
-        yield Listeners(stack, open_folder)
 
 
 _SPEAKING = Attack(
@@ -137,55 +130,29 @@ for place in ("@stream@", chr(0) + "@name@"):
 )
 
 
-async def test_no_listening_socket_is_reached(
-    runner: SandboxRunner, language: Language, listeners: Listeners
-) -> None:
-    output = await runner.run_attack(language, _SPEAKING, **listeners.values())
-    assert listeners.find_reached() == []
-    assert "reached" not in output
-
-
-async def test_a_socket_of_a_pair_sends_to_no_other_address(
-    runner: SandboxRunner, listeners: Listeners
-) -> None:
-    """A datagram socket accepts an address per message, even as part of a pair."""
-    attack = Attack(
-        python="""
+# A datagram socket accepts an address per message, even as part of a pair.
+_PAIRS = Attack(
+    python="""
 import socket
 for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
     for place in ("@datagram@", "\\0@name@-datagram", "@stream@", "\\0@name@"):
         attempt(kind.name, lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendto(b"x", place))
         attempt(kind.name, lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendmsg(
             [b"x"], [], 0, place))
-""",
-        node="",
-        bash="",
-    )
-    await runner.run_attack("python", attack, **listeners.values())
-    assert listeners.find_reached() == []
-
-
-async def test_pairs_of_sockets_serve_as_pipes(runner: SandboxRunner) -> None:
-    """Event loops use socket pairs to wake up."""
-    code = """
-import socket
 one, other = socket.socketpair()
 one.send(b"between us")
-print(other.recv(100))
-"""
-    assert b"between us" in (await runner.run("python", code)).output
-
-
-async def test_no_host_name_is_resolved(
-    runner: SandboxRunner, language: Language, listeners: Listeners
-) -> None:
-    attack = Attack(
-        python="""
+print("received", other.recv(100))
+""",
+    node="",
+    bash="",
+)
+_NAMES = Attack(
+    python="""
 import socket
 for name in ("localhost", "parley-planted.invalid", os.uname().nodename):
     attempt("name", lambda: socket.getaddrinfo(name, 80))
 """,
-        node="""
+    node="""
 const dns = require("dns").promises;
 for (const name of ["localhost", "parley-planted.invalid"]) {
   console.log("name", await dns.lookup(name).then((at) => "could " + at.address, (e) => e.code));
@@ -195,16 +162,11 @@ resolver.setServers(["127.0.0.1:@udp@"]);
 const answer = resolver.resolve4("planted.invalid");
 console.log("name", await answer.then((at) => "could " + at, (error) => error.code));
 """,
-        bash="""
+    bash="""
 for name in localhost parley-planted.invalid; do attempt name getent hosts $name; done
 attempt name getent ahosts localhost
 """,
-    )
-    output = await runner.run_attack(language, attack, **listeners.values())
-    assert listeners.find_reached() == []
-    assert "name could" not in output
-
-
+)
 _RAW = Attack(
     python="""
 import ctypes, socket
@@ -233,7 +195,45 @@ attempt sockets ss -x
 )
 
 
-async def test_no_socket_of_any_family_is_opened(runner: SandboxRunner, language: Language) -> None:
-    output = await runner.run_attack(language, _RAW)
-    assert not re.search(r"^(AF_\w+|interfaces|ring|server|ping) could", output, re.MULTILINE)
-    assert "127.0.0.1" not in output
+class Target(NamedTuple):
+    reached: list[str]
+    report: Report
+
+
+@pytest.fixture(scope="module")
+async def target(runner: SandboxRunner) -> Target:
+    """The listeners that attacks reached, and what the attacks printed."""
+    attacks = {"connections": _SPEAKING, "pairs": _PAIRS, "names": _NAMES, "families": _RAW}
+    with create_open_folder() as folder, ExitStack() as stack:
+        listeners = Listeners(stack, folder)
+        report = await runner.run_attacks(attacks, **listeners.values())
+        return Target(listeners.find_reached(), report)
+
+
+def test_no_listening_socket_is_reached(target: Target, subtests: pytest.Subtests) -> None:
+    assert target.reached == []
+    for language, output in target.report.of("connections"):
+        with subtests.test(language=language):
+            assert "reached" not in output
+
+
+def test_pairs_of_sockets_serve_as_pipes(target: Target) -> None:
+    """Event loops use socket pairs to wake up."""
+    ((_, output),) = target.report.of("pairs")
+    assert "received b'between us'" in output
+    assert not re.search(r"^SOCK_DGRAM could", output, re.MULTILINE)
+
+
+def test_no_host_name_is_resolved(target: Target, subtests: pytest.Subtests) -> None:
+    for language, output in target.report.of("names"):
+        with subtests.test(language=language):
+            assert "name could" not in output
+
+
+def test_no_socket_of_any_family_is_opened(target: Target, subtests: pytest.Subtests) -> None:
+    for language, output in target.report.of("families"):
+        with subtests.test(language=language):
+            assert not re.search(
+                r"^(AF_\w+|interfaces|ring|server|ping) could", output, re.MULTILINE
+            )
+            assert "127.0.0.1" not in output

@@ -1,9 +1,8 @@
 """A worker that is not root: in the Landlock tier its code runs as the worker's own user."""
 
 import json
+import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,21 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.processes import ROOT
+from tests.preloaded import PreloadedProcess
 from tests.sandbox.sandbox_runner import SandboxRunner
+
+_SCRIPT = "tests.sandbox.ordinary_user"
 
 
 @pytest.fixture(scope="module")
 def outcome(runner: SandboxRunner) -> Iterator[dict[str, Any]]:
     folder = Path(tempfile.mkdtemp(prefix="parley-ordinary-", dir="/var/tmp"))
     folder.chmod(0o755)
-    command = [sys.executable, "-m", "tests.sandbox.ordinary_user", str(folder), runner.tier]
     try:
-        completed = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert completed.returncode == 0, completed.stderr
-        yield json.loads(completed.stdout)
+        process = PreloadedProcess("-m", _SCRIPT, str(folder), runner.tier, env=os.environ)
+        assert process.wait(60) == 0
+        yield json.loads((folder / "observations.json").read_text(encoding="ascii"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

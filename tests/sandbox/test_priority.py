@@ -58,7 +58,7 @@ async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxR
     mark = new_mark()
     before = await _measure_waits(0.5)
     code = _SPINNING.code("python", {})
-    task = asyncio.create_task(runner.run("python", code, b"", 3, mark))
+    task = asyncio.create_task(runner.run("python", code, b"", 20, mark))
     own_session = os.getsid(0)
 
     def are_lowered() -> bool:
@@ -70,8 +70,10 @@ async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxR
     assert own_session not in sessions
     assert len(sessions) <= 2
     assert {_session_nice(pid) for pid in sessions} == {"5"}
-    during = await _measure_waits(0.7)
-    assert (await task).ending == "timeout"
+    during = await _measure_waits(0.5)
+    assert not task.done()
+    task.cancel()
+    await asyncio.wait([task])
     # Without the lower priority, each wait took a slice of every spinning process.
     assert during < before * 3 + 10
 

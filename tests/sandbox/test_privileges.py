@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox.program import Language
 from app.kit.sandbox.runtimes import packages_dir
 from tests.processes import ROOT
-from tests.sandbox.sandbox_runner import Attack, SandboxRunner
+from tests.sandbox.sandbox_runner import Attack, Report, SandboxRunner
 
 _DEVICES = Attack(
     python="""
@@ -47,17 +46,6 @@ attempt random eval 'head -c 8 /dev/random | wc -c'
 )
 
 
-async def test_only_harmless_devices_are_usable(runner: SandboxRunner, language: Language) -> None:
-    names = [entry.name for entry in os.scandir("/dev") if not entry.is_dir(follow_symlinks=False)]
-    names += ["kmsg", "mem", "kmem", "tty", "console", "ptmx", "fuse", "kvm", "net/tun", "shm/x"]
-    harmless = {"null", "zero", "random", "urandom", "stdin", "stdout", "stderr", "fd", "core"}
-    dangerous = sorted(set(names) - harmless)
-    output = await runner.run_attack(language, _DEVICES, names=dangerous)
-    could = {line.split()[0] for line in output.splitlines() if " could" in line}
-    assert could == {"null", "random", "urandom"}
-    assert len(re.findall(r"^u?random could 8$", output, re.MULTILINE)) == 2
-
-
 _PRIVILEGES = Attack(
     python="""
 import subprocess
@@ -91,45 +79,22 @@ echo uid $(id -u) $(id -ru) $(id -g) $(id -G)
 )
 
 
-async def test_programs_that_change_the_user_give_no_rights(
-    runner: SandboxRunner, language: Language
-) -> None:
-    output = await runner.run_attack(language, _PRIVILEGES)
-    uids = re.findall(r"^uid (.*)$", output, re.MULTILINE)[0]
-    assert not re.search(r"\b0\b", uids)
-    assert not re.search(r"could (b')?(0|root)\b", output)
-
-
-async def test_a_setuid_program_gives_no_rights(runner: SandboxRunner, language: Language) -> None:
-    """The program is among the packages, where code can run it; its owner runs the tests."""
-    program = packages_dir(runner.home) / "become"
-    shutil.copyfile("/usr/bin/id", program)
-    program.chmod(0o6755)
-    attack = Attack(
-        python="""
+# The program is among the packages, where code can run it; its owner runs the tests.
+_SETUID = Attack(
+    python="""
 import subprocess
 print("effective", subprocess.run([os.environ["PYTHONPATH"] + "/become", "-u"],
     capture_output=True, text=True).stdout)
 """,
-        node="""
+    node="""
 console.log("effective", shell(process.env.PYTHONPATH + "/become", "-u").split(" ")[1]);
 """,
-        bash="""
+    bash="""
 echo effective $("$PYTHONPATH/become" -u)
 """,
-    )
-    try:
-        output = await runner.run_attack(language, attack)
-    finally:
-        program.unlink()
-    uids = re.findall(r"^effective (\d+)$", output, re.MULTILINE)
-    assert len(uids) == 1, output
-    assert uids != ["0"]
-
-
-async def test_the_packages_of_the_application_cannot_be_imported(runner: SandboxRunner) -> None:
-    attack = Attack(
-        python="""
+)
+_IMPORTS = Attack(
+    python="""
 for name in ("litestar", "msgspec", "sqlalchemy", "app.settings", "pip", "cryptography"):
     attempt(name, lambda: __import__(name))
 sys.path += ["@site@", "@root@"]
@@ -138,10 +103,67 @@ for name in ("litestar", "msgspec", "sqlalchemy", "app.settings", "cryptography"
 import json, sqlite3, ssl, asyncio, hashlib, decimal
 asyncio.run(asyncio.sleep(0))
 """,
-        node="",
-        bash="",
-    )
-    site = Path(pytest.__file__).parent.parent
-    output = await runner.run_attack("python", attack, site=site, root=ROOT)
+    node="",
+    bash="",
+)
+_ATTACKS = {
+    "devices": _DEVICES,
+    "privileges": _PRIVILEGES,
+    "setuid": _SETUID,
+    "imports": _IMPORTS,
+}
+
+
+@pytest.fixture(scope="module")
+async def report(runner: SandboxRunner) -> Report:
+    program = packages_dir(runner.home) / "become"
+    shutil.copyfile("/usr/bin/id", program)
+    program.chmod(0o6755)
+    try:
+        return await runner.run_attacks(
+            _ATTACKS,
+            names=_list_dangerous_devices(),
+            site=Path(pytest.__file__).parent.parent,
+            root=ROOT,
+        )
+    finally:
+        program.unlink()
+
+
+def _list_dangerous_devices() -> list[str]:
+    names = [entry.name for entry in os.scandir("/dev") if not entry.is_dir(follow_symlinks=False)]
+    names += ["kmsg", "mem", "kmem", "tty", "console", "ptmx", "fuse", "kvm", "net/tun", "shm/x"]
+    harmless = {"null", "zero", "random", "urandom", "stdin", "stdout", "stderr", "fd", "core"}
+    return sorted(set(names) - harmless)
+
+
+def test_only_harmless_devices_are_usable(report: Report, subtests: pytest.Subtests) -> None:
+    for language, output in report.of("devices"):
+        with subtests.test(language=language):
+            could = {line.split()[0] for line in output.splitlines() if " could" in line}
+            assert could == {"null", "random", "urandom"}
+            assert len(re.findall(r"^u?random could 8$", output, re.MULTILINE)) == 2
+
+
+def test_programs_that_change_the_user_give_no_rights(
+    report: Report, subtests: pytest.Subtests
+) -> None:
+    for language, output in report.of("privileges"):
+        with subtests.test(language=language):
+            uids = re.findall(r"^uid (.*)$", output, re.MULTILINE)[0]
+            assert not re.search(r"\b0\b", uids)
+            assert not re.search(r"could (b')?(0|root)\b", output)
+
+
+def test_a_setuid_program_gives_no_rights(report: Report, subtests: pytest.Subtests) -> None:
+    for language, output in report.of("setuid"):
+        with subtests.test(language=language):
+            uids = re.findall(r"^effective (\d+)$", output, re.MULTILINE)
+            assert len(uids) == 1, output
+            assert uids != ["0"]
+
+
+def test_the_packages_of_the_application_cannot_be_imported(report: Report) -> None:
+    ((_, output),) = report.of("imports")
     assert " could" not in output
     assert output.count("refused ModuleNotFoundError") == 11

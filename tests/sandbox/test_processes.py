@@ -3,20 +3,23 @@
 import asyncio
 import os
 import re
-import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from pathlib import Path
+from subprocess import Popen
+from typing import NamedTuple
 
 import pytest
 
-from app.kit.sandbox.program import Language
-from tests.processes import ROOT
+from tests.preloaded import PreloadedProcess
 from tests.sandbox.sandbox_runner import (
+    LANGUAGES,
     PROMPT_SECONDS,
     Attack,
+    Report,
     SandboxRunner,
     find_marked_processes,
     new_mark,
+    new_secret,
     run_neighbour,
     wait_until,
     wait_until_gone,
@@ -60,15 +63,16 @@ def _state(pid: int) -> str:
 
 
 async def test_signals_reach_no_other_process(
-    runner: SandboxRunner, language: Language, same_user: int
+    runner: SandboxRunner, same_user: int, subtests: pytest.Subtests
 ) -> None:
-    with run_neighbour(same_user, Path("/")) as other:
-        code = _SIGNALS.code(language, {"other": other.pid, "tests": os.getpid()})
-        result = await runner.run(language, code, seconds=5)
-        assert "tried" in result.output.decode().split(), result.log
-        assert other.poll() is None
-        assert _state(other.pid) == "S"
-        assert f"could {other.pid}" not in result.output.decode()
+    for language in LANGUAGES:
+        with subtests.test(language=language), run_neighbour(same_user, Path("/")) as other:
+            code = _SIGNALS.code(language, {"other": other.pid, "tests": os.getpid()})
+            result = await runner.run(language, code, seconds=5)
+            assert "tried" in result.output.decode().split(), result.log
+            assert other.poll() is None
+            assert _state(other.pid) == "S"
+            assert f"could {other.pid}" not in result.output.decode()
 
 
 _TRACING = Attack(
@@ -106,28 +110,6 @@ attempt policy chrt -i -p 0 @other@
 attempt mem dd if=/proc/@other@/mem bs=1 skip=@address@ count=64
 """,
 )
-
-
-async def test_a_process_of_the_same_user_is_neither_traced_nor_slowed(
-    runner: SandboxRunner, language: Language, same_user: int, secret: str
-) -> None:
-    with run_neighbour(same_user, Path("/"), PARLEY_PLANTED=secret) as other:
-        proc = Path(f"/proc/{other.pid}")
-        # The address of its environment, which the kernel shows to privileged users.
-        address = int((proc / "stat").read_text().rpartition(")")[2].split()[47])
-        before = (proc / "limits").read_text(), os.getpriority(os.PRIO_PROCESS, other.pid)
-        output = await runner.run_attack(language, _TRACING, other=other.pid, address=address)
-        assert secret not in output
-        assert "TracerPid:\t0" in (proc / "status").read_text()
-        assert before == (
-            (proc / "limits").read_text(),
-            os.getpriority(os.PRIO_PROCESS, other.pid),
-        )
-        assert os.sched_getaffinity(other.pid) == os.sched_getaffinity(0)
-        assert os.sched_getscheduler(other.pid) == os.SCHED_OTHER
-        assert not re.search(
-            r"^(attach|seize|read|mem|limits|affinity|policy|debug) could", output, re.MULTILINE
-        )
 
 
 _NAMESPACES = Attack(
@@ -183,13 +165,56 @@ attempt bwrap bwrap --ro-bind / / true
 )
 
 
-async def test_no_namespace_is_created_or_entered(
-    runner: SandboxRunner, language: Language
+class Target(NamedTuple):
+    """A process of the user that attacks run as, what it was before, and what they printed."""
+
+    process: Popen[bytes]
+    secret: str
+    limits: str
+    priority: int
+    host_name: str
+    report: Report
+
+
+@pytest.fixture(scope="module")
+async def target(runner: SandboxRunner) -> AsyncIterator[Target]:
+    secret, host_name = new_secret(), os.uname().nodename
+    async with runner.as_one_user() as uid:
+        with run_neighbour(uid, Path("/"), PARLEY_PLANTED=secret) as other:
+            proc = Path(f"/proc/{other.pid}")
+            # The address of its environment, which the kernel shows to privileged users.
+            address = int((proc / "stat").read_text().rpartition(")")[2].split()[47])
+            limits = (proc / "limits").read_text()
+            priority = os.getpriority(os.PRIO_PROCESS, other.pid)
+            attacks = {"tracing": _TRACING, "namespaces": _NAMESPACES}
+            report = await runner.run_attacks(attacks, other=other.pid, address=address)
+            yield Target(other, secret, limits, priority, host_name, report)
+
+
+def test_a_process_of_the_same_user_is_neither_traced_nor_slowed(
+    target: Target, subtests: pytest.Subtests
 ) -> None:
-    name = os.uname().nodename
-    output = await runner.run_attack(language, _NAMESPACES)
-    assert " could" not in output
-    assert os.uname().nodename == name
+    for language, output in target.report.of("tracing"):
+        with subtests.test(language=language):
+            assert target.secret not in output
+            assert not re.search(
+                r"^(attach|seize|read|mem|limits|affinity|policy|debug) could",
+                output,
+                re.MULTILINE,
+            )
+    pid = target.process.pid
+    assert "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text()
+    assert Path(f"/proc/{pid}/limits").read_text() == target.limits
+    assert os.getpriority(os.PRIO_PROCESS, pid) == target.priority
+    assert os.sched_getaffinity(pid) == os.sched_getaffinity(0)
+    assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+
+
+def test_no_namespace_is_created_or_entered(target: Target, subtests: pytest.Subtests) -> None:
+    for language, output in target.report.of("namespaces"):
+        with subtests.test(language=language):
+            assert " could" not in output
+    assert os.uname().nodename == target.host_name
 
 
 _LEFT_BEHIND = Attack(
@@ -219,11 +244,12 @@ disown -a
 
 
 async def test_background_processes_end_with_the_run_and_do_not_prolong_it(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    outcome = await runner.run_bomb(language, _LEFT_BEHIND, seconds=20)
-    assert (outcome.result.ending, outcome.result.exit_code) == ("exited", 0)
-    assert outcome.seconds < PROMPT_SECONDS
+    for language, outcome in (await runner.run_bombs(_LEFT_BEHIND, seconds=20)).items():
+        with subtests.test(language=language):
+            assert (outcome.result.ending, outcome.result.exit_code) == ("exited", 0)
+            assert outcome.seconds < PROMPT_SECONDS
 
 
 _WAITING = Attack(
@@ -245,12 +271,13 @@ wait
 
 
 async def test_a_timeout_ends_all_processes_of_the_run(
-    runner: SandboxRunner, language: Language
+    runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    outcome = await runner.run_bomb(language, _WAITING, seconds=2)
-    assert outcome.result.ending == "timeout"
-    assert outcome.max_processes >= 6
-    assert outcome.seconds < PROMPT_SECONDS
+    for language, outcome in (await runner.run_bombs(_WAITING, seconds=2)).items():
+        with subtests.test(language=language):
+            assert outcome.result.ending == "timeout"
+            assert outcome.max_processes >= 6
+            assert outcome.seconds < PROMPT_SECONDS
 
 
 async def test_a_cancelled_run_ends_all_of_its_processes(runner: SandboxRunner) -> None:
@@ -284,15 +311,14 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_no_run_outlives_a_worker_that_is_killed(runner: SandboxRunner) -> None:
     mark = new_mark()
     code = _WAITING.code("bash", {"mark": "waiting"})
-    command = [sys.executable, "-c", _WORKER, str(runner.home), runner.tier, mark, code]
-    worker = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+    arguments = (str(runner.home), runner.tier, mark, code)
+    worker = PreloadedProcess("-c", _WORKER, *arguments, env=os.environ)
     try:
-        # The worker itself, the run's starters, the code and its five children.
-        assert await wait_until(lambda: len(find_marked_processes(mark)) >= 7, 20)
+        # The run's starters, the code and its five children.
+        assert await wait_until(lambda: len(find_marked_processes(mark)) >= 6, 20)
     finally:
-        with suppress(ProcessLookupError):
-            worker.kill()
-        await worker.wait()
+        worker.kill()
+        worker.wait()
     await wait_until_gone(mark)
 
 

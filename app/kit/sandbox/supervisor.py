@@ -103,7 +103,9 @@ class Supervisor:
         if pipe is None:
             return
         with suppress(ConnectionError):
-            pipe.write(content)
+            # uvloop raises RuntimeError for a pipe that the program has closed by now.
+            if not pipe.is_closing():
+                pipe.write(content)
             await pipe.drain()
         with suppress(ConnectionError):
             pipe.close()
