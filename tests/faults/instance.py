@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from litestar import Litestar
 
-from app import bootstrap, container
+from app import bootstrap
 from app.main import create_app
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -36,20 +36,14 @@ async def start_app(stores: Stores) -> AsyncIterator[Litestar]:
     await services.close()
 
 
-@asynccontextmanager
-async def start_services(stores: Stores) -> AsyncIterator[Services]:
-    services = container.build(stores.settings)
-    await bootstrap.prepare(services.db, services.keyring, "enterprise")
-    yield services
-    await services.close()
-
-
-async def fetch_value(services: Services, sql: str) -> Any:
+async def fetch_value(services: Services, sql: str, *args: object) -> Any:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return await (await tx.raw()).fetchval(sql)
+        return await (await tx.raw()).fetchval(sql, *args)
 
 
-async def wait_for_count(services: Services, sql: str, expected: int, seconds: float = 90) -> None:
+async def wait_for_count(
+    services: Services, sql: str, expected: int, *args: object, seconds: float = 90
+) -> None:
     async with asyncio.timeout(seconds):
-        while await fetch_value(services, sql) < expected:  # noqa: ASYNC110  # other processes write
+        while await fetch_value(services, sql, *args) < expected:  # noqa: ASYNC110  # other processes write
             await asyncio.sleep(0.05)

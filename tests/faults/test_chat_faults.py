@@ -3,20 +3,18 @@
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
 
 import httpx
 import pytest
-from litestar import Litestar
 
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
-from tests.faults.instance import start_stores
+from tests.lengths import rounds
 from tests.model_server import ModelServer, Reply
-from tests.ports import free_port
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.stores import Stores
@@ -56,21 +54,9 @@ class Workers(Processes):
         return self.python("-c", WEB)
 
 
-@pytest.fixture(scope="module")
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=2.0, port=free_port()) as stores:
-        yield stores
-
-
 @pytest.fixture
-def own_services(own_app: Litestar) -> Services:
-    services: Services = own_app.state.services
-    return services
-
-
-@pytest.fixture
-async def talk(own_app: Litestar, models: ModelServer) -> Talker:
-    return await talker(World(own_app), models)
+async def talk(own_world: World, models: ModelServer) -> Talker:
+    return await talker(own_world, models)
 
 
 @pytest.fixture
@@ -274,11 +260,11 @@ def _count_requests(talkers: list[Talker]) -> Counter[tuple[str, str]]:
 
 
 async def test_each_of_many_jobs_of_a_killed_worker_has_one_reply(
-    talk: Talker, own_app: Litestar, own_services: Services, workers: Workers
+    talk: Talker, own_world: World, own_services: Services, workers: Workers
 ) -> None:
     """More jobs than one worker runs at a time, with each tenant below its share."""
     hold = asyncio.Event()
-    talkers = [talk, await talker(World(own_app), talk.models)]
+    talkers = [talk, await talker(own_world, talk.models)]
     for tenant in talkers:
         tenant.script(Reply(hold=hold))
     first = workers.start()
@@ -322,7 +308,7 @@ async def test_a_web_process_that_is_stopped_stores_partial_replies(
     talk.script(Reply(texts=["word "] * 2000, delay=0.05))
     url = f"http://127.0.0.1:{own_stores.settings.port}"
     headers = {"authorization": f"Bearer {talk.client.token}"}
-    web, streams = workers.start_web(), 120
+    web, streams = workers.start_web(), rounds(30, 120)
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         base_url=url, headers=headers, timeout=30, limits=limits

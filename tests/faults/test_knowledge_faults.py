@@ -1,38 +1,30 @@
 """Workers are killed while they read, remove or rebuild: nothing is lost or there twice."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import pytest
-from litestar import Litestar
 
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
 from app.services import Services
 from tests.asking import wait_until
-from tests.faults.instance import fetch_value, start_stores
+from tests.faults.instance import fetch_value
 from tests.knowledge.librarian import Librarian
-from tests.ports import free_port
+from tests.lengths import rounds
 from tests.processes import Processes
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.world import Client, World
 
 WORKER = ("-m", "app.cli", "worker", "--queues", "ingest,default")
-DOCUMENTS = 12
-SECTIONS = 40
+DOCUMENTS = rounds(6, 12)
+SECTIONS = rounds(8, 40)
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(scope="module")
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=2.0, port=free_port()) as stores:
-        yield stores
-
-
 @pytest.fixture
-async def librarian(own_app: Litestar) -> Librarian:
-    client: Client = await World(own_app).user()
+async def librarian(own_world: World) -> Librarian:
+    client: Client = await own_world.user()
     body = {"name": "Library", "primary_model": "local/smollm2", "system_prompt": "Help."}
     agent = (await client.post("/api/v1/agents", body)).json()
     return Librarian(client, agent["id"])
@@ -52,62 +44,56 @@ async def _count_chunks(services: Services, agent_id: str) -> Counter[str]:
     return Counter({key: state.chunk_count for key, state in documents.items()})
 
 
-async def test_documents_survive_a_killed_worker_without_duplicates(
+async def test_documents_survive_workers_killed_while_they_read_remove_and_rebuild(
     librarian: Librarian, own_services: Services, processes: Processes
 ) -> None:
-    first = processes.python(*WORKER)
+    """One worker is killed at each of the three, and the next one goes on."""
+    worker = processes.python(*WORKER)
     await librarian.add(old_md=_text("old"))
     files = {f"file{number}_md": _text(f"file{number}") for number in range(DOCUMENTS)}
     accepted = await librarian.upload(**files)
     ids = [document["id"] for document in accepted["documents"]]
-
-    async def count_ready() -> int:
-        statuses = [(await librarian.document(document_id))["status"] for document_id in ids]
-        return statuses.count("ready")
-
-    async def is_begun() -> bool:
-        return await count_ready() >= DOCUMENTS // 3
-
-    await wait_until(is_begun)
-    processes.kill(first)
+    await _wait_for_ready(librarian, ids, DOCUMENTS // 3)
+    processes.kill(worker)
     # The chunks of before are served while no worker runs.
-    found = await librarian.search("Section 7 of old")
-    assert any("Section 7 of old." in passage["content"] for passage in found)
-    processes.python(*WORKER)
-
-    async def is_done() -> bool:
-        return await count_ready() == DOCUMENTS
-
-    await wait_until(is_done, seconds=60)
+    await _find(librarian, "Section 7 of old")
+    worker = processes.python(*WORKER)
+    await _wait_for_ready(librarian, ids, DOCUMENTS)
     counts = await _count_chunks(own_services, librarian.agent_id)
     assert [counts[document_id] for document_id in ids] == [SECTIONS] * DOCUMENTS
     assert counts.total() == SECTIONS * (DOCUMENTS + 1)
 
-
-async def test_removal_and_rebuilding_survive_killed_workers(
-    librarian: Librarian, own_services: Services, processes: Processes
-) -> None:
-    first = processes.python(*WORKER)
-    files = {f"file{number}_md": _text(f"file{number}") for number in range(6)}
-    ids = [document["id"] for document in await librarian.add(**files)]
     kept, deleted = ids[:3], ids[3:]
+    agent_id = librarian.agent_id
     for document_id in deleted:
         await librarian.client.delete(f"{librarian.path}/documents/{document_id}")
-    agent_id = librarian.agent_id
     await _wait_for_work(own_services, "knowledge.remove_document", deleted[0], "leased", "done")
-    processes.kill(first)
-    second = processes.python(*WORKER)
+    processes.kill(worker)
+    worker = processes.python(*WORKER)
     await _wait_for_value(own_services, _HIDDEN.format(agent_id), 0)
     due = f"UPDATE knowledge_bases SET maintain_at = now() WHERE agent_id = '{agent_id}'"
     await fetch_value(own_services, due)
     await _wait_for_work(own_services, "knowledge.maintain", agent_id, "leased")
-    processes.kill(second)
+    processes.kill(worker)
     processes.python(*WORKER)
     await _wait_for_value(own_services, _HAS_REMOVED.format(agent_id), expected=False)
     counts = await _count_chunks(own_services, agent_id)
-    assert counts == dict.fromkeys(kept, SECTIONS)
-    found = await librarian.search("Section 7 of file1")
-    assert any("Section 7 of file1." in passage["content"] for passage in found)
+    assert {key: counts.pop(key) for key in kept} == dict.fromkeys(kept, SECTIONS)
+    assert list(counts.values()) == [SECTIONS]
+    await _find(librarian, "Section 7 of file1")
+
+
+async def _wait_for_ready(librarian: Librarian, ids: list[str], expected: int) -> None:
+    async def are_ready() -> bool:
+        statuses = [(await librarian.document(document_id))["status"] for document_id in ids]
+        return statuses.count("ready") >= expected
+
+    await wait_until(are_ready, seconds=60)
+
+
+async def _find(librarian: Librarian, text: str) -> None:
+    found = await librarian.search(text)
+    assert any(f"{text}." in passage["content"] for passage in found)
 
 
 _HIDDEN = "SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL AND agent_id = '{}'"
@@ -171,8 +157,8 @@ async def test_a_document_that_is_deleted_while_it_is_read_leaves_nothing(
             assert (await librarian.client.delete(path)).status_code == 204
 
         async def is_gone() -> bool:
-            sql = "SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL"
-            return bool(await fetch_value(own_services, sql) == 0)
+            hidden = await fetch_value(own_services, _HIDDEN.format(librarian.agent_id))
+            return bool(hidden == 0)
 
         await wait_until(is_gone)
         counts = await _count_chunks(own_services, librarian.agent_id)

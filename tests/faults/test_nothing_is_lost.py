@@ -3,42 +3,37 @@
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import httpx
 import pytest
+from litestar import Litestar
 
 from app.areas import AREAS
 from app.kit import work
 from app.kit.ids import new_id
-from app.main import create_app
 from app.services import Services
-from db.session import ALL_TENANTS
 from tests.asking import until
-from tests.faults.instance import fetch_value, start_stores, wait_for_count
+from tests.database import fetch_rows
+from tests.faults.instance import fetch_value, wait_for_count
 from tests.faults.worker import EFFECT
-from tests.ports import free_port
+from tests.lengths import rounds
 from tests.processes import Processes
 from tests.stores import Stores
-from tests.world import Client, World
+from tests.world import World
 
-JOBS = 200
-INVITATIONS = 60
-DONE = "SELECT count(*) FROM work WHERE state = 'done'"
-LEASED = "SELECT count(*) FROM work WHERE state = 'leased'"
+JOBS = rounds(60, 200)
+INVITATIONS = rounds(16, 60)
+# Of the web process.
+KILLS = rounds(1, 2)
+DONE = "SELECT count(*) FROM work WHERE tenant_id = $1 AND state = 'done'"
+LEASED = "SELECT count(*) FROM work WHERE tenant_id = $1 AND state = 'leased'"
 WORKER = ("-m", "tests.faults.worker")
 WEB = ("-m", "app.cli", "serve")
 
 pytestmark = pytest.mark.timeout(180)
-
-
-@pytest.fixture
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=2.0, port=free_port()) as stores:
-        yield stores
 
 
 @pytest.fixture(autouse=True)
@@ -57,56 +52,55 @@ async def _accept_jobs(services: Services, tenant: str, count: int, accepted: li
         await asyncio.sleep(0.02)
 
 
-async def _fetch(services: Services, sql: str) -> list[Any]:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return list(await (await tx.raw()).fetch(sql))
-
-
 async def test_accepted_jobs_run_once_while_workers_and_redis_are_killed(
-    own_stores: Stores, own_services: Services, processes: Processes
+    own_stores: Stores, own_services: Services, own_world: World, processes: Processes
 ) -> None:
-    tenant = await World(create_app(own_stores.settings)).tenant()
+    tenant = await own_world.tenant()
+
+    async def wait_for_done(share: float) -> None:
+        await wait_for_count(own_services, DONE, int(share * JOBS), tenant)
+
     first = processes.python(*WORKER)
     second = processes.python(*WORKER)
     accepted: list[str] = []
     producer = asyncio.create_task(_accept_jobs(own_services, tenant, JOBS, accepted))
-    await wait_for_count(own_services, DONE, 20)
+    await wait_for_done(0.1)
     processes.kill(first)
     await own_services.redis.flushall()
-    await wait_for_count(own_services, DONE, 60)
+    await wait_for_done(0.3)
     own_stores.stop_redis()
     processes.kill(second)
     third = processes.python(*WORKER)
-    await wait_for_count(own_services, DONE, 100)
+    await wait_for_done(0.5)
     own_stores.start_redis()
-    await wait_for_count(own_services, DONE, 120)
+    await wait_for_done(0.6)
     processes.kill(third)
     processes.python(*WORKER)
     await producer
-    await wait_for_count(own_services, DONE, JOBS)
-    effects = await _fetch(
-        own_services, "SELECT data->>'work' AS work FROM event_log WHERE type = 'test.effect'"
+    await wait_for_done(1)
+    effects = await fetch_rows(
+        own_services,
+        "SELECT data->>'work' AS work FROM event_log WHERE tenant_id = $1 AND type = 'test.effect'",
+        tenant,
     )
     assert Counter(row["work"] for row in effects) == Counter(accepted)
     assert len(accepted) == JOBS
 
 
 async def test_a_worker_that_is_stopped_finishes_its_running_jobs(
-    own_stores: Stores, own_services: Services, processes: Processes
+    own_services: Services, own_world: World, processes: Processes
 ) -> None:
-    tenant = await World(create_app(own_stores.settings)).tenant()
+    tenant = await own_world.tenant()
     worker = processes.python(*WORKER)
-    for _ in range(10):
-        async with own_services.db.tx(tenant) as tx:
-            await work.accept(tx, EFFECT, tenant_id=tenant)
-    await wait_for_count(own_services, LEASED, 5)
+    await _accept_jobs(own_services, tenant, 10, [])
+    await wait_for_count(own_services, LEASED, 5, tenant)
     worker.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(worker.wait, 40)
     assert code == 0
-    assert await fetch_value(own_services, LEASED) == 0
-    assert await fetch_value(own_services, DONE) >= 5
-    failed = "SELECT count(*) FROM work WHERE last_error IS NOT NULL"
-    assert await fetch_value(own_services, failed) == 0
+    assert await fetch_value(own_services, LEASED, tenant) == 0
+    assert await fetch_value(own_services, DONE, tenant) >= 5
+    failed = "SELECT count(*) FROM work WHERE tenant_id = $1 AND last_error IS NOT NULL"
+    assert await fetch_value(own_services, failed, tenant) == 0
 
 
 class _Inviter:
@@ -142,35 +136,33 @@ class _Inviter:
 
 
 async def test_invitations_have_one_effect_each_while_the_web_tier_is_killed(
-    own_stores: Stores, own_services: Services, processes: Processes
+    own_stores: Stores, own_services: Services, own_world: World, processes: Processes
 ) -> None:
-    app = create_app(own_stores.settings)
-    admin = await World(app).user("tenant_admin")
+    admin = await own_world.user("tenant_admin")
     processes.python(*WORKER)
     web = processes.python(*WEB)
     inviter = _Inviter(f"http://127.0.0.1:{own_stores.settings.port}", admin.token)
     sender = asyncio.create_task(inviter.send_all(INVITATIONS))
-    for count in (15, 35):
-        await until(partial(inviter.has_sent, count), 60)
+    for kill in range(1, KILLS + 1):
+        await until(partial(inviter.has_sent, kill * INVITATIONS // (KILLS + 2)), 60)
         processes.kill(web)
         web = processes.python(*WEB)
     await sender
-    rows = await _fetch(own_services, "SELECT id, email FROM invitations")
+    invitations = "SELECT id, email FROM invitations WHERE tenant_id = $1"
+    rows = await fetch_rows(own_services, invitations, admin.tenant_id)
     assert {row["email"]: row["id"] for row in rows} == inviter.acknowledged
     assert len(rows) == INVITATIONS
-    sent = "SELECT count(*) FROM mail_messages WHERE sent_at IS NOT NULL"
-    await wait_for_count(own_services, sent, INVITATIONS)
+    sent = "SELECT count(*) FROM mail_messages WHERE tenant_id = $1 AND sent_at IS NOT NULL"
+    await wait_for_count(own_services, sent, INVITATIONS, admin.tenant_id)
+    # No other test of this folder sends mails.
     mails = list((own_stores.settings.data_dir / "mail").glob("*.eml"))
     assert len(mails) == INVITATIONS
-    await app.state.services.close()
 
 
 async def test_requests_succeed_again_after_a_restart_of_postgres(
-    own_stores: Stores, own_services: Services
+    own_stores: Stores, own_app: Litestar, own_world: World
 ) -> None:
-    app = create_app(own_stores.settings)
-    user = await World(app).user("viewer")
-    caller = Client(app, user.token)
+    caller = await own_world.user("viewer")
     assert (await caller.get("/auth/me")).status_code == 200
     own_stores.stop_postgres()
     answer = await caller.get("/auth/me")
@@ -178,9 +170,8 @@ async def test_requests_succeed_again_after_a_restart_of_postgres(
     assert answer.json()["error"]["code"] == "unavailable"
     assert "retry-after" in answer.headers
     assert (await caller.get("/health/ready")).status_code == 503
-    assert b"parley_requests_total" in await app.state.reports.metrics.read()
+    assert b"parley_requests_total" in await own_app.state.reports.metrics.read()
     own_stores.start_postgres()
     async with asyncio.timeout(30):
         while (await caller.get("/auth/me")).status_code != 200:  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.05)
-    await app.state.services.close()

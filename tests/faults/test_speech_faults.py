@@ -1,16 +1,15 @@
 """Chat by voice while workers are killed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import psutil
 import pytest
-from litestar import Litestar
 
 from app.services import Services
 from tests.asking import until, wait_until
-from tests.faults.instance import fetch_value, start_stores
+from tests.faults.instance import fetch_value
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
@@ -35,14 +34,6 @@ class Workers(Processes):
         return self.python("-c", WORKER)
 
 
-@pytest.fixture(scope="module")
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(
-        lease_seconds=2.0, transcription_model="hearing/ear-in-faults"
-    ) as stores:
-        yield stores
-
-
 @pytest.fixture
 def workers(own_stores: Stores) -> Iterator[Workers]:
     with closing(Workers(own_stores.settings)) as workers:
@@ -50,17 +41,16 @@ def workers(own_stores: Stores) -> Iterator[Workers]:
 
 
 @pytest.fixture
-async def voice(own_app: Litestar, models: ModelServer) -> Voice:
-    voice = Voice(await talker(World(own_app), models))
+async def voice(own_world: World, models: ModelServer) -> Voice:
+    voice = Voice(await talker(own_world, models))
     await give_key(voice.talk.client, models, "hearing")
     return voice
 
 
 async def test_a_request_gets_its_answer_although_the_worker_was_killed_while_transcribing(
-    workers: Workers, voice: Voice, models: ModelServer, own_app: Litestar
+    workers: Workers, voice: Voice, models: ModelServer, own_services: Services
 ) -> None:
     """A transcription has no effect, so another worker repeats it."""
-    services: Services = own_app.state.services
     killed, model = asyncio.Event(), "ear-in-faults"
     models.script(model, Reply(texts=["Late"], hold=killed), Reply(texts=["What time is it?"]))
     first = workers.start()
@@ -72,12 +62,12 @@ async def test_a_request_gets_its_answer_although_the_worker_was_killed_while_tr
     assert (await request)["transcript"] == "What time is it?"
     assert len(voice.talk.asked) == 1
     attempts = "SELECT attempt FROM work WHERE kind = 'speech.run' ORDER BY created_at DESC LIMIT 1"
-    assert await fetch_value(services, attempts) == 2
-    await wait_until(lambda: is_removed(services, voice))
+    assert await fetch_value(own_services, attempts) == 2
+    await wait_until(lambda: is_removed(own_services, voice))
 
 
 async def test_a_text_is_spoken_although_the_worker_was_killed_while_speaking(
-    workers: Workers, voice: Voice, own_app: Litestar
+    workers: Workers, voice: Voice, own_services: Services
 ) -> None:
     worker = workers.start()
     request = asyncio.create_task(voice.request_speech({"text": "Hello " * 100}))
@@ -86,4 +76,4 @@ async def test_a_text_is_spoken_although_the_worker_was_killed_while_speaking(
     workers.start()
     answer = await request
     assert (answer.status_code, answer.headers["content-type"]) == (200, "audio/mpeg")
-    await wait_until(lambda: is_removed(own_app.state.services, voice))
+    await wait_until(lambda: is_removed(own_services, voice))

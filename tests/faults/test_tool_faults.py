@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import psutil
 import pytest
 from aiohttp import web
-from litestar import Litestar
 
 from app.services import Services
 from tests.asking import until
-from tests.faults.instance import fetch_value, start_stores
+from tests.faults.instance import fetch_value
+from tests.lengths import rounds
 from tests.peer import answering
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
@@ -27,7 +27,7 @@ from app import settings
 from workers import main
 main.main(settings.load(os.environ), ["tools"])
 """
-EXECUTIONS = 40
+EXECUTIONS = rounds(16, 40)
 SLOW = "import time\ndef main(input):\n    time.sleep(0.15)\n    return input['number'] * 2\n"
 ENDLESS = "import time\ndef main(input):\n    time.sleep(60)\n"
 
@@ -39,12 +39,6 @@ class Workers(Processes):
         return self.python("-c", WORKER)
 
 
-@pytest.fixture(scope="module")
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=2.0) as stores:
-        yield stores
-
-
 @pytest.fixture
 def workers(own_stores: Stores) -> Iterator[Workers]:
     with closing(Workers(own_stores.settings)) as workers:
@@ -52,8 +46,8 @@ def workers(own_stores: Stores) -> Iterator[Workers]:
 
 
 @pytest.fixture
-async def client(own_app: Litestar) -> Client:
-    return await World(own_app).user("tenant_admin")
+async def client(own_world: World) -> Client:
+    return await own_world.user("tenant_admin")
 
 
 async def _create_tool(client: Client, tool_type: str, config: dict[str, Any]) -> str:
@@ -82,7 +76,7 @@ def _are_done(executions: list[asyncio.Task[Any]], count: int) -> bool:
 
 
 async def test_functions_return_their_result_although_workers_are_killed(
-    own_app: Litestar, workers: Workers, client: Client
+    own_services: Services, workers: Workers, client: Client
 ) -> None:
     """A function has no effect but its result, so it is run again until there is one."""
     tool_id = await _create_tool(client, "function", {"runtime": "python", "code": SLOW})
@@ -91,11 +85,10 @@ async def test_functions_return_their_result_although_workers_are_killed(
         asyncio.create_task(_execute_tool(client, tool_id, number=number))
         for number in range(EXECUTIONS)
     ]
-    services: Services = own_app.state.services
-    for count in (5, 10, 15, 20):
+    for count in (5, 10, 15, 20)[: rounds(2, 4)]:
         await until(partial(_are_done, executions, count), 60)
         workers.kill(processes.pop(0))
-        await services.redis.flushall()
+        await own_services.redis.flushall()
         processes.append(workers.start())
     results = [await execution for execution in executions]
     outputs = [result["output"] for result in results]
@@ -104,7 +97,7 @@ async def test_functions_return_their_result_although_workers_are_killed(
     ids = Counter(row["id"] for row in answer.json()["data"])
     assert ids == Counter(result["execution_id"] for result in results)
     retried = f"SELECT count(*) FROM work WHERE tenant_id = '{client.tenant_id}' AND attempt > 1"
-    assert await fetch_value(services, retried) > 0
+    assert await fetch_value(own_services, retried) > 0
     # Each execution counts once, however often it was started.
     report = (await client.get("/api/v1/usage")).json()
     assert report["totals"]["tool_executions"] == EXECUTIONS

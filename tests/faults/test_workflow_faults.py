@@ -1,17 +1,17 @@
 """Workflows while every step of theirs is interrupted by SIGKILL, and Redis is flushed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from litestar import Litestar
 
 from app.services import Services
 from tests.database import fetch_rows
-from tests.faults.instance import start_stores
+from tests.lengths import IS_LONG
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
@@ -30,8 +30,9 @@ from tests.workflows.factories import (
 )
 from tests.world import World
 
-# Kills itself once after each commit of a step, before another worker is woken, and once before the
-# commit that has an effect. A file per kill, so that the next process goes on.
+# Kills itself once at each moment of its arguments: after the commit of a step, before another
+# worker is woken, or before the commit that has an effect. A file per kill, so that the next
+# process goes on.
 WORKER = """
 import os, signal, sys
 from pathlib import Path
@@ -43,9 +44,7 @@ folder, store = Path(sys.argv[1]), execution_queries.store
 def kill_once(changes, moment):
     for change in changes:
         mark = folder / f"{change.node_id}-{change.status}-{moment}"
-        has_effect = change.status == "completed" and change.node_id in sys.argv[2:]
-        is_step = change.status != "skipped" and (has_effect or moment == "committed")
-        if is_step and not mark.exists():
+        if mark.name in sys.argv[2:] and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -63,14 +62,26 @@ main.CONCURRENCY["workflows"] = 1
 main.main(settings.load(os.environ), ["workflows", "chat", "tools", "default"])
 """
 FUNCTION = "def main(input):\n    return {'double': input['n'] * 2}\n"
+# Each kind of step once: one that goes on, one that waits, one that another queue runs, each effect
+# that another table has.
+_SHORT_KILLS = {
+    *("start-completed-committed", "pause-waiting-committed", "ask-waiting-committed"),
+    *("double-running-committed", "answer-running-committed", "answer-completed-committed"),
+    *("store-completed-written", "tell-completed-written", "double-completed-written"),
+}
 # The approval is completed by the web tier, which is not killed.
-STEPS = {
+_STEPS = (
     *("start-completed", "store-completed", "pause-waiting", "pause-completed"),
     *("check-completed", "tell-completed", "ask-waiting", "join-completed"),
     *("double-running", "double-completed", "answer-running", "answer-completed"),
     "record-completed",
+)
+_EFFECTS = ("store", "tell", "join", "double", "answer", "record")
+_ALL_KILLS = {
+    *(f"{step}-committed" for step in _STEPS),
+    *(f"{name}-completed-written" for name in _EFFECTS),
 }
-EFFECTS = ("store", "tell", "join", "double", "answer", "record")
+KILLS = _ALL_KILLS if IS_LONG else _SHORT_KILLS
 _COUNTS = """
 SELECT (SELECT count(*) FROM data_rows WHERE tenant_id = $1) AS rows,
        (SELECT count(*) FROM notification_messages WHERE tenant_id = $1 AND title = 'Told') AS told,
@@ -92,24 +103,18 @@ class Workers(Processes):
     """Two workers that kill themselves, and are replaced."""
 
     def __init__(self, stores: Stores, folder: Path) -> None:
-        super().__init__(stores.settings)
+        super().__init__(msgspec.structs.replace(stores.settings, lease_seconds=1.0))
         self.folder = folder
         self._live: list[PreloadedProcess] = []
 
     def replace_killed(self) -> None:
         self._live = [process for process in self._live if process.is_running]
         while len(self._live) < 2:
-            self._live.append(self.python("-c", WORKER, str(self.folder), *EFFECTS))
+            self._live.append(self.python("-c", WORKER, str(self.folder), *KILLS))
 
     @property
     def kills(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()}
-
-
-@pytest.fixture(scope="module")
-async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=1.0) as stores:
-        yield stores
 
 
 @pytest.fixture
@@ -119,8 +124,8 @@ def workers(own_stores: Stores, tmp_path: Path) -> Iterator[Workers]:
 
 
 @pytest.fixture
-async def talk(own_app: Litestar, models: ModelServer) -> Talker:
-    return await talker(World(own_app), models)
+async def talk(own_world: World, models: ModelServer) -> Talker:
+    return await talker(own_world, models)
 
 
 def _node(node_id: str, node_type: str, **config: Any) -> dict[str, Any]:
@@ -181,9 +186,8 @@ async def _approve(talk: Talker, record: dict[str, Any]) -> None:
 
 
 async def test_a_workflow_that_is_killed_at_every_step_ends_once_with_each_effect_once(
-    own_app: Litestar, talk: Talker, workers: Workers
+    own_services: Services, talk: Talker, workers: Workers
 ) -> None:
-    services: Services = own_app.state.services
     talk.script(Reply(texts=["All", " done"]))
     execution_id = await start(talk.client, await _create(talk), input={"n": 21})
     is_flushed = False
@@ -194,22 +198,19 @@ async def test_a_workflow_that_is_killed_at_every_step_ends_once_with_each_effec
             if record["status"] in {"completed", "failed", "cancelled"}:
                 break
             await _approve(talk, record)
-            if len(workers.kills) > 10 and not is_flushed:
+            if len(workers.kills) > len(KILLS) // 2 and not is_flushed:
                 is_flushed = True
-                await services.redis.flushall()
+                await own_services.redis.flushall()
             await asyncio.sleep(0.02)
     assert (record["error"], record["status"]) == (None, "completed")
     assert record["output"]["row"]["values"] == {"text": "last All done"}
     expected = dict.fromkeys(statuses(record), "completed") | {"never": "skipped"}
     assert statuses(record) == expected
     assert {node["attempt"] for node in record["nodes"]} == {0, 1}
-    assert workers.kills == {
-        *(f"{step}-committed" for step in STEPS),
-        *(f"{name}-completed-written" for name in EFFECTS),
-    }
-    [counts] = await fetch_rows(services, _COUNTS, talk.client.tenant_id)
+    assert workers.kills == KILLS
+    [counts] = await fetch_rows(own_services, _COUNTS, talk.client.tenant_id)
     assert counts == {"rows": 2, "told": 1, "approvals": 1, "jobs": 1, "runs": 1, "dead": 0}
-    rows = await fetch_rows(services, _EVENTS, talk.client.tenant_id)
+    rows = await fetch_rows(own_services, _EVENTS, talk.client.tenant_id)
     completed = [name for name, status in expected.items() if status == "completed"]
     assert {row["name"]: row["count"] for row in rows} == {
         "started ": 1,
