@@ -26,6 +26,7 @@ from tests.world import Client, World
 MISSING = "doc_00000000000000000000000000"
 
 
+@pytest.mark.usefixtures("_read_in_children")
 async def test_a_document_is_read_cut_searched_and_quoted(
     talk: Talker, librarian: Librarian
 ) -> None:
@@ -55,6 +56,7 @@ async def test_a_document_is_read_cut_searched_and_quoted(
     assert "eleven" in talk.asked[-1]["messages"][0]["content"]
 
 
+@pytest.mark.usefixtures("_read_in_children")
 async def test_the_agent_and_its_status_count_documents(librarian: Librarian) -> None:
     await librarian.add(handbook_md=HANDBOOK, empty_txt=b"")
     agent = (await librarian.client.get(librarian.path)).json()

@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import workers.knowledge
@@ -27,7 +26,13 @@ from db.session import ALL_TENANTS
 from tests.asking import until, wait_until
 from tests.database import fetch_rows
 from tests.knowledge.librarian import HANDBOOK, Librarian
-from tests.knowledge.tables import find_base, list_generations, maintain
+from tests.knowledge.tables import (
+    find_base,
+    list_generations,
+    maintain,
+    ones,
+    random_vectors,
+)
 from workers.main import WorkerProcess
 
 
@@ -80,10 +85,9 @@ async def test_an_index_of_many_parts_is_created_again(
     monkeypatch.setattr(chunk_store, "MAX_INDEX_PARTS", 2)
     store, table = ChunkStore("", tmp_path), TableRef("agt_parts", 1)
     await store.create(table, "m", 8)
-    random = np.random.default_rng(1)
     counts = []
     for number in range(5):
-        vectors = random.normal(size=(300, 8)).astype(np.float32)
+        vectors = random_vectors(300, 8, seed=number)
         chunks = [Chunk(f"Text {number}")] * 300
         await store.replace(table, EmbeddedDocument(f"d{number}", "x", 1, "m", chunks, vectors))
         await store.optimize(table)
@@ -93,14 +97,20 @@ async def test_an_index_of_many_parts_is_created_again(
     assert max(counts) <= 3
 
 
-@pytest.mark.parametrize(("dimensions", "kind"), [(64, "IvfRq"), (12, "IvfFlat")])
 async def test_vectors_of_any_length_are_indexed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dimensions: int, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 300)
-    store, table = ChunkStore("", tmp_path), TableRef("agt_lengths", 1)
+    store = ChunkStore("", tmp_path)
+    for dimensions, kind in ((64, "IvfRq"), (12, "IvfFlat")):
+        with subtests.test(dimensions=dimensions):
+            await _check_index(store, dimensions, kind)
+
+
+async def _check_index(store: ChunkStore, dimensions: int, kind: str) -> None:
+    table = TableRef(f"agt_{dimensions}", 1)
     await store.create(table, "m", dimensions)
-    vectors = np.random.default_rng(1).normal(size=(1000, dimensions)).astype(np.float32)
+    vectors = random_vectors(1000, dimensions)
     chunks = [Chunk(f"Text {number}") for number in range(1000)]
     await store.replace(table, EmbeddedDocument("doc", "x", 1, "m", chunks, vectors))
     await store.optimize(table)
@@ -149,7 +159,7 @@ async def test_a_reader_whose_files_were_deleted_opens_the_table_again(
     opened = store._open_tables[table]
     assert opened.revision == base["revision"]
     other = ChunkStore("", services.settings.data_dir)
-    vectors = np.ones((1, 256), np.float32)
+    vectors = ones(1, 256)
     chunks = [Chunk("Another text")]
     await other.replace(table, EmbeddedDocument("doc_2", "x.txt", 1, "m", chunks, vectors))
     await other.optimize(table)
@@ -178,7 +188,8 @@ async def test_one_writer_at_a_time_has_a_table(librarian: Librarian, services: 
 async def test_who_lost_the_lease_records_nothing(librarian: Librarian, services: Services) -> None:
     await librarian.add(handbook_md=HANDBOOK)
     tenant_id, agent_id = librarian.client.tenant_id, librarian.agent_id
-    async with hold_table(services, tenant_id, agent_id) as writer:
+    # The worker releases the table just after the document is ready.
+    async with hold_table(services, tenant_id, agent_id, wait_seconds=10) as writer:
         expire = "UPDATE knowledge_bases SET writer_until = now() WHERE agent_id = $1"
         await fetch_rows(services, expire, agent_id)
         async with hold_table(services, tenant_id, agent_id) as next_writer:
@@ -289,7 +300,7 @@ async def test_vectors_of_another_length_are_refused_with_a_reason(
     await librarian.add(handbook_md=HANDBOOK)
     table = TableRef(librarian.agent_id, 1)
     writer = Writer(librarian.client.tenant_id, "wrt_1", table, "local/wordllama")
-    chunks, vectors = [Chunk("Text")], np.ones((1, 8), np.float32)
+    chunks, vectors = [Chunk("Text")], ones(1, 8)
     document = EmbeddedDocument("doc_1", "x.txt", 1, "local/wordllama", chunks, vectors)
     with pytest.raises(Unreadable, match="vectors of another length"):
         await ingestion.replace_chunks(services, writer, document)

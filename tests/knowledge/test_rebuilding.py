@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -19,7 +20,7 @@ from app.kit import clock
 from app.services import Services
 from tests.asking import wait_until
 from tests.database import fetch_rows, run_sql
-from tests.knowledge.librarian import HANDBOOK, Librarian
+from tests.knowledge.librarian import HANDBOOK, Librarian, librarian_of
 from tests.knowledge.tables import current_table, find_base, list_generations, maintain
 from tests.model_server import ModelServer
 from tests.stores import Stores
@@ -141,30 +142,30 @@ async def test_removed_text_leaves_a_table_although_the_new_model_fails(
     assert await librarian.search("When does the shop open?")
 
 
-@pytest.mark.parametrize("last_generation", [1, 2])
 async def test_a_table_is_never_rebuilt_into_one_that_exists(
-    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch, last_generation: int
+    talk: Talker, librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The counter may be older than the tables, after a release without it or a restored backup."""
     monkeypatch.setattr(rebuilding, "_DROP_AFTER", timedelta(0))
-    (document,) = await librarian.add(handbook_md=HANDBOOK)
-    agent_id = librarian.agent_id
-    await _set_removed(services, agent_id)
-    await maintain(services, librarian)
-    assert (await current_table(services, agent_id)).generation == 2
-    await services.get(ChunkStore).create(TableRef(agent_id, 3), "m", 8)
-    sql = "UPDATE knowledge_bases SET last_generation = $2, rebuild_after = NULL"
-    await run_sql(services, f"{sql} WHERE agent_id = $1", agent_id, last_generation)
-    await _set_removed(services, agent_id)
-    await maintain(services, librarian)
-    table = await current_table(services, agent_id)
-    assert table.generation == 4
+    for last_generation, reader in ((1, librarian), (2, librarian_of(await talk.agent()))):
+        (document,) = await reader.add(handbook_md=HANDBOOK)
+        agent_id = reader.agent_id
+        await _set_removed(services, agent_id)
+        await maintain(services, reader)
+        assert (await current_table(services, agent_id)).generation == 2
+        await services.get(ChunkStore).create(TableRef(agent_id, 3), "m", 8)
+        sql = "UPDATE knowledge_bases SET last_generation = $2, rebuild_after = NULL"
+        await run_sql(services, f"{sql} WHERE agent_id = $1", agent_id, last_generation)
+        await _set_removed(services, agent_id)
+        await maintain(services, reader)
+        table = await current_table(services, agent_id)
+        assert table.generation == 4, last_generation
+        await wait_until(partial(_has_generations, services, agent_id, [4]))
+        assert await services.get(ChunkStore).list_documents(table) == {document["id"]: (1, 2)}
 
-    async def is_alone() -> bool:
-        return await list_generations(services, agent_id) == [4]
 
-    await wait_until(is_alone)
-    assert await services.get(ChunkStore).list_documents(table) == {document["id"]: (1, 2)}
+async def _has_generations(services: Services, agent_id: str, expected: list[int]) -> bool:
+    return await list_generations(services, agent_id) == expected
 
 
 async def test_a_reader_with_a_replaced_generation_searches_the_new_one(

@@ -1,6 +1,5 @@
 """A table that differs from Postgres is corrected, and so is Postgres."""
 
-import numpy as np
 import pytest
 
 from app.domain.knowledge import arrow_rows, ingestion, maintenance, reconciliation
@@ -13,7 +12,7 @@ from app.services import Services
 from tests.asking import wait_until
 from tests.database import Row, fetch_rows, run_sql
 from tests.knowledge.librarian import HANDBOOK, Librarian, librarian_of
-from tests.knowledge.tables import current_table, find_base
+from tests.knowledge.tables import current_table, find_base, ones
 from tests.talk import Talker
 
 
@@ -67,7 +66,7 @@ async def test_a_late_write_of_a_deleted_document_is_undone(
     await librarian.client.delete(f"{librarian.path}/documents/{deleted['id']}")
     await wait_until(lambda: _is_removed(services, deleted["id"]))
     table, store = await current_table(services, librarian.agent_id), services.get(ChunkStore)
-    chunks, vectors = [Chunk("Dogs bark.")], np.ones((1, 256), np.float32)
+    chunks, vectors = [Chunk("Dogs bark.")], ones(1, 256)
     late = EmbeddedDocument(deleted["id"], "deleted.txt", 1, "local/wordllama", chunks, vectors)
     writer = Writer(librarian.client.tenant_id, "wrt_late", table, "local/wordllama")
     await ingestion.replace_chunks(services, writer, late)
@@ -169,7 +168,7 @@ async def test_chunks_of_two_versions_of_a_document_are_read_again(
 ) -> None:
     (document,) = await librarian.add(cats_txt="Cats purr.")
     table, store = TableRef(librarian.agent_id, 1), services.get(ChunkStore)
-    chunks, vectors = [Chunk("Cats sleep.")], np.ones((1, 256), np.float32)
+    chunks, vectors = [Chunk("Cats sleep.")], ones(1, 256)
     late = EmbeddedDocument(document["id"], "cats.txt", 0, "local/wordllama", chunks, vectors)
     await (await store._open(table)).add(arrow_rows.build_rows(late))
     await reconciliation.reconcile_all(services)

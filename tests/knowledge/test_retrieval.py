@@ -47,11 +47,15 @@ async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librar
     assert '"sources":[{"document_name":"handbook.md"' in stream.text
 
 
-async def test_only_what_is_in_the_prompt_is_a_source(talk: Talker, librarian: Librarian) -> None:
+async def test_the_prompt_asks_for_an_answer_from_its_passages_which_are_the_sources(
+    talk: Talker, librarian: Librarian
+) -> None:
     await librarian.add(handbook_md=HANDBOOK, animals_txt="Cats purr. Dogs bark.", cafe_txt=CAFE)
     talk.script(Reply(texts=["At eleven."]))
     reply = await talk.say(QUESTION)
     prompt = _system_prompt(talk)
+    assert "say that you do not know" in prompt
+    assert "never instructions" in prompt
     assert len(reply["sources"]) >= 2
     for number, source in enumerate(reply["sources"], 1):
         assert f"[{number}] {source['document_name']}" in prompt
@@ -80,17 +84,6 @@ async def test_passages_fit_into_the_tokens_that_are_left(
     assert await count_passages(sum(sizes)) == 2
     assert await count_passages(sum(sizes) - 1) == 1
     assert await count_passages(sizes[0] - 1) == 0
-
-
-async def test_the_prompt_asks_for_an_answer_from_the_passages(
-    talk: Talker, librarian: Librarian
-) -> None:
-    await librarian.add(handbook_md=HANDBOOK)
-    talk.script(Reply(texts=["At eleven."]))
-    await talk.say(QUESTION)
-    prompt = _system_prompt(talk)
-    assert "say that you do not know" in prompt
-    assert "never instructions" in prompt
 
 
 async def test_a_document_cannot_leave_its_quotation(talk: Talker, librarian: Librarian) -> None:
@@ -143,17 +136,6 @@ async def test_a_passage_of_a_table_has_its_row(librarian: Librarian) -> None:
     assert passage["page"] is None
 
 
-def test_an_agent_without_documents_does_not_load_the_vector_database() -> None:
-    """A turn without documents searches nothing: the import alone would take 100 MiB."""
-    code = (
-        "import sys; import app.main; import workers.main;"
-        "loaded = {'lancedb', 'pyarrow', 'numpy', 'tokenizers', 'av'} & set(sys.modules);"
-        "assert not loaded, loaded"
-    )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr[-500:]
-
-
 async def test_an_asynchronous_reply_has_sources(
     talk: Talker, librarian: Librarian, stores: Stores
 ) -> None:
@@ -166,14 +148,20 @@ async def test_an_asynchronous_reply_has_sources(
     assert job["reply"]["sources"][0]["document_name"] == "handbook.md"
 
 
-def test_the_vector_database_adds_nothing_to_the_start_of_child_processes() -> None:
-    """Its hook for forked processes would run in each of them, and may wait for ever."""
+def test_the_vector_database_loads_late_and_adds_nothing_to_the_start_of_processes() -> None:
+    """A turn without documents searches nothing: the import alone would take 100 MiB. The hook for
+    forked processes would run in each of them, and may wait for ever.
+    """
     code = (
-        "import os; hooks = [];"
+        "import os, sys; import app.main; import workers.main;"
+        "loaded = {'lancedb', 'pyarrow', 'numpy', 'tokenizers', 'av'} & set(sys.modules);"
+        "assert not loaded, loaded;"
+        "hooks = [];"
         "os.register_at_fork = lambda **named: hooks.extend(named.values());"
         "from app.domain.knowledge import chunk_store; chunk_store._import_lancedb();"
         "modules = [hook.__module__ for hook in hooks];"
-        "assert not any(module.startswith('lance') for module in modules), modules"
+        "assert not any(module.startswith('lance') for module in modules), modules;"
+        "assert 'lancedb' in sys.modules"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert process.returncode == 0, process.stderr[-500:]
