@@ -1,11 +1,11 @@
-"""Recordings for tests, encoded with PyAV."""
+"""Recordings for tests, encoded with PyAV.
+
+The functions import PyAV and NumPy themselves, since every test process imports this file.
+"""
+# ruff: noqa: PLC0415
 
 import io
 from typing import Any
-
-import av
-import numpy as np
-from PIL import Image
 
 SENTENCES = [
     "The library is open from nine in the morning until eight in the evening.",
@@ -39,6 +39,8 @@ def tone(
     volume: float = 0.5,
 ) -> bytes:
     """Returns a recording of one tone."""
+    import numpy as np
+
     times = np.arange(int(seconds * rate)) / rate
     wave = np.sin(2 * np.pi * 440 * times) * volume
     if bits == 8:
@@ -50,15 +52,17 @@ def tone(
     return _encode(container, codec, [_build_frame(interleaved, kind, layout, rate)], rate, layout)
 
 
-def _build_frame(samples: Any, kind: str, layout: str, rate: int) -> av.AudioFrame:
+def _build_frame(samples: Any, kind: str, layout: str, rate: int) -> Any:
+    import av
+
     frame = av.AudioFrame.from_ndarray(samples, format=kind, layout=layout)
     frame.sample_rate = rate
     return frame
 
 
-def _encode(
-    container: str, codec: str, frames: list[av.AudioFrame], rate: int, layout: str
-) -> bytes:
+def _encode(container: str, codec: str, frames: list[Any], rate: int, layout: str) -> bytes:
+    import av
+
     output = io.BytesIO()
     with av.open(output, "w", format=container) as file:
         stream: Any = file.add_stream(codec, rate, layout=layout)
@@ -69,6 +73,8 @@ def _encode(
 
 def convert(recording: bytes, container: str, rate: int) -> bytes:
     """Returns the same recording in another container and at another sample rate."""
+    import av
+
     resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
     frames = []
     with av.open(io.BytesIO(recording), "r") as file:
@@ -82,6 +88,9 @@ def convert(recording: bytes, container: str, rate: int) -> bytes:
 
 def film(*, with_sound: bool) -> bytes:
     """Returns a WebM file with a picture, and with a tone of one second or without sound."""
+    import av
+    import numpy as np
+
     output = io.BytesIO()
     samples = (np.sin(2 * np.pi * 440 * np.arange(48_000) / 48_000) * 16_000).astype(np.int16)
     with av.open(output, "w", format="webm") as file:
@@ -99,6 +108,8 @@ def film(*, with_sound: bool) -> bytes:
 
 def with_cover(mp3: bytes) -> bytes:
     """Returns an MP3 file with a tag that has a picture."""
+    from PIL import Image
+
     picture = io.BytesIO()
     Image.new("RGB", (64, 64)).save(picture, "PNG")
     frame = b"\x00image/png\x00\x03\x00" + picture.getvalue()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.domain.chat.schemas import ChatReply
-from app.domain.speech import engines, jobs
+from app.domain.speech import audio, engines, jobs
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
@@ -113,7 +113,7 @@ async def test_a_recording_without_speech_is_refused_with_a_clear_error(
 
 
 async def test_recordings_beyond_the_limits_are_refused_with_the_limit(
-    served_voice: Voice, recogniser: None, monkeypatch: pytest.MonkeyPatch
+    served_voice: Voice, recogniser: None, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """25 MB pass with the rest of the body; the recogniser does not look at them here."""
     largest = bytes(25 * MIB)
@@ -122,10 +122,12 @@ async def test_recordings_beyond_the_limits_are_refused_with_the_limit(
         error = refused(await served_voice.send(content), 413, "file_too_large")
         assert error["details"]["max_size_mb"] == 25
     monkeypatch.undo()
+    monkeypatch.setattr(audio, "MAX_SECONDS", 10)
     error = refused(
-        await served_voice.send(tone(seconds=605, rate=8_000, bits=8)), 413, "file_too_large"
+        await served_voice.send(tone(seconds=15, rate=8_000, bits=8)), 413, "file_too_large"
     )
-    assert error["details"] == {"max_seconds": 600}
+    assert error["details"] == {"max_seconds": 10}
+    await wait_until(lambda: is_removed(services, served_voice))
 
 
 async def test_an_agent_that_cannot_be_asked_is_refused_before_anything_is_stored(

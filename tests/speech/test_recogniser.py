@@ -4,7 +4,6 @@ import asyncio
 import threading
 from typing import Any
 
-import numpy as np
 import pytest
 
 from app.domain.speech import espeak, moonshine
@@ -87,6 +86,8 @@ async def test_a_library_that_cannot_be_loaded_is_unavailable(
 
 @needs_recogniser
 async def test_the_real_model_hears_no_words_in_silence_and_noise() -> None:
+    import numpy as np  # noqa: PLC0415  # every test process imports this file
+
     recogniser, noise = Recogniser(), np.random.default_rng(1).normal(size=16_000 * 5)
     for samples in (np.zeros(0), np.zeros(10), noise * 0.1, noise * 0.01):
         piece = memoryview(samples.astype(np.float32).tobytes())
