@@ -5,9 +5,9 @@ import pytest
 from app.kit.ids import new_id
 from app.services import Services
 from tests.chat.agent_loop import LoopRunner
-from tests.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
+from tests.chat.delegation_scripts import script_delegation
 from tests.chat.stream_helpers import SilentModel
-from tests.model_server import ModelServer, Reply
+from tests.model_server import ModelServer
 from tests.talk import Talker
 
 
@@ -27,9 +27,5 @@ def loop_runner(services: Services, models: ModelServer) -> LoopRunner:
 @pytest.fixture
 async def delegating_agent(talk: Talker) -> Talker:
     """An agent that delegates its first message to a sub-agent."""
-    child = await add_sub_agent(talk, "Kid")
-    child.script(Reply(texts=["Done."], usage=(300, 30)))
-    talk.script(
-        reply_with_calls(build_call("kid"), usage=(10, 1)), Reply(texts=["Fine."], usage=(20, 2))
-    )
+    await script_delegation(talk)
     return talk

@@ -75,3 +75,8 @@ async def create_visitor_headers(talk: Talker) -> dict[str, str]:
     answer = await talk.client.post("/api/v1/embed/api-keys", body)
     assert answer.status_code == 201, answer.text
     return {"x-api-key": answer.json()["api_key"]}
+
+
+def has_asked(talk: Talker, more_than: int = 0) -> bool:
+    """True when the model has received more requests than that."""
+    return len(talk.asked) > more_than

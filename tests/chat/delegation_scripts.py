@@ -30,6 +30,15 @@ async def add_sub_agent(parent: Talker, name: str, *, link: Any = None, **fields
     return child
 
 
+async def script_delegation(talk: Talker) -> None:
+    """Lets the agent delegate its first message to a new sub-agent."""
+    child = await add_sub_agent(talk, "Kid")
+    child.script(Reply(texts=["Done."], usage=(300, 30)))
+    talk.script(
+        reply_with_calls(build_call("kid"), usage=(10, 1)), Reply(texts=["Fine."], usage=(20, 2))
+    )
+
+
 def reply_with_calls(*calls: tuple[str, Any], texts: list[str] | None = None, **more: Any) -> Reply:
     return Reply(texts=texts or [], calls=list(calls), **more)
 

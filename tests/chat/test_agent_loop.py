@@ -71,16 +71,19 @@ async def test_an_abandoned_answer_counts_as_used(loop_runner: LoopRunner) -> No
     assert loop_runner.budget.completion_tokens == 21
 
 
-@pytest.mark.parametrize("status", ["completed", "failed", "timeout"])
-async def test_an_outcome_is_reported_with_its_status(loop_runner: LoopRunner, status: Any) -> None:
-    loop_runner.script(reply_with_calls(("tool", {"a": 1})), Reply())
-    steps = await loop_runner.run(StubToolbox(CallOutcome({"b": 2}, status)))
-    used, result = (step for step in steps if not isinstance(step, TextDelta))
-    assert isinstance(used, ToolUse)
-    assert (used.tool, used.input, used.function) == ("Tool", {"a": 1}, "tool")
-    assert isinstance(result, ToolResult)
-    assert (result.id, result.output, result.status) == (used.id, {"b": 2}, status)
-    assert loop_runner.asked[1]["messages"][-1]["content"] == '{"b":2}'
+async def test_an_outcome_is_reported_with_its_status(
+    loop_runner: LoopRunner, subtests: pytest.Subtests
+) -> None:
+    for status in ("completed", "failed", "timeout"):
+        with subtests.test(status=status):
+            loop_runner.script(reply_with_calls(("tool", {"a": 1})), Reply())
+            steps = await loop_runner.run(StubToolbox(CallOutcome({"b": 2}, status)))
+            used, result = (step for step in steps if not isinstance(step, TextDelta))
+            assert isinstance(used, ToolUse)
+            assert (used.tool, used.input, used.function) == ("Tool", {"a": 1}, "tool")
+            assert isinstance(result, ToolResult)
+            assert (result.id, result.output, result.status) == (used.id, {"b": 2}, status)
+            assert loop_runner.asked[-1]["messages"][-1]["content"] == '{"b":2}'
 
 
 async def test_the_error_of_a_failing_tool_is_not_disclosed(loop_runner: LoopRunner) -> None:

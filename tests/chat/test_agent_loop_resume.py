@@ -58,15 +58,16 @@ async def test_stored_rounds_count_for_the_limit_of_ten(loop_runner: LoopRunner)
     assert [bool(list_offered(request)) for request in loop_runner.asked] == [True, False]
 
 
-@pytest.mark.parametrize("repeatable", [True, False])
 async def test_a_call_without_an_outcome_runs_again_only_if_it_is_repeatable(
-    loop_runner: LoopRunner, *, repeatable: bool
+    loop_runner: LoopRunner, subtests: pytest.Subtests
 ) -> None:
-    toolbox = StubToolbox(CallOutcome("ok"), repeatable=repeatable)
-    journal = RecordingJournal([_build_round(Call("c1", "tool", "{}", "Tool"))])
-    fail_unknown_calls(journal.rounds, [toolbox])
-    loop_runner.script(Reply())
-    steps = await loop_runner.run(toolbox, journal=journal)
-    (result,) = (step for step in steps if isinstance(step, ToolResult))
-    assert len(toolbox.arguments) == int(repeatable)
-    assert result.status == ("completed" if repeatable else "failed")
+    for repeatable in (True, False):
+        with subtests.test(repeatable=repeatable):
+            toolbox = StubToolbox(CallOutcome("ok"), repeatable=repeatable)
+            journal = RecordingJournal([_build_round(Call("c1", "tool", "{}", "Tool"))])
+            fail_unknown_calls(journal.rounds, [toolbox])
+            loop_runner.script(Reply())
+            steps = await loop_runner.run(toolbox, journal=journal)
+            (result,) = (step for step in steps if isinstance(step, ToolResult))
+            assert len(toolbox.arguments) == int(repeatable)
+            assert result.status == ("completed" if repeatable else "failed")

@@ -1,6 +1,7 @@
 """Conversations: ending, going idle, deleting."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from tests.asking import refused, until
 from tests.chat.conversation_helpers import (
     conversation_path,
     get_conversation,
+    has_asked,
     list_event_data,
     list_ids,
     send_chat,
@@ -151,24 +153,26 @@ async def _end(talk: Talker, conversation_id: str) -> httpx.Response:
     return await talk.client.post(f"{conversation_path(conversation_id)}/end")
 
 
-@pytest.mark.parametrize("way", ["chat", "chat/stream"])
 async def test_a_conversation_that_is_being_answered_cannot_be_ended(
-    talk: Talker, way: str
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    conversation_id, hold = await start_conversation(talk), asyncio.Event()
-    talk.script(Reply(hold=hold))
-    requests_before = len(talk.asked)
-    body = {"message": "Slowly", "conversation_id": conversation_id}
-    turn = asyncio.create_task(talk.client.post(f"{talk.path}/{way}", body))
-    try:
-        await until(lambda: len(talk.asked) > requests_before)
-        refused(await _end(talk, conversation_id), 409, "conversation_busy")
-        assert (await get_conversation(talk, conversation_id))["status"] == "active"
-    finally:
-        hold.set()
-        await turn
-    assert (await _end(talk, conversation_id)).json()["message_count"] == 4
-    assert [data["reason"] for data in await list_event_data(talk, COMPLETED)] == ["ended"]
+    for way in ("chat", "chat/stream"):
+        with subtests.test(way=way):
+            talk = await talker(world, models)
+            conversation_id, hold = await start_conversation(talk), asyncio.Event()
+            talk.script(Reply(hold=hold))
+            requests_before = len(talk.asked)
+            body = {"message": "Slowly", "conversation_id": conversation_id}
+            turn = asyncio.create_task(talk.client.post(f"{talk.path}/{way}", body))
+            try:
+                await until(partial(has_asked, talk, requests_before))
+                refused(await _end(talk, conversation_id), 409, "conversation_busy")
+                assert (await get_conversation(talk, conversation_id))["status"] == "active"
+            finally:
+                hold.set()
+                await turn
+            assert (await _end(talk, conversation_id)).json()["message_count"] == 4
+            assert [data["reason"] for data in await list_event_data(talk, COMPLETED)] == ["ended"]
 
 
 async def test_a_conversation_with_an_unfinished_job_cannot_be_ended(
@@ -225,7 +229,7 @@ async def test_a_reply_after_a_lost_lease_reopens_the_conversation(
     requests_before = len(talk.asked)
     turn = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
     try:
-        await until(lambda: len(talk.asked) > requests_before)
+        await until(partial(has_asked, talk, requests_before))
         expire = "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1"
         await execute(services, expire, conversation_id)
         assert (await _end(talk, conversation_id)).status_code == 200
@@ -264,7 +268,7 @@ async def test_a_conversation_that_is_being_answered_cannot_be_deleted(talk: Tal
     requests_before = len(talk.asked)
     turn = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
     try:
-        await until(lambda: len(talk.asked) > requests_before)
+        await until(partial(has_asked, talk, requests_before))
         refused(
             await talk.client.delete(conversation_path(conversation_id)), 409, "conversation_busy"
         )

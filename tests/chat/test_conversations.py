@@ -19,8 +19,8 @@ from tests.chat.conversation_helpers import (
 from tests.chat.database import execute
 from tests.chat.delegation_scripts import CALL_KEYS
 from tests.events import query_plans
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, talker
 from tests.world import Client, World
 
 CONVERSATION_KEYS = {
@@ -95,9 +95,8 @@ async def test_conversations_are_sorted_newest_first_by_default(talk: Talker) ->
     assert (await list_ids(talk, sort="message_count"))[-1] == first
 
 
-@pytest.mark.parametrize(
-    ("params", "field"),
-    [
+async def test_a_wrong_parameter_is_named(talk: Talker, subtests: pytest.Subtests) -> None:
+    for params, field in (
         ({"sort": "title"}, "sort"),
         ({"sort": "-"}, "sort"),
         ({"sort": "--created_at"}, "sort"),
@@ -108,11 +107,10 @@ async def test_conversations_are_sorted_newest_first_by_default(talk: Talker) ->
         ({"page": "x"}, "page"),
         ({"per_page": 0}, "per_page"),
         ({"per_page": 101}, "per_page"),
-    ],
-)
-async def test_a_wrong_parameter_is_named(talk: Talker, params: dict[str, Any], field: str) -> None:
-    answer = await talk.client.get(f"{talk.path}/conversations", params=params)
-    assert list(refused(answer, 422, "validation_error")["details"]) == [field]
+    ):
+        with subtests.test(params=params, field=field):
+            answer = await talk.client.get(f"{talk.path}/conversations", params=params)
+            assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
 async def test_a_list_is_filtered_by_status(talk: Talker) -> None:
@@ -123,9 +121,11 @@ async def test_a_list_is_filtered_by_status(talk: Talker) -> None:
     assert len(await list_ids(talk)) == 2
 
 
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
+async def test_search_matches_titles_literally(talk: Talker, subtests: pytest.Subtests) -> None:
+    titles = ["The shop", "50% off", "snake_case", "back\\slash", "über äpfel"]
+    for title in titles:
+        await start_conversation(talk, title)
+    for search, expected in (
         ("SHOP", ["The shop"]),
         ("50%", ["50% off"]),
         ("%", ["50% off"]),
@@ -133,17 +133,12 @@ async def test_a_list_is_filtered_by_status(talk: Talker) -> None:
         ("\\", ["back\\slash"]),
         ("Ä", ["über äpfel"]),
         ("nothing", []),
-        ("", ["The shop", "50% off", "snake_case", "back\\slash", "über äpfel"]),
-    ],
-)
-async def test_search_matches_titles_literally(
-    talk: Talker, search: str, expected: list[str]
-) -> None:
-    for title in ("The shop", "50% off", "snake_case", "back\\slash", "über äpfel"):
-        await start_conversation(talk, title)
-    page = await list_conversations(talk, search=search, sort="created_at")
-    assert [item["title"] for item in page["data"]] == expected
-    assert page["pagination"]["total"] == len(expected)
+        ("", titles),
+    ):
+        with subtests.test(search=search, expected=expected):
+            page = await list_conversations(talk, search=search, sort="created_at")
+            assert [item["title"] for item in page["data"]] == expected
+            assert page["pagination"]["total"] == len(expected)
 
 
 async def test_a_list_has_only_the_agents_own_conversations(talk: Talker) -> None:
@@ -160,84 +155,82 @@ async def test_conversations_of_an_unknown_or_foreign_agent_are_not_found(
         refused(await admin.get(f"{path}/conversations"), 404, "agent_not_found")
 
 
-@pytest.mark.parametrize(
-    ("role", "visible"),
-    [
+async def test_users_see_their_own_conversations_and_readers_see_all(
+    models: ModelServer, world: World, subtests: pytest.Subtests
+) -> None:
+    for role, visible in (
         ("agent_user", "own"),
         ("viewer", "none"),
         ("agent_developer", "all"),
         ("tenant_admin", "all"),
         ("super_admin", "all"),
-    ],
-)
-async def test_users_see_their_own_conversations_and_readers_see_all(
-    talk: Talker, world: World, role: str, visible: str
-) -> None:
-    other_id = await start_conversation(talk)
-    caller = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    own = [] if role == "viewer" else [await start_conversation(talk, caller=caller)]
-    expected = {"own": own, "none": [], "all": [*own, other_id]}[visible]
-    assert await list_ids(talk, caller) == expected
-    for path in (conversation_path(other_id), f"{conversation_path(other_id)}/messages"):
-        answer = await caller.get(path)
-        if visible == "all":
-            assert answer.status_code == 200
-        else:
-            refused(answer, 404, "conversation_not_found")
-    for conversation_id in own:
-        assert (await caller.get(conversation_path(conversation_id))).status_code == 200
-        assert (
-            await caller.get(f"{conversation_path(conversation_id)}/messages")
-        ).status_code == 200
+    ):
+        with subtests.test(role=role, visible=visible):
+            talk = await talker(world, models)
+            other_id = await start_conversation(talk)
+            caller = await world.user(
+                role, None if role == "super_admin" else talk.client.tenant_id
+            )
+            own = [] if role == "viewer" else [await start_conversation(talk, caller=caller)]
+            expected = {"own": own, "none": [], "all": [*own, other_id]}[visible]
+            assert await list_ids(talk, caller) == expected
+            for path in (conversation_path(other_id), f"{conversation_path(other_id)}/messages"):
+                answer = await caller.get(path)
+                if visible == "all":
+                    assert answer.status_code == 200
+                else:
+                    refused(answer, 404, "conversation_not_found")
+            for conversation_id in own:
+                assert (await caller.get(conversation_path(conversation_id))).status_code == 200
+                assert (
+                    await caller.get(f"{conversation_path(conversation_id)}/messages")
+                ).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "tail"), [("GET", ""), ("GET", "/messages"), ("POST", "/end"), ("DELETE", "")]
-)
 async def test_another_tenants_conversation_is_not_found(
-    talk: Talker, admin: Client, anonymous: Client, method: str, tail: str
+    talk: Talker, admin: Client, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
     conversation_id = await start_conversation(talk)
-    refused(
-        await admin(method, conversation_path(conversation_id) + tail),
-        404,
-        "conversation_not_found",
-    )
-    refused(
-        await admin(method, conversation_path("cnv_none") + tail), 404, "conversation_not_found"
-    )
-    refused(await anonymous(method, conversation_path(conversation_id) + tail), 401, "unauthorized")
-    assert (await get_conversation(talk, conversation_id))["status"] == "active"
+    for method, tail in (("GET", ""), ("GET", "/messages"), ("POST", "/end"), ("DELETE", "")):
+        with subtests.test(method=method, tail=tail):
+            path, missing = conversation_path(conversation_id), conversation_path("cnv_none")
+            refused(await admin(method, path + tail), 404, "conversation_not_found")
+            refused(await admin(method, missing + tail), 404, "conversation_not_found")
+            refused(await anonymous(method, path + tail), 401, "unauthorized")
+            assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
-@pytest.mark.parametrize(("method", "tail"), [("POST", "/end"), ("DELETE", "")])
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_a_user_who_cannot_read_a_conversation_cannot_change_it(
-    talk: Talker, world: World, role: str, method: str, tail: str
+    talk: Talker, world: World, subtests: pytest.Subtests
 ) -> None:
-    conversation_id = await start_conversation(talk)
-    caller = await world.user(role, talk.client.tenant_id)
-    refused(
-        await caller(method, conversation_path(conversation_id) + tail),
-        404,
-        "conversation_not_found",
-    )
-    assert (await get_conversation(talk, conversation_id))["status"] == "active"
+    path = conversation_path(conversation_id := await start_conversation(talk))
+    for role in ("agent_user", "viewer"):
+        for method, tail in (("POST", "/end"), ("DELETE", "")):
+            with subtests.test(role=role, method=method, tail=tail):
+                caller = await world.user(role, talk.client.tenant_id)
+                refused(await caller(method, path + tail), 404, "conversation_not_found")
+                assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
-@pytest.mark.parametrize("role", ["agent_developer", "tenant_admin", "super_admin"])
 async def test_roles_that_write_conversations_end_and_delete_those_of_others(
-    talk: Talker, world: World, role: str
+    models: ModelServer, world: World, subtests: pytest.Subtests
 ) -> None:
-    conversation_id = await start_conversation(talk)
-    caller = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    assert (await caller.post(f"{conversation_path(conversation_id)}/end")).json()[
-        "status"
-    ] == "ended"
-    assert (await caller.delete(conversation_path(conversation_id))).status_code == 204
-    refused(
-        await talk.client.get(conversation_path(conversation_id)), 404, "conversation_not_found"
-    )
+    for role in ("agent_developer", "tenant_admin", "super_admin"):
+        with subtests.test(role=role):
+            talk = await talker(world, models)
+            conversation_id = await start_conversation(talk)
+            caller = await world.user(
+                role, None if role == "super_admin" else talk.client.tenant_id
+            )
+            assert (await caller.post(f"{conversation_path(conversation_id)}/end")).json()[
+                "status"
+            ] == "ended"
+            assert (await caller.delete(conversation_path(conversation_id))).status_code == 204
+            refused(
+                await talk.client.get(conversation_path(conversation_id)),
+                404,
+                "conversation_not_found",
+            )
 
 
 async def test_users_end_and_delete_their_own_conversations(talk: Talker, world: World) -> None:
@@ -250,22 +243,30 @@ async def test_users_end_and_delete_their_own_conversations(talk: Talker, world:
     assert await list_ids(talk, user) == []
 
 
-@pytest.mark.parametrize(("method", "tail"), [("POST", "/end"), ("DELETE", "")])
 async def test_a_reader_who_changes_a_conversation_learns_the_missing_permission(
-    talk: Talker, world: World, super_admin: Client, method: str, tail: str
+    models: ModelServer, world: World, super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    conversation_id = await start_conversation(talk)
-    reader = await world.user("agent_user", talk.client.tenant_id)
-    path, before = "/roles/agent_user/permissions", sorted(AREAS.default_grants["agent_user"])
-    changed = await super_admin.put(path, {"permissions": [*before, "conversations:read"]})
-    assert changed.status_code == 200, changed.text
-    try:
-        assert (await reader.get(conversation_path(conversation_id))).status_code == 200
-        answer = await reader(method, conversation_path(conversation_id) + tail)
-    finally:
-        await super_admin.put(path, {"permissions": before})
-    error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": "conversations:write", "your_role": "agent_user"}
+    for method, tail in (("POST", "/end"), ("DELETE", "")):
+        with subtests.test(method=method, tail=tail):
+            talk = await talker(world, models)
+            conversation_id = await start_conversation(talk)
+            reader = await world.user("agent_user", talk.client.tenant_id)
+            path, before = (
+                "/roles/agent_user/permissions",
+                sorted(AREAS.default_grants["agent_user"]),
+            )
+            changed = await super_admin.put(path, {"permissions": [*before, "conversations:read"]})
+            assert changed.status_code == 200, changed.text
+            try:
+                assert (await reader.get(conversation_path(conversation_id))).status_code == 200
+                answer = await reader(method, conversation_path(conversation_id) + tail)
+            finally:
+                await super_admin.put(path, {"permissions": before})
+            error = refused(answer, 403, "forbidden")
+            assert error["details"] == {
+                "required": "conversations:write",
+                "your_role": "agent_user",
+            }
 
 
 async def test_messages_come_oldest_first(talk: Talker) -> None:
@@ -308,11 +309,14 @@ async def test_messages_come_in_pages(talk: Talker) -> None:
     assert len(set(ids)) == 6
 
 
-@pytest.mark.parametrize("params", [{"page": 0}, {"per_page": 101}, {"per_page": 0}])
-async def test_a_wrong_page_of_messages_is_refused(talk: Talker, params: dict[str, Any]) -> None:
-    conversation_id = await start_conversation(talk)
-    answer = await talk.client.get(f"{conversation_path(conversation_id)}/messages", params=params)
-    assert list(refused(answer, 422, "validation_error")["details"]) == list(params)
+async def test_a_wrong_page_of_messages_is_refused(talk: Talker, subtests: pytest.Subtests) -> None:
+    for params in ({"page": 0}, {"per_page": 101}, {"per_page": 0}):
+        with subtests.test(params=params):
+            conversation_id = await start_conversation(talk)
+            answer = await talk.client.get(
+                f"{conversation_path(conversation_id)}/messages", params=params
+            )
+            assert list(refused(answer, 422, "validation_error")["details"]) == list(params)
 
 
 async def test_a_reply_has_only_the_calls_of_its_own_turn(talk: Talker) -> None:

@@ -4,14 +4,10 @@ import pytest
 
 from app.domain.agents.runtime import SubAgentInfo
 from app.domain.chat import delegation
-from tests.chat.delegation_scripts import (
-    add_sub_agent,
-    build_call,
-    list_offered,
-    reply_with_calls,
-)
+from tests.chat.delegation_scripts import add_sub_agent, build_call, list_offered, reply_with_calls
 from tests.model_server import ModelServer, Reply
-from tests.talk import PROVIDER, Talker
+from tests.talk import PROVIDER, Talker, talker
+from tests.world import World
 
 
 async def test_a_sub_agent_is_offered_as_a_function(talk: Talker) -> None:
@@ -27,20 +23,21 @@ async def test_a_sub_agent_is_offered_as_a_function(talk: Talker) -> None:
     assert function["parameters"]["properties"]["task"]["type"] == "string"
 
 
-@pytest.mark.parametrize(
-    ("prompt", "description", "expected"),
-    [
+async def test_the_description_of_a_function_comes_from_prompt_description_or_name(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for prompt, description, expected in (
         ("Finds facts", "A finder", "Finds facts"),
         ("", "A finder", "A finder"),
         ("", "", "Hand a task over to Finder"),
-    ],
-)
-async def test_the_description_of_a_function_comes_from_prompt_description_or_name(
-    talk: Talker, prompt: str, description: str, expected: str
-) -> None:
-    await add_sub_agent(talk, "Finder", link={"delegation_prompt": prompt}, description=description)
-    await talk.say("Hello")
-    assert talk.asked[0]["tools"][0]["function"]["description"] == expected
+    ):
+        with subtests.test(prompt=prompt, description=description, expected=expected):
+            talk = await talker(world, models)
+            await add_sub_agent(
+                talk, "Finder", link={"delegation_prompt": prompt}, description=description
+            )
+            await talk.say("Hello")
+            assert talk.asked[0]["tools"][0]["function"]["description"] == expected
 
 
 async def test_an_agent_without_sub_agents_is_offered_nothing(talk: Talker) -> None:
@@ -48,26 +45,25 @@ async def test_an_agent_without_sub_agents_is_offered_nothing(talk: Talker) -> N
     assert "tools" not in talk.asked[0]
 
 
-@pytest.mark.parametrize(
-    ("names", "functions"),
-    [
+async def test_every_name_gives_a_valid_function_name(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for names, functions in (
         (["Über Größe!"], ["ber_gr_e"]),
         (["研究"], ["agent"]),
         (["--- a  b ---"], ["a_b"]),
         (["Same", "same", "SAME"], ["same", "same_2", "same_3"]),
         (["x" * 100], ["x" * 40]),
         (["x" * 100, "x" * 99], ["x" * 40, "x" * 40 + "_2"]),
-    ],
-)
-async def test_every_name_gives_a_valid_function_name(
-    talk: Talker, names: list[str], functions: list[str]
-) -> None:
-    for name in names:
-        await add_sub_agent(talk, name)
-    await talk.say("Hello")
-    offered = list_offered(talk.asked[0])
-    assert offered == [f"delegate_to_{name}" for name in functions]
-    assert all(len(name) <= 64 for name in offered)
+    ):
+        with subtests.test(names=names, functions=functions):
+            talk = await talker(world, models)
+            for name in names:
+                await add_sub_agent(talk, name)
+            await talk.say("Hello")
+            offered = list_offered(talk.asked[0])
+            assert offered == [f"delegate_to_{name}" for name in functions]
+            assert all(len(name) <= 64 for name in offered)
 
 
 @pytest.mark.timeout(3, method="signal")
@@ -89,13 +85,15 @@ async def test_children_with_the_same_name_are_each_reached(talk: Talker) -> Non
     assert first.asked == []
 
 
-@pytest.mark.parametrize("status", ["draft", "published"])
 async def test_draft_and_published_children_are_offered_in_the_console(
-    talk: Talker, status: str
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    await add_sub_agent(talk, "Kid", status=status)
-    await talk.say("Hello")
-    assert list_offered(talk.asked[0]) == ["delegate_to_kid"]
+    for status in ("draft", "published"):
+        with subtests.test(status=status):
+            talk = await talker(world, models)
+            await add_sub_agent(talk, "Kid", status=status)
+            await talk.say("Hello")
+            assert list_offered(talk.asked[0]) == ["delegate_to_kid"]
 
 
 async def test_an_archived_child_is_not_offered(talk: Talker) -> None:

@@ -4,7 +4,7 @@ in streams of web sites and of OpenAI clients.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -76,26 +76,32 @@ async def leave_during(talk: Talker, server: Server, request: Request) -> AsyncI
 async def test_a_client_that_leaves_ends_the_call_of_the_model(
     talk: Talker, server: Server, services: Services, subtests: pytest.Subtests
 ) -> None:
-    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
-    busy = "SELECT count(*) FROM conversations WHERE agent_id = $1 AND turn_until IS NOT NULL"
-    for name, request in _list_requests(talk, key).items():
-        with subtests.test(name):
-            await _leave(talk, server, request)
-            async with asyncio.timeout(DISCONNECT_SECONDS):
-                while await fetch_value(services, busy, talk.agent_id):  # noqa: ASYNC110  # another process
-                    await asyncio.sleep(0.01)
-
-
-async def _leave(talk: Talker, server: Server, request: Request) -> None:
-    """Leaves while the model is writing, and waits for the end of the model's call."""
+    """In all ways at once: the web process looks for closed connections once a second."""
     hold, closed = asyncio.Event(), talk.models.closed_early
-    talk.script(Reply(hold=hold))
+    ways: dict[str, tuple[Talker, Request]] = {}
+    for name in _list_requests(talk, ""):
+        agent = await talk.agent()
+        agent.script(Reply(hold=hold))
+        key = (await create_embed_key(agent.client, agent.agent_id))["api_key"]
+        ways[name] = agent, _list_requests(agent, key)[name]
     try:
-        async with leave_during(talk, server, request):
-            pass
-        await until(lambda: talk.models.closed_early > closed, DISCONNECT_SECONDS)
+        async with AsyncExitStack() as stack:
+            for agent, request in ways.values():
+                await stack.enter_async_context(leave_during(agent, server, request))
+        for name, (agent, _) in ways.items():
+            with subtests.test(name):
+                await _wait_for_end(services, agent)
+        assert talk.models.closed_early == closed + len(ways)
     finally:
         hold.set()
+
+
+async def _wait_for_end(services: Services, talk: Talker) -> None:
+    """Waits until no conversation of the agent is being answered."""
+    busy = "SELECT count(*) FROM conversations WHERE agent_id = $1 AND turn_until IS NOT NULL"
+    async with asyncio.timeout(DISCONNECT_SECONDS):
+        while await fetch_value(services, busy, talk.agent_id):  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.01)
 
 
 async def test_what_was_said_before_the_client_left_is_kept(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import until
-from tests.chat.conversation_helpers import list_ids, list_messages, send_chat
+from tests.chat.conversation_helpers import has_asked, list_ids, list_messages, send_chat
 from tests.chat.database import execute
 from tests.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, talker
+from tests.world import World
 
 
 async def _run_single_call(talk: Talker, call: tuple[str, Any]) -> dict[str, Any]:
@@ -44,9 +46,10 @@ async def test_a_call_by_an_agent_without_tools_fails(talk: Talker) -> None:
     assert (call["status"], call["tool"]) == ("failed", "delegate_to_kid")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+async def test_a_call_with_invalid_arguments_fails(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for arguments, expected in (
         ("{not json", "{not json"),
         ('"just text"', "just text"),
         ("[1, 2]", [1, 2]),
@@ -62,17 +65,15 @@ async def test_a_call_by_an_agent_without_tools_fails(talk: Talker) -> None:
         ('{"task": ["x"]}', {"task": ["x"]}),
         ('{"job": "x"}', {"job": "x"}),
         ("[" * 5000, "[" * 5000),
-    ],
-)
-async def test_a_call_with_invalid_arguments_fails(
-    talk: Talker, arguments: str, expected: object
-) -> None:
-    child = await add_sub_agent(talk, "Kid")
-    call = await _run_single_call(talk, ("delegate_to_kid", arguments))
-    assert (call["status"], call["input"]) == ("failed", expected)
-    assert set(call["output"]) == {"error"}
-    assert json.loads(call["model_message"]) == call["output"]
-    assert child.asked == []
+    ):
+        with subtests.test(arguments=arguments, expected=expected):
+            talk = await talker(world, models)
+            child = await add_sub_agent(talk, "Kid")
+            call = await _run_single_call(talk, ("delegate_to_kid", arguments))
+            assert (call["status"], call["input"]) == ("failed", expected)
+            assert set(call["output"]) == {"error"}
+            assert json.loads(call["model_message"]) == call["output"]
+            assert child.asked == []
 
 
 async def test_additional_arguments_are_ignored(talk: Talker) -> None:
@@ -169,24 +170,24 @@ async def test_a_failing_call_does_not_affect_other_calls(talk: Talker) -> None:
     assert calls[1]["output"] == "Done."
 
 
-@pytest.mark.parametrize(
-    ("method", "code"), [("PUT", "agent_archived"), ("DELETE", "agent_not_found")]
-)
 async def test_a_call_of_a_child_that_is_archived_or_deleted_during_the_turn_fails(
-    talk: Talker, method: str, code: str
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    hold = asyncio.Event()
-    child = await add_sub_agent(talk, "Kid")
-    # The model waits before each text and sends calls after the last one.
-    talk.script(reply_with_calls(build_call("kid"), texts=["Wait."], hold=hold), Reply())
-    turn = asyncio.create_task(talk.say("Hello"))
-    await until(lambda: talk.asked)
-    content = {"json": {"status": "archived"}} if method == "PUT" else {}
-    assert (await talk.client(method, child.path, **content)).status_code in {200, 204}
-    hold.set()
-    (call,) = (await turn)["tool_calls"]
-    assert (call["status"], call["output"]["code"]) == ("failed", code)
-    assert child.asked == []
+    for method, code in (("PUT", "agent_archived"), ("DELETE", "agent_not_found")):
+        with subtests.test(method=method, code=code):
+            talk = await talker(world, models)
+            hold = asyncio.Event()
+            child = await add_sub_agent(talk, "Kid")
+            # The model waits before each text and sends calls after the last one.
+            talk.script(reply_with_calls(build_call("kid"), texts=["Wait."], hold=hold), Reply())
+            turn = asyncio.create_task(talk.say("Hello"))
+            await until(partial(has_asked, talk))
+            content = {"json": {"status": "archived"}} if method == "PUT" else {}
+            assert (await talk.client(method, child.path, **content)).status_code in {200, 204}
+            hold.set()
+            (call,) = (await turn)["tool_calls"]
+            assert (call["status"], call["output"]["code"]) == ("failed", code)
+            assert child.asked == []
 
 
 async def test_a_child_without_an_answer_gives_an_empty_output(talk: Talker) -> None:

@@ -21,8 +21,9 @@ from tests.chat.job_helpers import (
     run_new_job,
 )
 from tests.chat.stream_helpers import SilentModel, create_silent_agent
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, talker
+from tests.world import World
 from workers import lane_scanner
 from workers.main import WorkerProcess
 
@@ -71,14 +72,16 @@ async def test_a_job_is_cancelled_once(talk: Talker) -> None:
     assert len(await list_event_data(talk, "agent.chat.completed")) == 1
 
 
-@pytest.mark.parametrize("status", [200, 400])
 async def test_a_finished_job_cannot_be_cancelled(
-    talk: Talker, services: Services, status: int
+    world: World, models: ModelServer, services: Services, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(status=status))
-    job = await run_new_job(talk, services)
-    refused(await talk.client.delete(job_path(talk, job)), 409, "job_finished")
-    assert await get_job(talk, job) == job
+    for status in (200, 400):
+        with subtests.test(status=status):
+            talk = await talker(world, models)
+            talk.script(Reply(status=status))
+            job = await run_new_job(talk, services)
+            refused(await talk.client.delete(job_path(talk, job)), 409, "job_finished")
+            assert await get_job(talk, job) == job
 
 
 async def test_a_worker_that_misses_the_cancellation_stores_no_reply(

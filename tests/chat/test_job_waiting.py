@@ -27,27 +27,33 @@ from tests.chat.job_helpers import (
     run_new_job,
     run_next_attempt,
 )
-from tests.model_server import Reply
+from tests.model_server import ModelServer, Reply
 from tests.server import Server
-from tests.talk import Talker
+from tests.talk import Talker, talker
 from tests.world import Client, World
 
 
-@pytest.mark.parametrize("wait", ["31", "-1", "x", "1.5", ""])
-async def test_a_wait_out_of_bounds_is_refused(talk: Talker, wait: str) -> None:
-    job = await accept_job(talk)
-    answer = await talk.client.get(job_path(talk, job), params={"wait": wait})
-    assert list(refused(answer, 422, "validation_error")["details"]) == ["wait"]
-
-
-@pytest.mark.parametrize("wait", [0, 30])
-async def test_waiting_for_a_finished_job_returns_at_once(
-    talk: Talker, services: Services, wait: int
+async def test_a_wait_out_of_bounds_is_refused(
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    job = await run_new_job(talk, services)
-    started = time.monotonic()
-    assert (await get_job(talk, job, wait=wait))["status"] == "completed"
-    assert time.monotonic() - started < SOON_SECONDS
+    for wait in ("31", "-1", "x", "1.5", ""):
+        with subtests.test(wait=wait):
+            talk = await talker(world, models)
+            job = await accept_job(talk)
+            answer = await talk.client.get(job_path(talk, job), params={"wait": wait})
+            assert list(refused(answer, 422, "validation_error")["details"]) == ["wait"]
+
+
+async def test_waiting_for_a_finished_job_returns_at_once(
+    world: World, models: ModelServer, services: Services, subtests: pytest.Subtests
+) -> None:
+    for wait in (0, 30):
+        with subtests.test(wait=wait):
+            talk = await talker(world, models)
+            job = await run_new_job(talk, services)
+            started = time.monotonic()
+            assert (await get_job(talk, job, wait=wait))["status"] == "completed"
+            assert time.monotonic() - started < SOON_SECONDS
 
 
 async def test_without_wait_the_current_state_is_returned(talk: Talker) -> None:
@@ -68,22 +74,26 @@ async def test_waiting_ends_after_the_requested_seconds(
     assert 0.9 <= time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(200, "completed"), (400, "failed")])
 async def test_waiting_in_another_process_ends_as_soon_as_the_job_does(
-    talk: Talker, services: Services, server: Server, status: int, outcome: str
+    world: World, models: ModelServer, services: Services, server: Server, subtests: pytest.Subtests
 ) -> None:
-    job, waiters = await accept_job(talk), await RedisWaiters.create(services)
-    talk.script(Reply(status=status))
-    headers = {"authorization": f"Bearer {talk.client.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=40) as remote:
-        request = asyncio.create_task(remote.get(job_path(talk, job), params={"wait": 30}))
-        await waiters.wait_for(1)
-        assert not request.done()
-        await run_job(services, job)
-        ended_at = time.monotonic()
-        answer = await request
-        assert time.monotonic() - ended_at < SOON_SECONDS
-    assert answer.json()["status"] == outcome
+    for status, outcome in ((200, "completed"), (400, "failed")):
+        with subtests.test(status=status, outcome=outcome):
+            talk = await talker(world, models)
+            job, waiters = await accept_job(talk), await RedisWaiters.create(services)
+            talk.script(Reply(status=status))
+            headers = {"authorization": f"Bearer {talk.client.token}"}
+            async with httpx.AsyncClient(
+                base_url=server.url, headers=headers, timeout=40
+            ) as remote:
+                request = asyncio.create_task(remote.get(job_path(talk, job), params={"wait": 30}))
+                await waiters.wait_for(1)
+                assert not request.done()
+                await run_job(services, job)
+                ended_at = time.monotonic()
+                answer = await request
+                assert time.monotonic() - ended_at < SOON_SECONDS
+            assert answer.json()["status"] == outcome
 
 
 async def test_all_waiting_requests_return_when_the_job_ends(
@@ -124,49 +134,59 @@ async def test_waiting_holds_no_database_connection(talk: Talker, services: Serv
     assert {view["status"] for view in views} == {"completed"}
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_another_users_job_is_not_found(
-    talk: Talker, world: World, role: str, method: str
+    models: ModelServer, world: World, subtests: pytest.Subtests
 ) -> None:
-    job = await accept_job(talk)
-    other = await world.user(role, talk.client.tenant_id)
-    refused(await other(method, job_path(talk, job)), 404, "job_not_found")
-    assert (await get_job(talk, job))["status"] == "pending"
+    for role in ("agent_user", "viewer"):
+        for method in ("GET", "DELETE"):
+            with subtests.test(role=role, method=method):
+                talk = await talker(world, models)
+                job = await accept_job(talk)
+                other = await world.user(role, talk.client.tenant_id)
+                refused(await other(method, job_path(talk, job)), 404, "job_not_found")
+                assert (await get_job(talk, job))["status"] == "pending"
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("role", ["agent_developer", "tenant_admin", "super_admin"])
 async def test_roles_that_write_conversations_see_and_cancel_jobs_of_others(
-    talk: Talker, world: World, role: str, method: str
+    models: ModelServer, world: World, subtests: pytest.Subtests
 ) -> None:
-    user = await world.user("agent_user", talk.client.tenant_id)
-    job = await accept_job(talk, caller=user)
-    other = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    assert (await other(method, job_path(talk, job))).status_code == 200
+    for role in ("agent_developer", "tenant_admin", "super_admin"):
+        for method in ("GET", "DELETE"):
+            with subtests.test(role=role, method=method):
+                talk = await talker(world, models)
+                user = await world.user("agent_user", talk.client.tenant_id)
+                job = await accept_job(talk, caller=user)
+                other = await world.user(
+                    role, None if role == "super_admin" else talk.client.tenant_id
+                )
+                assert (await other(method, job_path(talk, job))).status_code == 200
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_users_see_and_cancel_their_own_jobs_without_a_permission(
-    talk: Talker, world: World, method: str
+    models: ModelServer, world: World, subtests: pytest.Subtests
 ) -> None:
-    user = await world.user("agent_user", talk.client.tenant_id)
-    job = await accept_job(talk, caller=user)
-    assert (await user(method, job_path(talk, job))).status_code == 200
+    for method in ("GET", "DELETE"):
+        with subtests.test(method=method):
+            talk = await talker(world, models)
+            user = await world.user("agent_user", talk.client.tenant_id)
+            job = await accept_job(talk, caller=user)
+            assert (await user(method, job_path(talk, job))).status_code == 200
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_a_job_is_found_only_under_its_agent_and_tenant(
-    talk: Talker, admin: Client, anonymous: Client, method: str
+    world: World, models: ModelServer, admin: Client, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    job = await accept_job(talk)
-    other = await talk.agent()
-    refused(await admin(method, job_path(talk, job)), 404, "job_not_found")
-    refused(await talk.client(method, job_path(other, job)), 404, "job_not_found")
-    unknown = job_path(talk, {"job_id": "job_none"})
-    refused(await talk.client(method, unknown), 404, "job_not_found")
-    refused(await anonymous(method, job_path(talk, job)), 401, "unauthorized")
-    assert (await get_job(talk, job))["status"] == "pending"
+    for method in ("GET", "DELETE"):
+        with subtests.test(method=method):
+            talk = await talker(world, models)
+            job = await accept_job(talk)
+            other = await talk.agent()
+            refused(await admin(method, job_path(talk, job)), 404, "job_not_found")
+            refused(await talk.client(method, job_path(other, job)), 404, "job_not_found")
+            unknown = job_path(talk, {"job_id": "job_none"})
+            refused(await talk.client(method, unknown), 404, "job_not_found")
+            refused(await anonymous(method, job_path(talk, job)), 401, "unauthorized")
+            assert (await get_job(talk, job))["status"] == "pending"
 
 
 async def test_a_conversation_is_busy_until_its_job_ends(talk: Talker, services: Services) -> None:

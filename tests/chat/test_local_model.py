@@ -9,7 +9,6 @@ import httpx
 import msgspec
 import pytest
 from litestar import Litestar
-from openai import AsyncOpenAI
 
 from app import container
 from app.domain.chat import turn
@@ -164,18 +163,21 @@ async def test_an_openai_client_gets_the_position_as_a_comment(local: Local) -> 
     body = {"model": caller.talk.agent_id, "messages": messages, "stream": True}
     async with caller.stream("/v1/chat/completions", body, caller.key) as lines:
         await until(lambda: ": queue position 1" in lines)
-        client = AsyncOpenAI(base_url=f"{caller.server.url}/v1", api_key=caller.key)
         # A stock client reads over it.
-        stock = local.start(_read_stock(client, caller.talk.agent_id))
+        stock = local.start(_read_stock(caller))
         local.hold.set()
         await until(lambda: "data: [DONE]" in lines)
         assert await stock == "Done"
 
 
-async def _read_stock(client: AsyncOpenAI, model: str) -> str:
-    async with client:
+async def _read_stock(caller: Caller) -> str:
+    from openai import AsyncOpenAI  # noqa: PLC0415  # every test process imports this file
+
+    async with AsyncOpenAI(base_url=f"{caller.server.url}/v1", api_key=caller.key) as client:
         stream = await client.chat.completions.create(
-            model=model, messages=[{"role": "user", "content": "Hi"}], stream=True
+            model=caller.talk.agent_id,
+            messages=[{"role": "user", "content": "Hi"}],
+            stream=True,
         )
         return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
@@ -220,7 +222,7 @@ async def test_a_visitor_who_leaves_frees_the_slot(local: Local, services: Servi
     waiting.cancel()
     await wait_for_tickets(services, 2)
     leaving.cancel()
-    await until(lambda: len(local.asked) == 2, 3)
+    await until(lambda: len(local.asked) == 2)
 
 
 async def test_answers_are_short_unless_somebody_chose_a_length(

@@ -3,15 +3,13 @@
 import pytest
 
 from app.services import Services
-from tests.chat.conversation_helpers import (
-    create_visitor_headers,
-    list_event_data,
-    list_messages,
-)
+from tests.chat.conversation_helpers import create_visitor_headers, list_event_data, list_messages
+from tests.chat.delegation_scripts import script_delegation
 from tests.chat.job_helpers import run_new_job
 from tests.chat.log_helpers import ENTRY_KEYS, list_log_entries, set_log_settings
-from tests.model_server import Reply
-from tests.talk import Talker, events_in
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, events_in, talker
+from tests.world import World
 
 
 async def _list_entry_types(talk: Talker) -> list[str]:
@@ -41,31 +39,35 @@ async def test_a_turn_is_logged_completely_by_default(delegating_agent: Talker) 
     assert sorted(tokens) == [(30, 3), (300, 30)]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
+async def test_disabled_entry_types_are_not_in_the_log(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for settings, expected in (
         ({"log_messages": False}, ["tool_call", "token_usage", "token_usage"]),
         ({"log_tool_calls": False}, ["message", "message", "token_usage", "token_usage"]),
         ({"log_token_usage": False}, ["message", "tool_call", "message"]),
         ({"log_messages": False, "log_tool_calls": False, "log_token_usage": False}, []),
-    ],
-)
-async def test_disabled_entry_types_are_not_in_the_log(
-    delegating_agent: Talker, settings: dict[str, bool], expected: list[str]
+    ):
+        with subtests.test(settings=settings, expected=expected):
+            talk = await talker(world, models)
+            await script_delegation(talk)
+            await set_log_settings(talk, **settings)
+            await talk.say("Hello")
+            assert await _list_entry_types(talk) == expected
+
+
+async def test_filters_do_not_return_disabled_entries(
+    delegating_agent: Talker, subtests: pytest.Subtests
 ) -> None:
-    await set_log_settings(delegating_agent, **settings)
-    await delegating_agent.say("Hello")
-    assert await _list_entry_types(delegating_agent) == expected
-
-
-@pytest.mark.parametrize("kind", ["message", "tool_call", "token_usage"])
-async def test_filters_do_not_return_disabled_entries(delegating_agent: Talker, kind: str) -> None:
     await set_log_settings(
         delegating_agent, log_messages=False, log_tool_calls=False, log_token_usage=False
     )
     reply = await delegating_agent.say("Hello")
-    assert await list_log_entries(delegating_agent, type=kind) == []
-    assert await list_log_entries(delegating_agent, conversation_id=reply["conversation_id"]) == []
+    ids = {"conversation_id": reply["conversation_id"]}
+    assert await list_log_entries(delegating_agent, **ids) == []
+    for kind in ("message", "tool_call", "token_usage"):
+        with subtests.test(kind=kind):
+            assert await list_log_entries(delegating_agent, type=kind) == []
 
 
 async def test_a_conversation_has_its_messages_even_if_nothing_is_logged(
@@ -165,14 +167,16 @@ async def test_events_contain_no_messages_if_messages_are_not_logged(talk: Talke
     assert "secret" not in log.text
 
 
-@pytest.mark.parametrize("settings", [{"log_tool_calls": False}, {"log_token_usage": False}])
 async def test_other_settings_do_not_affect_the_messages_in_events(
-    talk: Talker, settings: dict[str, bool]
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    await set_log_settings(talk, **settings)
-    await talk.say("Hello")
-    events = await list_event_data(talk, "agent.chat.message")
-    assert [data["content"] for data in events] == ["Hello", "Hello there"]
+    for settings in ({"log_tool_calls": False}, {"log_token_usage": False}):
+        with subtests.test(settings=settings):
+            talk = await talker(world, models)
+            await set_log_settings(talk, **settings)
+            await talk.say("Hello")
+            events = await list_event_data(talk, "agent.chat.message")
+            assert [data["content"] for data in events] == ["Hello", "Hello there"]
 
 
 async def test_settings_apply_to_asynchronous_turns(talk: Talker, services: Services) -> None:

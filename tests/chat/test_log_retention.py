@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from app.areas import AREAS
@@ -12,10 +13,12 @@ from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.chat.conversation_helpers import list_event_data, list_messages
 from tests.chat.database import execute, fetch_value
+from tests.chat.delegation_scripts import script_delegation
 from tests.chat.job_helpers import accept_job, get_job, run_job, run_new_job
 from tests.chat.log_helpers import list_log_entries, set_log_settings
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import PROVIDER, Talker, talker
+from tests.world import World
 
 
 async def _delete_expired(services: Services) -> None:
@@ -53,31 +56,37 @@ async def _expire(talk: Talker, services: Services, days: int, age: float) -> No
     await _delete_expired(services)
 
 
-@pytest.mark.parametrize(("days", "age"), [(1, 1.01), (30, 31), (3650, 3651)])
 async def test_conversations_older_than_the_retention_are_deleted(
-    delegating_agent: Talker, services: Services, days: int, age: float
+    world: World, models: ModelServer, services: Services, subtests: pytest.Subtests
 ) -> None:
-    reply = await delegating_agent.say("Hello")
-    await _expire(delegating_agent, services, days, age)
-    assert await list_log_entries(delegating_agent) == []
-    path = f"/api/v1/conversations/{reply['conversation_id']}"
-    assert (await delegating_agent.client.get(path)).status_code == 404
-    assert await _count_rows(services, "conversations", delegating_agent.agent_id) == 0
-    assert await _count_rows(services, "conversation_entries", delegating_agent.agent_id) == 0
-    assert await list_event_data(delegating_agent, "agent.chat.message") == []
+    for days, age in ((1, 1.01), (30, 31), (3650, 3651)):
+        with subtests.test(days=days, age=age):
+            talk = await talker(world, models)
+            await script_delegation(talk)
+            reply = await talk.say("Hello")
+            await _expire(talk, services, days, age)
+            assert await list_log_entries(talk) == []
+            path = f"/api/v1/conversations/{reply['conversation_id']}"
+            assert (await talk.client.get(path)).status_code == 404
+            assert await _count_rows(services, "conversations", talk.agent_id) == 0
+            assert await _count_rows(services, "conversation_entries", talk.agent_id) == 0
+            assert await list_event_data(talk, "agent.chat.message") == []
 
 
-@pytest.mark.parametrize(("days", "age"), [(1, 0.99), (30, 29), (3650, 3649)])
 async def test_conversations_within_the_retention_are_kept(
-    delegating_agent: Talker, services: Services, days: int, age: float
+    world: World, models: ModelServer, services: Services, subtests: pytest.Subtests
 ) -> None:
-    reply = await delegating_agent.say("Hello")
-    await _expire(delegating_agent, services, days, age)
-    assert len(await list_log_entries(delegating_agent)) == 5
-    assert len(await list_messages(delegating_agent, reply["conversation_id"])) == 2
-    # The event log has a retention period of its own.
-    expected = 2 if age < PLANS["enterprise"].events_days else 0
-    assert len(await list_event_data(delegating_agent, "agent.chat.message")) == expected
+    for days, age in ((1, 0.99), (30, 29), (3650, 3649)):
+        with subtests.test(days=days, age=age):
+            talk = await talker(world, models)
+            await script_delegation(talk)
+            reply = await talk.say("Hello")
+            await _expire(talk, services, days, age)
+            assert len(await list_log_entries(talk)) == 5
+            assert len(await list_messages(talk, reply["conversation_id"])) == 2
+            # The event log has a retention period of its own.
+            expected = 2 if age < PLANS["enterprise"].events_days else 0
+            assert len(await list_event_data(talk, "agent.chat.message")) == expected
 
 
 async def test_messages_that_are_not_logged_are_deleted_as_well(
@@ -131,8 +140,11 @@ async def test_statistics_are_kept_after_messages_are_deleted(
 
 
 async def test_events_of_the_agent_itself_are_not_deleted(talk: Talker, services: Services) -> None:
-    await _expire(talk, services, days=1, age=2)
-    assert len(await list_event_data(talk, "agent.created")) == 1
+    body = {"name": "A", "primary_model": f"{PROVIDER}/{talk.model}", "system_prompt": "Help."}
+    agent = (await talk.client.post("/api/v1/agents", body)).json()
+    created = msgspec.structs.replace(talk, agent_id=agent["id"])
+    await _expire(created, services, days=1, age=2)
+    assert len(await list_event_data(created, "agent.created")) == 1
 
 
 async def test_a_conversation_that_is_being_answered_is_not_deleted(
@@ -163,20 +175,19 @@ FROM event_log WHERE data->>'agent_id' = $1 AND type = 'agent.chat.message'
 """
 
 
-@pytest.mark.parametrize(
-    ("state", "count"),
-    [("pending", 2), ("leased", 2), ("done", 0), ("dead", 0), ("cancelled", 0)],
-)
 async def test_an_event_is_kept_until_the_work_that_it_caused_is_finished(
-    talk: Talker, services: Services, state: str, count: int
+    world: World, models: ModelServer, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await talk.say("Hello")
-    await execute(services, _ADD_WORK, talk.agent_id, state)
-    await _expire(talk, services, days=1, age=2)
-    assert len(await list_event_data(talk, "agent.chat.message")) == count
-    await execute(services, "DELETE FROM work WHERE id LIKE '%' || $1", state)
-    await _delete_expired(services)
-    assert await list_event_data(talk, "agent.chat.message") == []
+    for state, count in (("pending", 2), ("leased", 2), ("done", 0), ("dead", 0), ("cancelled", 0)):
+        with subtests.test(state=state, count=count):
+            talk = await talker(world, models)
+            await talk.say("Hello")
+            await execute(services, _ADD_WORK, talk.agent_id, state)
+            await _expire(talk, services, days=1, age=2)
+            assert len(await list_event_data(talk, "agent.chat.message")) == count
+            await execute(services, "DELETE FROM work WHERE id LIKE '%' || $1", state)
+            await _delete_expired(services)
+            assert await list_event_data(talk, "agent.chat.message") == []
 
 
 async def test_a_conversation_is_kept_until_its_job_is_finished(

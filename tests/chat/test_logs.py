@@ -17,8 +17,8 @@ from tests.chat.log_helpers import (
     script_delegation,
     set_log_settings,
 )
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, talker
 from tests.world import Client, World
 from workers.sweep import clean_up
 
@@ -58,14 +58,16 @@ async def test_an_agent_without_turns_has_an_empty_log(talk: Talker) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("message", 2), ("tool_call", 1), ("token_usage", 2), ("training", 0)]
-)
-async def test_the_log_is_filtered_by_type(talk: Talker, kind: str, count: int) -> None:
-    await script_delegation(talk)
-    await talk.say("When?")
-    entries = await list_log_entries(talk, type=kind)
-    assert [entry["type"] for entry in entries] == [kind] * count
+async def test_the_log_is_filtered_by_type(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for kind, count in (("message", 2), ("tool_call", 1), ("token_usage", 2), ("training", 0)):
+        with subtests.test(kind=kind, count=count):
+            talk = await talker(world, models)
+            await script_delegation(talk)
+            await talk.say("When?")
+            entries = await list_log_entries(talk, type=kind)
+            assert [entry["type"] for entry in entries] == [kind] * count
 
 
 async def test_the_log_is_filtered_by_conversation(talk: Talker) -> None:
@@ -144,13 +146,15 @@ async def test_a_wrong_parameter_of_the_log_is_named(
             assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
-@pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_the_log_needs_the_permission_to_read_conversations(
-    talk: Talker, world: World, role: str
+    models: ModelServer, world: World, subtests: pytest.Subtests
 ) -> None:
-    caller = await world.user(role, talk.client.tenant_id)
-    error = refused(await caller.get(f"{talk.path}/logs"), 403, "forbidden")
-    assert error["details"] == {"required": "conversations:read", "your_role": role}
+    for role in ("agent_user", "viewer"):
+        with subtests.test(role=role):
+            talk = await talker(world, models)
+            caller = await world.user(role, talk.client.tenant_id)
+            error = refused(await caller.get(f"{talk.path}/logs"), 403, "forbidden")
+            assert error["details"] == {"required": "conversations:read", "your_role": role}
 
 
 async def test_developers_and_super_admin_read_the_log(
@@ -180,28 +184,27 @@ async def test_the_log_has_only_the_agents_own_entries(talk: Talker) -> None:
     assert "Mine" not in str(await list_log_entries(other))
 
 
-@pytest.mark.parametrize(
-    ("setting", "kind"),
-    [
+async def test_a_disabled_entry_type_is_missing_only_from_the_log(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for setting, kind in (
         ("log_messages", "message"),
         ("log_tool_calls", "tool_call"),
         ("log_token_usage", "token_usage"),
-    ],
-)
-async def test_a_disabled_entry_type_is_missing_only_from_the_log(
-    talk: Talker, setting: str, kind: str
-) -> None:
-    await set_log_settings(talk, **{setting: False})
-    await script_delegation(talk)
-    reply = await talk.say("When?")
-    kinds = {entry["type"] for entry in await list_log_entries(talk)}
-    assert kinds == {"message", "tool_call", "token_usage"} - {kind}
-    assert await list_log_entries(talk, type=kind) == []
-    # The conversation and the statistics are complete.
-    messages = await list_messages(talk, reply["conversation_id"])
-    assert [item["content"] for item in messages] == ["When?", "It opens at 9."]
-    assert len(messages[1]["tool_calls"]) == 1
-    assert (await get_stats(talk))["total_tokens_used"] == 125
+    ):
+        with subtests.test(setting=setting, kind=kind):
+            talk = await talker(world, models)
+            await set_log_settings(talk, **{setting: False})
+            await script_delegation(talk)
+            reply = await talk.say("When?")
+            kinds = {entry["type"] for entry in await list_log_entries(talk)}
+            assert kinds == {"message", "tool_call", "token_usage"} - {kind}
+            assert await list_log_entries(talk, type=kind) == []
+            # The conversation and the statistics are complete.
+            messages = await list_messages(talk, reply["conversation_id"])
+            assert [item["content"] for item in messages] == ["When?", "It opens at 9."]
+            assert len(messages[1]["tool_calls"]) == 1
+            assert (await get_stats(talk))["total_tokens_used"] == 125
 
 
 async def test_settings_apply_to_the_question_of_an_asynchronous_chat(talk: Talker) -> None:

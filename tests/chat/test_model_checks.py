@@ -7,8 +7,9 @@ from app.services import Services
 from tests.asking import until
 from tests.chat.conversation_helpers import start_conversation
 from tests.db.invitations import get_pool
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import talker
+from tests.world import World
 
 
 @pytest.fixture
@@ -27,16 +28,18 @@ def held_connections(services: Services, monkeypatch: pytest.MonkeyPatch) -> lis
     return counts
 
 
-@pytest.mark.parametrize("way", ["chat", "chat/stream"])
-@pytest.mark.parametrize("is_new", [True, False], ids=["new", "resumed"])
 async def test_no_connection_is_held_while_the_model_is_checked(
-    talk: Talker, held_connections: list[int], way: str, *, is_new: bool
+    world: World, models: ModelServer, held_connections: list[int], subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(texts=["Hello"]))
-    body = {"message": "Hi"}
-    if not is_new:
-        body["conversation_id"] = await start_conversation(talk, "Start")
-        held_connections.clear()
-    answer = await talk.client.post(f"{talk.path}/{way}", body)
-    assert answer.status_code == 200, answer.text
-    assert held_connections == [0]
+    for is_new in (True, False):
+        for way in ("chat", "chat/stream"):
+            with subtests.test(is_new=is_new, way=way):
+                talk = await talker(world, models)
+                talk.script(Reply(texts=["Hello"]))
+                body = {"message": "Hi"}
+                if not is_new:
+                    body["conversation_id"] = await start_conversation(talk, "Start")
+                held_connections.clear()
+                answer = await talk.client.post(f"{talk.path}/{way}", body)
+                assert answer.status_code == 200, answer.text
+                assert held_connections == [0]

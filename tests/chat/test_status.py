@@ -3,24 +3,29 @@
 import pytest
 
 from tests.chat.conversation_helpers import conversation_path, start_conversation
-from tests.talk import Talker
+from tests.model_server import ModelServer
+from tests.talk import Talker, talker
 from tests.world import World
 
 
-@pytest.mark.parametrize(
-    ("change", "online"), [({}, True), ({"status": "draft"}, True), ({"status": "archived"}, False)]
-)
 async def test_an_agent_is_online_unless_it_is_archived(
-    talk: Talker, change: dict[str, str], *, online: bool
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    await talk.client.put(talk.path, change)
-    assert (await talk.client.get(f"{talk.path}/status")).json() == {
-        "agent_id": talk.agent_id,
-        "status": change.get("status", "published"),
-        "is_online": online,
-        "active_conversations": 0,
-        "training": {"status": "idle", "documents_total": 0, "documents_done": 0},
-    }
+    for change, online in (
+        ({}, True),
+        ({"status": "draft"}, True),
+        ({"status": "archived"}, False),
+    ):
+        with subtests.test(change=change, online=online):
+            talk = await talker(world, models)
+            await talk.client.put(talk.path, change)
+            assert (await talk.client.get(f"{talk.path}/status")).json() == {
+                "agent_id": talk.agent_id,
+                "status": change.get("status", "published"),
+                "is_online": online,
+                "active_conversations": 0,
+                "training": {"status": "idle", "documents_total": 0, "documents_done": 0},
+            }
 
 
 async def test_an_agent_without_a_key_for_its_model_is_offline(talk: Talker) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from itertools import groupby
-from typing import Any
 
 import pytest
 
@@ -19,10 +18,10 @@ from tests.chat.stream_helpers import (
     post_stream,
     stream_chat,
 )
-from tests.model_server import Reply
+from tests.model_server import ModelServer, Reply
 from tests.models.answers import StepHold
 from tests.server import Server
-from tests.talk import Talker, events_in, names_of, texts_of
+from tests.talk import Talker, events_in, names_of, talker, texts_of
 from tests.world import Client, World
 
 
@@ -207,22 +206,21 @@ async def test_a_whole_answer_of_the_model_is_streamed(talk: Talker, server: Ser
     assert events[-1][0] == "message_stop"
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
+async def test_a_refusal_before_the_stream_is_a_json_answer(
+    world: World, models: ModelServer, server: Server, subtests: pytest.Subtests
+) -> None:
+    for body, status, code in (
         ({}, 422, "validation_error"),
         ({"message": " "}, 422, "validation_error"),
         ({"message": "Hi", "conversation_id": "cnv_none"}, 404, "conversation_not_found"),
-    ],
-)
-async def test_a_refusal_before_the_stream_is_a_json_answer(
-    talk: Talker, server: Server, body: Any, status: int, code: str
-) -> None:
-    answer = await post_stream(server, talk, body)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json()["error"]["code"] == code
-    assert talk.asked == []
+    ):
+        with subtests.test(body=body, status=status, code=code):
+            talk = await talker(world, models)
+            answer = await post_stream(server, talk, body)
+            assert answer.status_code == status
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.json()["error"]["code"] == code
+            assert talk.asked == []
 
 
 async def test_an_archived_agent_is_refused_before_the_stream(talk: Talker, server: Server) -> None:
@@ -232,13 +230,15 @@ async def test_an_archived_agent_is_refused_before_the_stream(talk: Talker, serv
     assert answer.json()["error"]["code"] == "agent_archived"
 
 
-@pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("agent_user", 200)])
 async def test_streaming_needs_the_permission_to_chat(
-    talk: Talker, server: Server, world: World, role: str, status: int
+    models: ModelServer, server: Server, world: World, subtests: pytest.Subtests
 ) -> None:
-    user = await world.user(role, talk.client.tenant_id)
-    answer = await post_stream(server, talk, {"message": "Hi"}, user)
-    assert answer.status_code == status
+    for role, status in (("viewer", 403), ("agent_user", 200)):
+        with subtests.test(role=role, status=status):
+            talk = await talker(world, models)
+            user = await world.user(role, talk.client.tenant_id)
+            answer = await post_stream(server, talk, {"message": "Hi"}, user)
+            assert answer.status_code == status
 
 
 async def test_a_stream_needs_a_sign_in(talk: Talker, server: Server, anonymous: Client) -> None:

@@ -18,9 +18,11 @@ from tests.chat.stream_helpers import (
     open_stream,
     stream_chat,
 )
-from tests.model_server import Reply
+from tests.lengths import rounds
+from tests.model_server import ModelServer, Reply
 from tests.server import Server
-from tests.talk import Talker, names_of
+from tests.talk import Talker, names_of, talker
+from tests.world import World
 
 # The next keep-alive comment, after ten seconds, would reveal a disconnect as well.
 DISCONNECT_SECONDS = 5.0
@@ -45,23 +47,23 @@ async def wait_until_free(talk: Talker, conversation_id: str, services: Services
     assert reply["message"]["content"] == "Free"
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"), [(400, "refused"), (429, "rate_limited"), (503, "unavailable")]
-)
 async def test_a_model_that_refuses_ends_the_stream_with_an_error(
-    talk: Talker, server: Server, services: Services, status: int, reason: str
+    world: World, models: ModelServer, server: Server, services: Services, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(status=status, message="not today", headers={"Retry-After": "0"}))
-    events = await stream_chat(server, talk)
-    assert [name for name, _ in events] == ["message_start", "error"]
-    error = events[1][1]
-    assert set(error) == {"code", "message", "details"}
-    assert error["code"] == "provider_error"
-    assert "not today" in error["message"]
-    assert error["details"]["reason"] == reason
-    conversation_id = conversation_of(events)
-    assert await list_messages(talk, conversation_id) == []
-    await wait_until_free(talk, conversation_id, services)
+    for status, reason in ((400, "refused"), (429, "rate_limited"), (503, "unavailable")):
+        with subtests.test(status=status, reason=reason):
+            talk = await talker(world, models)
+            talk.script(Reply(status=status, message="not today", headers={"Retry-After": "0"}))
+            events = await stream_chat(server, talk)
+            assert [name for name, _ in events] == ["message_start", "error"]
+            error = events[1][1]
+            assert set(error) == {"code", "message", "details"}
+            assert error["code"] == "provider_error"
+            assert "not today" in error["message"]
+            assert error["details"]["reason"] == reason
+            conversation_id = conversation_of(events)
+            assert await list_messages(talk, conversation_id) == []
+            await wait_until_free(talk, conversation_id, services)
 
 
 async def test_a_conversation_whose_first_turn_failed_counts_once_it_has_a_reply(
@@ -75,29 +77,28 @@ async def test_a_conversation_whose_first_turn_failed_counts_once_it_has_a_reply
     assert stats["total_conversations"] == 1
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
+async def test_the_text_before_a_failure_is_stored(
+    world: World, models: ModelServer, server: Server, services: Services, subtests: pytest.Subtests
+) -> None:
+    for reply, reason in (
         (Reply(texts=["One ", "two ", "three"], drop_after=2), "broken"),
         (Reply(texts=["One ", "two ", "three"], error_after=2, message="I fell"), "refused"),
-    ],
-)
-async def test_the_text_before_a_failure_is_stored(
-    talk: Talker, server: Server, services: Services, reply: Reply, reason: str
-) -> None:
-    talk.script(reply)
-    events = await stream_chat(server, talk)
-    assert names_of(events) == ["message_start", "content_delta", "error"]
-    assert events[-1][1]["code"] == "provider_error"
-    assert events[-1][1]["details"]["reason"] == reason
-    messages = await list_messages(talk, conversation_of(events))
-    assert [(item["role"], item["content"], item["status"]) for item in messages] == [
-        ("user", "Hi", "complete"),
-        ("assistant", "One two ", "interrupted"),
-    ]
-    # A partial answer is not retried.
-    assert len(talk.asked) == 1
-    await wait_until_free(talk, conversation_of(events), services)
+    ):
+        with subtests.test(reply=reply, reason=reason):
+            talk = await talker(world, models)
+            talk.script(reply)
+            events = await stream_chat(server, talk)
+            assert names_of(events) == ["message_start", "content_delta", "error"]
+            assert events[-1][1]["code"] == "provider_error"
+            assert events[-1][1]["details"]["reason"] == reason
+            messages = await list_messages(talk, conversation_of(events))
+            assert [(item["role"], item["content"], item["status"]) for item in messages] == [
+                ("user", "Hi", "complete"),
+                ("assistant", "One two ", "interrupted"),
+            ]
+            # A partial answer is not retried.
+            assert len(talk.asked) == 1
+            await wait_until_free(talk, conversation_of(events), services)
 
 
 async def test_a_partial_reply_is_part_of_the_history(talk: Talker, server: Server) -> None:
@@ -222,13 +223,13 @@ async def test_a_disconnect_ends_the_retries_of_a_model_request(
     assert len(talk.asked) == 2
 
 
-async def test_fifty_concurrent_disconnects_leave_no_conversation_busy(
+async def test_concurrent_disconnects_leave_no_conversation_busy(
     talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(texts=["word "] * 1000, delay=0.05))
     open_before = talk.models.open
     conversations = await asyncio.gather(
-        *(disconnect_after(server, talk, "content_delta") for _ in range(50))
+        *(disconnect_after(server, talk, "content_delta") for _ in range(rounds(15, 50)))
     )
     await until(lambda: talk.models.open == open_before)
     busy = "SELECT count(*) FROM conversations WHERE id = ANY($1) AND turn_until IS NOT NULL"

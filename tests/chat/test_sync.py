@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,12 +13,12 @@ import pytest
 from app.domain.chat import turn
 from app.services import Services
 from tests.asking import refused, until
-from tests.chat.conversation_helpers import count_conversations, list_messages, send_chat
+from tests.chat.conversation_helpers import count_conversations, has_asked, list_messages, send_chat
 from tests.chat.database import execute, fetch_value, record_statements
 from tests.chat.stream_helpers import connect
-from tests.model_server import Reply
+from tests.model_server import ModelServer, Reply
 from tests.server import Server
-from tests.talk import Talker
+from tests.talk import Talker, talker
 from tests.world import World
 
 
@@ -159,18 +160,26 @@ async def test_a_failed_answer_is_not_replayed(talk: Talker) -> None:
     assert len(talk.asked) == 2
 
 
-@pytest.mark.parametrize("conversation_id", ["cnv_none", 5])
-async def test_a_refusal_is_not_replayed(talk: Talker, conversation_id: Any) -> None:
-    headers = {"idempotency-key": "a"}
-    body = {"message": "Hi", "conversation_id": conversation_id}
-    answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
-    assert answer.status_code in {404, 422}
-    async with asyncio.timeout(5):
-        # The key is deleted a moment after the answer.
-        answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
-        while answer.status_code == 422:
-            answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
-    assert answer.status_code == 200
+async def test_a_refusal_is_not_replayed(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for conversation_id in ("cnv_none", 5):
+        with subtests.test(conversation_id=conversation_id):
+            talk = await talker(world, models)
+            headers = {"idempotency-key": "a"}
+            body = {"message": "Hi", "conversation_id": conversation_id}
+            answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
+            assert answer.status_code in {404, 422}
+            async with asyncio.timeout(5):
+                # The key is deleted a moment after the answer.
+                answer = await talk.client.post(
+                    f"{talk.path}/chat", {"message": "Hi"}, headers=headers
+                )
+                while answer.status_code == 422:
+                    answer = await talk.client.post(
+                        f"{talk.path}/chat", {"message": "Hi"}, headers=headers
+                    )
+            assert answer.status_code == 200
 
 
 async def test_a_concurrent_request_with_the_same_key_waits_for_the_first(
@@ -239,37 +248,47 @@ async def test_an_idempotency_key_belongs_to_its_user(talk: Talker, world: World
     assert len(talk.asked) == 2
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256])
-async def test_an_empty_or_too_long_idempotency_key_is_refused(talk: Talker, key: str) -> None:
-    headers = {"idempotency-key": key}
-    answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
-    error = refused(answer, 422, "validation_error")
-    assert list(error["details"]) == ["Idempotency-Key"]
-    assert talk.asked == []
-
-
-@pytest.mark.parametrize("turns", [0, 1, 5])
-async def test_a_turn_runs_three_statements_before_the_model_and_two_after_at_most(
-    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch, turns: int
+async def test_an_empty_or_too_long_idempotency_key_is_refused(
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    # The first turn looks up the session and prepares statements.
-    await talk.say("Hello")
-    conversation: dict[str, Any] = {}
-    for number in range(turns):
-        conversation["conversation_id"] = (await talk.say(f"{number}", **conversation))[
-            "conversation_id"
-        ]
-    requests_before, hold = len(talk.asked), asyncio.Event()
-    talk.script(Reply(hold=hold))
-    with record_statements(services, monkeypatch) as statements:
-        task = asyncio.create_task(talk.say("Counted", **conversation))
-        await until(lambda: len(talk.asked) > requests_before)
-        before = list(statements)
-        hold.set()
-        await task
-    assert 1 <= len(before) <= 3, before
-    after = statements[len(before) :]
-    assert 1 <= len(after) <= 2, after
+    for key in ("", "x" * 256):
+        with subtests.test(key=key):
+            talk = await talker(world, models)
+            headers = {"idempotency-key": key}
+            answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
+            error = refused(answer, 422, "validation_error")
+            assert list(error["details"]) == ["Idempotency-Key"]
+            assert talk.asked == []
+
+
+async def test_a_turn_runs_three_statements_before_the_model_and_two_after_at_most(
+    world: World,
+    models: ModelServer,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
+) -> None:
+    for turns in (0, 1, 5):
+        with subtests.test(turns=turns):
+            talk = await talker(world, models)
+            # The first turn looks up the session and prepares statements.
+            await talk.say("Hello")
+            conversation: dict[str, Any] = {}
+            for number in range(turns):
+                conversation["conversation_id"] = (await talk.say(f"{number}", **conversation))[
+                    "conversation_id"
+                ]
+            requests_before, hold = len(talk.asked), asyncio.Event()
+            talk.script(Reply(hold=hold))
+            with record_statements(services, monkeypatch) as statements:
+                task = asyncio.create_task(talk.say("Counted", **conversation))
+                await until(partial(has_asked, talk, requests_before))
+                before = list(statements)
+                hold.set()
+                await task
+            assert 1 <= len(before) <= 3, before
+            after = statements[len(before) :]
+            assert 1 <= len(after) <= 2, after
 
 
 async def test_a_longer_list_of_messages_needs_no_more_statements(

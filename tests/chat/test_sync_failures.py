@@ -19,13 +19,15 @@ from tests.chat.database import execute, fetch_value
 from tests.chat.delegation_scripts import list_offered
 from tests.chat.job_helpers import RETRY_AT_ONCE
 from tests.chat.log_helpers import set_log_settings
-from tests.model_server import Reply
-from tests.talk import Talker
+from tests.model_server import ModelServer, Reply
+from tests.talk import Talker, talker
+from tests.world import World
 
 
-@pytest.mark.parametrize(
-    ("status", "reason", "requests"),
-    [
+async def test_a_models_refusal_is_reported_with_its_reason(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for status, reason, requests in (
         (400, "refused", 1),
         (401, "refused", 1),
         (403, "refused", 1),
@@ -35,21 +37,19 @@ from tests.talk import Talker
         (500, "unavailable", 3),
         (503, "unavailable", 3),
         (504, "timeout", 1),
-    ],
-)
-async def test_a_models_refusal_is_reported_with_its_reason(
-    talk: Talker, status: int, reason: str, requests: int
-) -> None:
-    talk.script(Reply(status=status, message="not today", headers=RETRY_AT_ONCE))
-    error = refused(await send_chat(talk.client, talk), 502, "provider_error")
-    assert error["details"] == {
-        "model": f"scripted/{talk.model}",
-        "reason": reason,
-        "provider_status": status,
-    }
-    assert "not today" in error["message"]
-    # Transient failures are retried; refusals and timeouts are not.
-    assert len(talk.asked) == requests
+    ):
+        with subtests.test(status=status, reason=reason, requests=requests):
+            talk = await talker(world, models)
+            talk.script(Reply(status=status, message="not today", headers=RETRY_AT_ONCE))
+            error = refused(await send_chat(talk.client, talk), 502, "provider_error")
+            assert error["details"] == {
+                "model": f"scripted/{talk.model}",
+                "reason": reason,
+                "provider_status": status,
+            }
+            assert "not today" in error["message"]
+            # Transient failures are retried; refusals and timeouts are not.
+            assert len(talk.asked) == requests
 
 
 async def test_a_model_that_does_not_answer_in_time_is_a_timeout(
@@ -71,9 +71,10 @@ async def test_a_model_that_drops_the_connection_is_unreachable(
     assert error["details"]["reason"] == "unreachable"
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+async def test_a_malformed_answer_is_broken(
+    world: World, models: ModelServer, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    for raw in (
         b"<html>Welcome</html>",
         b"\xff\xff",
         b"",
@@ -82,15 +83,13 @@ async def test_a_model_that_drops_the_connection_is_unreachable(
         b'{"choices": [{"message": {"content": "cut',
         b'{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}',
         b'{"choices": []}',
-    ],
-)
-async def test_a_malformed_answer_is_broken(
-    talk: Talker, raw: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gateway, "RETRY_SECONDS", ())
-    talk.script(Reply(raw=raw))
-    error = refused(await send_chat(talk.client, talk), 502, "provider_error")
-    assert error["details"]["reason"] == "broken"
+    ):
+        with subtests.test(raw=raw):
+            talk = await talker(world, models)
+            monkeypatch.setattr(gateway, "RETRY_SECONDS", ())
+            talk.script(Reply(raw=raw))
+            error = refused(await send_chat(talk.client, talk), 502, "provider_error")
+            assert error["details"]["reason"] == "broken"
 
 
 async def test_a_transient_failure_is_retried(talk: Talker) -> None:
@@ -177,14 +176,16 @@ async def test_a_reply_that_cannot_be_stored_leaves_the_conversation_free(
     assert (await send_chat(talk.client, talk, "Three", **conversation)).status_code == 200
 
 
-@pytest.mark.parametrize("usage", [(0, 0), (-5, -5), (3_000_000_000, 1), (10**30, 10**30)])
 async def test_implausible_usage_does_not_lose_the_reply(
-    talk: Talker, usage: tuple[int, int]
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(usage=usage))
-    reply = await talk.say("Hi")
-    assert reply["message"]["content"] == "Hello there"
-    assert min(reply["usage"].values()) >= 0
+    for usage in ((0, 0), (-5, -5), (3_000_000_000, 1), (10**30, 10**30)):
+        with subtests.test(usage=usage):
+            talk = await talker(world, models)
+            talk.script(Reply(usage=usage))
+            reply = await talk.say("Hi")
+            assert reply["message"]["content"] == "Hello there"
+            assert min(reply["usage"].values()) >= 0
 
 
 async def test_usage_that_the_provider_does_not_report_is_estimated(talk: Talker) -> None:
@@ -195,72 +196,82 @@ async def test_usage_that_the_provider_does_not_report_is_estimated(talk: Talker
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
+async def test_any_text_of_a_model_is_sent_and_stored(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for text, stored in (
         ("a\0b", "ab"),
         ("", ""),
         ("ä\u2028🦜\r\n\t", "ä\u2028🦜\r\n\t"),
         ("<script>alert(1)</script>", "<script>alert(1)</script>"),
         ("x" * 300_000, "x" * 300_000),
-    ],
-)
-async def test_any_text_of_a_model_is_sent_and_stored(talk: Talker, text: str, stored: str) -> None:
-    talk.script(Reply(texts=[text]))
-    reply = await talk.say("Hi")
-    assert reply["message"]["content"] == stored
-    assert (await list_messages(talk, reply["conversation_id"]))[1]["content"] == stored
+    ):
+        with subtests.test(text=text, stored=stored):
+            talk = await talker(world, models)
+            talk.script(Reply(texts=[text]))
+            reply = await talk.say("Hi")
+            assert reply["message"]["content"] == stored
+            assert (await list_messages(talk, reply["conversation_id"]))[1]["content"] == stored
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param(r'{"task": "a\u0000b"}', id="NUL in a value"),
-        pytest.param(r'{"task": "x", "a\u0000": 1}', id="NUL in a name"),
-        pytest.param('{"task": 123456789012345678901234567890}', id="a huge number"),
-        pytest.param(r'{"task": "\ud800"}', id="half a character"),
-        pytest.param('{"task": ', id="cut off"),
-        pytest.param("", id="nothing"),
-        pytest.param("[1, 2]", id="no object"),
-        pytest.param("null", id="null"),
-        pytest.param('{"task": 5}', id="wrong type"),
-        pytest.param('{"other": "x"}', id="wrong name"),
-    ],
-)
 async def test_invalid_arguments_of_a_call_do_not_end_the_turn(
-    talk: Talker, arguments: str
+    world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    await talk.with_helper()
-    talk.script(Reply(texts=[], calls=[("delegate_to_helper", arguments)]), Reply(texts=["Done"]))
-    answer = await send_chat(talk.client, talk)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["message"]["content"] == "Done"
-    assert [call["tool"] for call in answer.json()["tool_calls"]] == ["Helper"]
-    messages = await list_messages(talk, answer.json()["conversation_id"])
-    assert messages[1]["tool_calls"] == answer.json()["tool_calls"]
+    for name, arguments in {
+        "NUL in a value": r'{"task": "a\u0000b"}',
+        "NUL in a name": r'{"task": "x", "a\u0000": 1}',
+        "a huge number": '{"task": 123456789012345678901234567890}',
+        "half a character": r'{"task": "\ud800"}',
+        "cut off": '{"task": ',
+        "nothing": "",
+        "no object": "[1, 2]",
+        "null": "null",
+        "wrong type": '{"task": 5}',
+        "wrong name": '{"other": "x"}',
+    }.items():
+        with subtests.test(name):
+            talk = await talker(world, models)
+            await talk.with_helper()
+            talk.script(
+                Reply(texts=[], calls=[("delegate_to_helper", arguments)]), Reply(texts=["Done"])
+            )
+            answer = await send_chat(talk.client, talk)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["message"]["content"] == "Done"
+            assert [call["tool"] for call in answer.json()["tool_calls"]] == ["Helper"]
+            messages = await list_messages(talk, answer.json()["conversation_id"])
+            assert messages[1]["tool_calls"] == answer.json()["tool_calls"]
 
 
-@pytest.mark.parametrize("depth", [200, 900, 930, 950, 960, 970, 980, 990, 3000])
-async def test_deeply_nested_arguments_do_not_end_the_turn(talk: Talker, depth: int) -> None:
-    await talk.with_helper()
-    nested = "[" * depth + "]" * depth
-    call = ("delegate_to_helper", f'{{"task": {nested}}}')
-    talk.script(Reply(texts=[], calls=[call]), Reply(texts=["Done"]))
-    answer = await send_chat(talk.client, talk)
-    assert answer.status_code == 200, answer.text[:300]
-    assert answer.json()["message"]["content"] == "Done"
+async def test_deeply_nested_arguments_do_not_end_the_turn(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for depth in (200, 900, 930, 950, 960, 970, 980, 990, 3000):
+        with subtests.test(depth=depth):
+            talk = await talker(world, models)
+            await talk.with_helper()
+            nested = "[" * depth + "]" * depth
+            call = ("delegate_to_helper", f'{{"task": {nested}}}')
+            talk.script(Reply(texts=[], calls=[call]), Reply(texts=["Done"]))
+            answer = await send_chat(talk.client, talk)
+            assert answer.status_code == 200, answer.text[:300]
+            assert answer.json()["message"]["content"] == "Done"
 
 
-@pytest.mark.parametrize("name", ["no_such_tool", "", "a\0b", "x" * 5000, "ä"])
-async def test_the_model_learns_that_a_tool_does_not_exist(talk: Talker, name: str) -> None:
-    await talk.with_helper()
-    talk.script(Reply(texts=[], calls=[(name, {"task": "x"})]), Reply(texts=["Done"]))
-    answer = await send_chat(talk.client, talk)
-    assert answer.status_code == 200, answer.text[:300]
-    call = answer.json()["tool_calls"][0]
-    assert call["status"] == "failed"
-    assert "there is no tool" in call["output"]["error"]
-    assert "there is no tool" in talk.asked[1]["messages"][-1]["content"]
+async def test_the_model_learns_that_a_tool_does_not_exist(
+    world: World, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for name in ("no_such_tool", "", "a\0b", "x" * 5000, "ä"):
+        with subtests.test(name=name):
+            talk = await talker(world, models)
+            await talk.with_helper()
+            talk.script(Reply(texts=[], calls=[(name, {"task": "x"})]), Reply(texts=["Done"]))
+            answer = await send_chat(talk.client, talk)
+            assert answer.status_code == 200, answer.text[:300]
+            call = answer.json()["tool_calls"][0]
+            assert call["status"] == "failed"
+            assert "there is no tool" in call["output"]["error"]
+            assert "there is no tool" in talk.asked[1]["messages"][-1]["content"]
 
 
 async def test_a_failing_sub_agent_does_not_fail_the_turn(talk: Talker) -> None:
