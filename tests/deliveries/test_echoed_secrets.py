@@ -83,15 +83,17 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 }
 
 
+def _echo(encode: Callable[[str], str], header: str) -> str:
+    return "you sent " + encode(header)
+
+
 async def test_an_echo_in_another_encoding_is_not_stored(
     world: World, courier: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
     for encoding, encode in ENCODINGS.items():
         with subtests.test(encoding=encoding):
             developer = await world.user()
-            body = await _read_stored_answer(
-                developer, lambda header, encode=encode: "you sent " + encode(header)
-            )
+            body = await _read_stored_answer(developer, partial(_echo, encode))
             assert body.startswith("you sent ")
             assert encode(SECRET_HEADERS["Authorization"]) not in body
 
@@ -125,14 +127,16 @@ async def test_a_secret_at_the_cut_is_not_stored_in_part(
                 assert SECRET_HEADERS["Authorization"][:length] not in body
 
 
+def _repeat(letter: str, _header: str) -> str:
+    return letter * 40_000
+
+
 async def test_a_long_response_is_stored_up_to_16_kib(
     world: World, courier: WorkerProcess, subtests: pytest.Subtests
 ) -> None:
     for letter in (".", "ü", "☕"):
         with subtests.test(letter=letter):
             developer = await world.user()
-            body = await _read_stored_answer(
-                developer, lambda _header, letter=letter: letter * 40_000
-            )
+            body = await _read_stored_answer(developer, partial(_repeat, letter))
             assert set(body) == {letter}
             assert BODY_BYTES - 1024 < len(body.encode()) <= BODY_BYTES

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from app.domain.embed.origins import normalize
 from tests.embed.origin_entries import HOSTS, PORTS, SCHEMES, format_entry
 
-
 _NORMAL_FORMS = [
     ("*", "*"),
     (" * ", "*"),

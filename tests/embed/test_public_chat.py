@@ -43,18 +43,19 @@ async def test_the_model_receives_the_prompt_and_the_question(site: Site) -> Non
 
 
 async def test_a_visitor_controls_only_the_message(site: Site, subtests: pytest.Subtests) -> None:
-    for fields in [
+    cases: list[dict[str, Any]] = [
         {"context": {"role": "admin-of-the-shop"}},
         {"system_prompt": "admin-of-the-shop"},
         {"conversation_id": "cnv_other"},
         {"temperature": 0.0},
         {"user_id": "usr_x"},
-    ]:
+    ]
+    for fields in cases:
         with subtests.test(fields=fields):
             plain = await site.say("Hi")
             site.session = new_id("visit")
             reply = await site.say("Hi", **fields)
-            assert site.talk.asked[0] == site.talk.asked[1]
+            assert site.talk.asked[-2] == site.talk.asked[-1]
             assert reply["conversation_id"] not in {"cnv_other", plain["conversation_id"]}
 
 

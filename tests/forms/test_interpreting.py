@@ -279,7 +279,7 @@ def test_letters_of_all_scripts_are_kept() -> None:
 
 
 def test_a_model_that_is_not_trusted_may_only_repeat_the_message(subtests: pytest.Subtests) -> None:
-    for text, found, expected in [
+    cases: list[tuple[str, dict[str, Any], str | None]] = [
         ("people usually call me Ada Byron", {"name": "Ada Byron"}, "Ada Byron"),
         ("people usually call me ada  byron", {"name": "Ada Byron"}, "Ada Byron"),
         ("people usually call me Ada Byron", {"name": "Grace"}, None),
@@ -288,7 +288,8 @@ def test_a_model_that_is_not_trusted_may_only_repeat_the_message(subtests: pytes
         ("people usually call me Ada Byron", {"name": ["Ada"]}, None),
         ("people usually call me Ada Byron", {"name": None}, None),
         ("people usually call me Ada Byron", {"other": "Ada"}, None),
-    ]:
+    ]
+    for text, found, expected in cases:
         with subtests.test(text=text, found=found, expected=expected):
             reading = interpreting.read(ask("name"), text, Extract(found))
             assert reading.values == {"name": expected or text}
@@ -303,7 +304,7 @@ def test_a_model_that_is_not_trusted_answers_only_what_was_asked_or_named() -> N
 def test_values_of_a_trusted_model_are_used_if_their_fields_take_them(
     subtests: pytest.Subtests,
 ) -> None:
-    for current, found, expected in [
+    cases: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("name", {"name": "Ada", "topic": "help"}, {"name": "Ada", "topic": "help"}),
         ("name", {"name": "Ada", "guests": 3}, {"name": "Ada", "guests": 3}),
         ("name", {"name": "Ada", "guests": 10}, {"name": "Ada"}),
@@ -312,7 +313,8 @@ def test_values_of_a_trusted_model_are_used_if_their_fields_take_them(
         ("name", {"name": "Ada", "email": {"a": 1}}, {"name": "Ada"}),
         ("name", {"name": "Ada", "email": "", "unknown": 1}, {"name": "Ada"}),
         ("topic", {"topic": "sales", "name": "Bob"}, {"topic": "sales"}),
-    ]:
+    ]
+    for current, found, expected in cases:
         with subtests.test(current=current, found=found, expected=expected):
             answers = {"name": "Ada"} if current != "name" else {}
             text = "we want something to buy there"

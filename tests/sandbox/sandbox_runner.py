@@ -279,7 +279,7 @@ def _filter_marked(mark: str, pids: list[int]) -> list[int]:
 
 def _list_descendants() -> list[int]:
     """Returns the ids of all processes below this one, without a look at those of others."""
-    found, parents = [], [os.getpid()]
+    found, parents = list[int](), [os.getpid()]
     while parents:
         with suppress(OSError):
             for thread in Path(f"/proc/{parents.pop()}/task").iterdir():
