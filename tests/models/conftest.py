@@ -54,6 +54,11 @@ async def imported() -> AsyncIterator[ImportedLibrary]:
         first, second = await asyncio.gather(adapter._litellm(), adapter._litellm())
     assert first is second
     yield ImportedLibrary(first, looked_up)
+    # litellm closes its other clients, but not those of the openai package; uvloop cannot be closed
+    # while one of their connections is open.
+    for client in list(first.in_memory_llm_clients_cache.cache_dict.values()):
+        if type(client).__name__ == "AsyncOpenAI":
+            await client.close()
     await first.close_litellm_async_clients()
 
 
