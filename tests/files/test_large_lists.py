@@ -11,9 +11,10 @@ from tests.asking import refused
 from tests.database import run_sql
 from tests.events.query_plans import Plan, explain, record_statements
 from tests.files.api import PATH
+from tests.lengths import rounds
 from tests.world import Client, World
 
-_COUNT = 12_000
+_COUNT = rounds(7_000, 12_000)
 _FORMS = 30
 _ADD = """
 INSERT INTO files (tenant_id, id, key, purpose, filename, size_bytes, mime_type, sha256, created_at)

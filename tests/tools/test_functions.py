@@ -286,7 +286,7 @@ async def test_code_that_does_not_end_is_killed(
         ("javascript", "function main() { return new Promise(() => setInterval(() => 0, 1e6)) }"),
     ]:
         with subtests.test(runtime=runtime, code=code):
-            config = {"runtime": runtime, "code": code, "timeout_ms": 700}
+            config = {"runtime": runtime, "code": code, "timeout_ms": 400}
             data = await tools.run(await tools.create("function", config))
             assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
             assert data["execution_time_ms"] < 5000
