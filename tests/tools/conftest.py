@@ -7,6 +7,7 @@ import pytest
 
 from tests.tools.agent_tool_client import AgentToolClient
 from tests.tools.database_tools import create_postgres_tool
+from tests.tools.execution_requests import ECHO
 from tests.tools.executor import ToolExecutor
 from tests.tools.factories import ToolCaller, ToolClient, create_tool_client
 from tests.tools.site import Site, open_site
@@ -28,7 +29,10 @@ def tools(tool_client: ToolClient) -> ToolCaller:
 
 
 @pytest.fixture(scope="session")
-def executor(worker: WorkerProcess) -> ToolExecutor:
+async def executor(world: World, worker: WorkerProcess) -> ToolExecutor:
+    """The executors of a worker that has run a tool: it starts its sandbox before."""
+    client = await create_tool_client(world)
+    assert await client.get_output(await client.create("function", ECHO), {"a": 1}) == {"a": 1}
     return ToolExecutor(worker.services)
 
 
