@@ -28,14 +28,23 @@ from tests.stores import Stores, wait_for
 from tests.world import World
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["up", "serve", "worker", "migrate", "admin", "tenants", "keys", "mail", "doctor", "model"],
-)
-def test_every_command_has_help(command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--help"])
-    assert result.exit_code == 0
-    assert "Usage" in result.output
+def test_every_command_has_help(subtests: pytest.Subtests) -> None:
+    for command in [
+        "up",
+        "serve",
+        "worker",
+        "migrate",
+        "admin",
+        "tenants",
+        "keys",
+        "mail",
+        "doctor",
+        "model",
+    ]:
+        with subtests.test(command=command):
+            result = CliRunner().invoke(main, [command, "--help"])
+            assert result.exit_code == 0
+            assert "Usage" in result.output
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:

@@ -204,21 +204,17 @@ def test_every_path_parameter_is_described(document: Document) -> None:
     assert bad == []
 
 
-@pytest.mark.parametrize(
-    ("path", "parameters"),
-    [
+def test_a_list_describes_its_parameters(document: Document, subtests: pytest.Subtests) -> None:
+    for path, parameters in [
         ("/api/v1/tenants", {"page", "per_page", "search", "plan", "sort"}),
         (
             "/api/v1/event-log",
             {"page", "per_page", "event_type", "correlation_id", "from", "to"},
         ),
-    ],
-)
-def test_a_list_describes_its_parameters(
-    document: Document, path: str, parameters: set[str]
-) -> None:
-    documented = document["paths"][path]["get"]["parameters"]
-    assert {item["name"] for item in documented} == parameters
+    ]:
+        with subtests.test(path=path, parameters=parameters):
+            documented = document["paths"][path]["get"]["parameters"]
+            assert {item["name"] for item in documented} == parameters
 
 
 def test_the_bounds_of_a_page_are_described(document: Document) -> None:
@@ -364,14 +360,13 @@ async def test_every_asset_of_the_page_is_served(anonymous: Client) -> None:
     assert all(answer.content for answer in answers.values())
 
 
-@pytest.mark.parametrize(
-    ("ending", "kind"), [(".js", "text/javascript"), (".css", "text/css"), (".png", "image/png")]
-)
-async def test_an_asset_has_its_media_type(anonymous: Client, ending: str, kind: str) -> None:
-    assets = _assets((await anonymous.get("/docs")).text)
-    answers = [await anonymous.get(path) for path in assets if path.endswith(ending)]
-    assert answers
-    assert {answer.headers["content-type"].split(";")[0] for answer in answers} == {kind}
+async def test_an_asset_has_its_media_type(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for ending, kind in [(".js", "text/javascript"), (".css", "text/css"), (".png", "image/png")]:
+        with subtests.test(ending=ending, kind=kind):
+            assets = _assets((await anonymous.get("/docs")).text)
+            answers = [await anonymous.get(path) for path in assets if path.endswith(ending)]
+            assert answers
+            assert {answer.headers["content-type"].split(";")[0] for answer in answers} == {kind}
 
 
 async def test_the_page_shows_this_instances_document(anonymous: Client) -> None:
@@ -385,16 +380,20 @@ async def test_the_page_may_load_from_this_instance_only(anonymous: Client) -> N
     assert not re.search(r"https?:|\*|unsafe-eval", policy)
 
 
-@pytest.mark.parametrize("name", ["nothing.js", "..%2f__init__.py", "%2e%2e/__init__.py", "index"])
-async def test_no_other_file_is_served(anonymous: Client, name: str) -> None:
-    answer = await anonymous.get(f"/docs/assets/{name}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "not_found"
+async def test_no_other_file_is_served(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for name in ["nothing.js", "..%2f__init__.py", "%2e%2e/__init__.py", "index"]:
+        with subtests.test(name=name):
+            answer = await anonymous.get(f"/docs/assets/{name}")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "not_found"
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-async def test_an_unknown_path_of_one_word_is_the_envelope(anonymous: Client, method: str) -> None:
+async def test_an_unknown_path_of_one_word_is_the_envelope(
+    anonymous: Client, subtests: pytest.Subtests
+) -> None:
     """Litestar's documentation routes must not match unknown paths."""
-    answer = await anonymous(method, "/nothing")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "not_found"
+    for method in ["GET", "POST", "DELETE"]:
+        with subtests.test(method=method):
+            answer = await anonymous(method, "/nothing")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "not_found"

@@ -76,18 +76,18 @@ def test_every_use_of_a_private_part_is_listed() -> None:
     assert uses == {path: names for path, (_, names) in PRIVATE_PARTS.items()}
 
 
-@pytest.mark.parametrize(("library", "ceiling"), list(CEILINGS.items()))
-def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: str) -> None:
-    content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    texts = [*content["project"]["dependencies"], *content["dependency-groups"]["speech"]]
-    requirements = {item.name: item for item in map(Requirement, texts)}
-    assert {name for name, _ in PRIVATE_PARTS.values()} <= CEILINGS.keys()
-    assert not requirements[library].specifier.contains(Version(ceiling))
+def test_a_library_with_used_private_parts_has_a_ceiling(subtests: pytest.Subtests) -> None:
+    for library, ceiling in list(CEILINGS.items()):
+        with subtests.test(library=library, ceiling=ceiling):
+            content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+            texts = [*content["project"]["dependencies"], *content["dependency-groups"]["speech"]]
+            requirements = {item.name: item for item in map(Requirement, texts)}
+            assert {name for name, _ in PRIVATE_PARTS.values()} <= CEILINGS.keys()
+            assert not requirements[library].specifier.contains(Version(ceiling))
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "parameters"),
-    [
+def test_a_method_exists_and_takes_these_parameters(subtests: pytest.Subtests) -> None:
+    for owner, name, parameters in [
         (sqlalchemy_asyncpg.AsyncAdapt_asyncpg_connection, "_start_transaction", ["self"]),
         (Connection, "__init__", ["self", "engine", "connection"]),
         (AsyncConnection, "__init__", ["self", "async_engine", "sync_connection"]),
@@ -107,15 +107,14 @@ def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: 
         (HttpToolsProtocol, "on_message_complete", ["self"]),
         (HttpToolsProtocol, "_unset_keepalive_if_required", ["self"]),
         *((Dialect[key].parser_class, "_advance", ["self", "times"]) for key in DIALECTS.values()),
-    ],
-)
-def test_a_method_exists_and_takes_these_parameters(
-    owner: type, name: str, parameters: list[str]
-) -> None:
-    method = getattr(owner, name, None)
-    assert method is not None, f"{owner.__qualname__} has no {name} any more"
-    actual = list(inspect.signature(method).parameters)
-    assert actual[: len(parameters)] == parameters, f"{owner.__qualname__}.{name} has changed"
+    ]:
+        with subtests.test(owner=owner, name=name, parameters=parameters):
+            method = getattr(owner, name, None)
+            assert method is not None, f"{owner.__qualname__} has no {name} any more"
+            actual = list(inspect.signature(method).parameters)
+            assert actual[: len(parameters)] == parameters, (
+                f"{owner.__qualname__}.{name} has changed"
+            )
 
 
 def test_an_update_has_its_new_values_by_column() -> None:

@@ -18,16 +18,20 @@ def test_sockets_are_in_the_data_directory_while_its_path_is_short() -> None:
     assert Settings(data_dir=Path("/srv/parley")).run_dir == Path("/srv/parley/run")
 
 
-@pytest.mark.parametrize("length", [1, 60, 80, 85, 86, 90, 95, 100, 500])
-def test_a_socket_fits_however_long_the_data_directory(length: int) -> None:
-    run_dir = Settings(data_dir=Path("/") / ("d" * length)).run_dir
-    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
+def test_a_socket_fits_however_long_the_data_directory(subtests: pytest.Subtests) -> None:
+    for length in [1, 60, 80, 85, 86, 90, 95, 100, 500]:
+        with subtests.test(length=length):
+            run_dir = Settings(data_dir=Path("/") / ("d" * length)).run_dir
+            assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
 
 
-@pytest.mark.parametrize("letter", ["\u00e9", "\u6587", "\U0001f600"])
-def test_a_socket_fits_whatever_the_letters_of_the_data_directory(letter: str) -> None:
-    run_dir = Settings(data_dir=Path("/") / (letter * 60)).run_dir
-    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
+def test_a_socket_fits_whatever_the_letters_of_the_data_directory(
+    subtests: pytest.Subtests,
+) -> None:
+    for letter in ["\u00e9", "\u6587", "\U0001f600"]:
+        with subtests.test(letter=letter):
+            run_dir = Settings(data_dir=Path("/") / (letter * 60)).run_dir
+            assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
 
 
 def test_a_socket_can_be_created_for_a_long_data_directory(tmp_path: Path) -> None:

@@ -143,19 +143,24 @@ def test_a_package_that_was_tampered_with_is_not_installed(checkout: Checkout) -
     assert not (checkout.folder / ".venv" / "bin" / "parley").exists()
 
 
-@pytest.mark.parametrize("kind", ["source", "other platform"])
 def test_an_optional_feature_without_a_wheel_is_noted_and_the_rest_works(
-    checkout: Checkout, kind: str
+    checkout: Checkout, subtests: pytest.Subtests
 ) -> None:
-    name = "planted-optional"
-    other = checkout.source(name) if kind == "source" else checkout.wheel(name, "py3-none-win32")
-    checkout.lock("requirements-speech.lock", other)
-    result = checkout.setup()
-    assert (result.returncode, result.stderr.count("error")) == (0, 0)
-    checkout.python("import planted_main")
-    assert "planted-optional==1.0 has no" in checkout.note()
-    assert checkout.note().count("\n") == 1
-    assert not checkout.witness.exists()
+    for kind in ["source", "other platform"]:
+        with subtests.test(kind=kind):
+            name = "planted-optional"
+            other = (
+                checkout.source(name)
+                if kind == "source"
+                else checkout.wheel(name, "py3-none-win32")
+            )
+            checkout.lock("requirements-speech.lock", other)
+            result = checkout.setup()
+            assert (result.returncode, result.stderr.count("error")) == (0, 0)
+            checkout.python("import planted_main")
+            assert "planted-optional==1.0 has no" in checkout.note()
+            assert checkout.note().count("\n") == 1
+            assert not checkout.witness.exists()
 
 
 def test_an_optional_feature_is_installed_once_its_lock_has_a_wheel(
@@ -186,8 +191,9 @@ def test_an_optional_feature_is_retried_after_the_registry_was_unreachable(
     checkout.python("import planted_main, planted_later")
 
 
-@pytest.mark.parametrize("home", ["", "/proc/nowhere"])
-def test_setup_works_without_a_writable_home(checkout: Checkout, home: str) -> None:
-    result = checkout.setup(HOME=home)
-    assert result.returncode == 0, result.stderr
-    checkout.python("import planted_main, planted_speech")
+def test_setup_works_without_a_writable_home(checkout: Checkout, subtests: pytest.Subtests) -> None:
+    for home in ["", "/proc/nowhere"]:
+        with subtests.test(home=home):
+            result = checkout.setup(HOME=home)
+            assert result.returncode == 0, result.stderr
+            checkout.python("import planted_main, planted_speech")

@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 
-
 # The first is the same browser without windows, which takes a third of the processor time.
 _PROGRAMS = ("chromium-headless-shell", "chromium")
 

@@ -20,22 +20,18 @@ def test_the_revisions_are_those_of_the_migrations() -> None:
     assert {item.revision for item in script.walk_revisions()} == schema.known_revisions()
 
 
-@pytest.mark.parametrize(
-    ("revision", "fit", "advice"),
-    [
+def test_a_database_fits_is_behind_or_is_ahead(subtests: pytest.Subtests) -> None:
+    for revision, fit, advice in [
         (NEWEST, "equal", ""),
         (None, "behind", "parley migrate"),
         ("0001", "behind", "parley migrate"),
         ("9999", "ahead", "upgrade this process"),
-    ],
-)
-def test_a_database_fits_is_behind_or_is_ahead(
-    revision: str | None, fit: schema.Fit, advice: str
-) -> None:
-    assert schema.compare(revision) == fit
-    text = schema.describe(revision)
-    assert (revision or "none") in text
-    assert advice in text
+    ]:
+        with subtests.test(revision=revision, fit=fit, advice=advice):
+            assert schema.compare(revision) == fit
+            text = schema.describe(revision)
+            assert (revision or "none") in text
+            assert advice in text
 
 
 async def _set_revision(settings: Settings, revision: str) -> None:

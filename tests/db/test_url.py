@@ -12,9 +12,10 @@ from db.url import parse_url
 BASE = "postgresql://parley:p%40ss@db:5433/x"
 
 
-@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
-def test_every_scheme_is_accepted(scheme: str) -> None:
-    assert parse_url(f"{scheme}://parley:p%40ss@db:5433/x") == {"dsn": BASE}
+def test_every_scheme_is_accepted(subtests: pytest.Subtests) -> None:
+    for scheme in ["postgres", "postgresql", "postgresql+asyncpg"]:
+        with subtests.test(scheme=scheme):
+            assert parse_url(f"{scheme}://parley:p%40ss@db:5433/x") == {"dsn": BASE}
 
 
 _CASES: list[tuple[str, dict[str, Any]]] = [
@@ -62,56 +63,56 @@ def test_a_parameter_reaches_the_driver(subtests: pytest.Subtests) -> None:
             assert parse_url(f"{BASE}?{query}") == arguments
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_hosts_and_logins_are_left_to_the_driver(subtests: pytest.Subtests) -> None:
+    for url in [
         "postgresql://u@a,b:5433,c/x?target_session_attrs=primary",
         "postgresql://u@[::1]:5433,[::2]/x",
         "postgresql:///x?host=a%2Cb&port=5432%2C5433",
         "postgresql:///x?user=u&password=p&dbname=y&passfile=%2Fhome%2Fme%2Fpgpass",
         "postgresql://u@/x?host=%2Frun%2Fa%2Bb%26c",
-    ],
-)
-def test_hosts_and_logins_are_left_to_the_driver(url: str) -> None:
-    assert parse_url(url) == {"dsn": url}
+    ]:
+        with subtests.test(url=url):
+            assert parse_url(url) == {"dsn": url}
 
 
-@pytest.mark.parametrize("mode", ["verify-ca", "verify-full"])
-def test_files_of_tls_reach_the_driver(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / "a b.pem"
-    path.touch()
-    names = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
-    query = "&".join(f"{name}={quote(str(path), safe='')}" for name in names)
-    url = f"{BASE}?sslmode={mode}&{query}"
-    assert parse_url(url) == {"dsn": url}
+def test_files_of_tls_reach_the_driver(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for mode in ["verify-ca", "verify-full"]:
+        with subtests.test(mode=mode):
+            path = tmp_path / "a b.pem"
+            path.touch()
+            names = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+            query = "&".join(f"{name}={quote(str(path), safe='')}" for name in names)
+            url = f"{BASE}?sslmode={mode}&{query}"
+            assert parse_url(url) == {"dsn": url}
 
 
-@pytest.mark.parametrize("mode", ["", "&sslmode=verify-full"])
-def test_the_authorities_of_the_system_can_be_trusted(mode: str) -> None:
-    arguments = parse_url(f"{BASE}?sslrootcert=system{mode}&sslnegotiation=direct")
-    context = arguments.pop("ssl")
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert arguments == {"dsn": f"{BASE}?sslnegotiation=direct"}
+def test_the_authorities_of_the_system_can_be_trusted(subtests: pytest.Subtests) -> None:
+    for mode in ["", "&sslmode=verify-full"]:
+        with subtests.test(mode=mode):
+            arguments = parse_url(f"{BASE}?sslrootcert=system{mode}&sslnegotiation=direct")
+            context = arguments.pop("ssl")
+            assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+            assert arguments == {"dsn": f"{BASE}?sslnegotiation=direct"}
 
 
-@pytest.mark.parametrize("mode", ["", "sslmode=require&", "sslmode=verify-full&"])
 def test_required_channel_binding_is_replaced_by_a_verified_certificate(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    arguments = parse_url(f"{BASE}?{mode}channel_binding=require")
-    context = arguments.pop("ssl")
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert arguments == {"dsn": BASE}
-    own = quote(__file__, safe="")
-    with_root = parse_url(f"{BASE}?{mode}sslrootcert={own}&channel_binding=require")
-    query = sorted(with_root["dsn"].partition("?")[2].split("&"))
-    assert query == ["sslmode=verify-full", f"sslrootcert={own}"]
+    for mode in ["", "sslmode=require&", "sslmode=verify-full&"]:
+        with subtests.test(mode=mode):
+            monkeypatch.setenv("HOME", str(tmp_path))
+            arguments = parse_url(f"{BASE}?{mode}channel_binding=require")
+            context = arguments.pop("ssl")
+            assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+            assert arguments == {"dsn": BASE}
+            own = quote(__file__, safe="")
+            with_root = parse_url(f"{BASE}?{mode}sslrootcert={own}&channel_binding=require")
+            query = sorted(with_root["dsn"].partition("?")[2].split("&"))
+            assert query == ["sslmode=verify-full", f"sslrootcert={own}"]
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_error_shows_no_part_of_a_password(subtests: pytest.Subtests) -> None:
+    for url in [
         "postgresql://u:12?Secret99@host/db",
         "postgresql://u:12?secret=99@host/db",
         "postgresql://u:12?a=b&secret@host/db",
@@ -119,12 +120,11 @@ def test_required_channel_binding_is_replaced_by_a_verified_certificate(
         "postgresql://u:12/secret@host/db",
         f"{BASE}?Secret=1",
         f"{BASE}?secret",
-    ],
-)
-def test_an_error_shows_no_part_of_a_password(url: str) -> None:
-    with pytest.raises(ValueError, match=r"write . as %(3F|2F) in a password") as raised:
-        parse_url(url)
-    assert "secret" not in str(raised.value).lower()
+    ]:
+        with subtests.test(url=url):
+            with pytest.raises(ValueError, match=r"write . as %(3F|2F) in a password") as raised:
+                parse_url(url)
+            assert "secret" not in str(raised.value).lower()
 
 
 _URL_CASES: list[tuple[str, str]] = [

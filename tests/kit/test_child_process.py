@@ -27,21 +27,19 @@ async def test_the_script_has_no_environment_variables(
     assert await child_process.run(script, b"", limits=_LIMITS) == b"None"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+async def test_a_script_that_fails_or_exceeds_a_limit_is_an_error(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for code in [
         "while True: pass",
         "bytearray(4 << 30)",
         "print('x' * (9 << 20))",
         "raise SystemExit(3)",
-    ],
-)
-async def test_a_script_that_fails_or_exceeds_a_limit_is_an_error(
-    tmp_path: Path, code: str
-) -> None:
-    limits = Limits(seconds=30, cpu_seconds=1)
-    with pytest.raises(ProcessFailed):
-        await child_process.run(write_script(tmp_path, code), b"", limits=limits)
+    ]:
+        with subtests.test(code=code):
+            limits = Limits(seconds=30, cpu_seconds=1)
+            with pytest.raises(ProcessFailed):
+                await child_process.run(write_script(tmp_path, code), b"", limits=limits)
 
 
 async def test_the_process_ends_when_its_caller_is_cancelled(tmp_path: Path) -> None:

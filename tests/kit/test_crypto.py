@@ -343,13 +343,12 @@ def test_a_wrong_list_of_keys_is_refused(subtests: pytest.Subtests) -> None:
             Keyring.parse(text)
 
 
-@pytest.mark.parametrize(
-    "encoded", ["aHVudGVyMmh1bnRlcjI=", "aHVudGVyMmh1bnRlcjI!", "aHVudGVyMmh1bnRlcjI"]
-)
-def test_a_refusal_names_the_key_but_does_not_show_it(encoded: str) -> None:
-    with pytest.raises(KeyProblem, match="k1") as raised:
-        Keyring.parse(f"k1:{encoded}")
-    assert encoded not in str(raised.value)
+def test_a_refusal_names_the_key_but_does_not_show_it(subtests: pytest.Subtests) -> None:
+    for encoded in ["aHVudGVyMmh1bnRlcjI=", "aHVudGVyMmh1bnRlcjI!", "aHVudGVyMmh1bnRlcjI"]:
+        with subtests.test(encoded=encoded):
+            with pytest.raises(KeyProblem, match="k1") as raised:
+                Keyring.parse(f"k1:{encoded}")
+            assert encoded not in str(raised.value)
 
 
 def test_a_keyring_shows_no_key(keyring: Keyring) -> None:

@@ -115,9 +115,8 @@ def test_text_that_is_no_address_is_not_public(subtests: pytest.Subtests) -> Non
             assert not is_public(text)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_a_global_address_is_public(subtests: pytest.Subtests) -> None:
+    for address in [
         PUBLIC,
         "1.1.1.1",
         "8.8.8.8",
@@ -128,10 +127,9 @@ def test_text_that_is_no_address_is_not_public(subtests: pytest.Subtests) -> Non
         "2606:4700::1111",
         "2001:4860:4860::8888",
         f"::ffff:{PUBLIC}",
-    ],
-)
-def test_a_global_address_is_public(address: str) -> None:
-    assert is_public(address)
+    ]:
+        with subtests.test(address=address):
+            assert is_public(address)
 
 
 @given(st.ip_addresses(v=4))
@@ -175,9 +173,8 @@ def test_the_allow_list_admits_hosts_by_their_whole_name(subtests: pytest.Subtes
             assert AllowList(items).allows_host(host) is admitted
 
 
-@pytest.mark.parametrize(
-    ("items", "address", "admitted"),
-    [
+def test_the_allow_list_admits_addresses_by_network(subtests: pytest.Subtests) -> None:
+    for items, address, admitted in [
         (["10.1.0.0/16"], "10.1.2.3", True),
         (["10.1.0.0/16"], "10.2.0.1", False),
         (["10.1.2.3/16"], "10.1.9.9", True),
@@ -188,27 +185,20 @@ def test_the_allow_list_admits_hosts_by_their_whole_name(subtests: pytest.Subtes
         (["0.0.0.0/0"], "::1", False),
         (["models.internal"], "10.0.0.1", False),
         ([LOOPBACK], "not an address", False),
-    ],
-)
-def test_the_allow_list_admits_addresses_by_network(
-    items: list[str], address: str, *, admitted: bool
-) -> None:
-    assert AllowList(items).allows_address(address) is admitted
+    ]:
+        with subtests.test(items=items, address=address, admitted=admitted):
+            assert AllowList(items).allows_address(address) is admitted
 
 
-@pytest.mark.parametrize(
-    ("allow", "url", "allowed"),
-    [
+def test_plain_http_is_allowed_only_where_the_operator_says_so(subtests: pytest.Subtests) -> None:
+    for allow, url, allowed in [
         (["models.internal"], "http://models.internal/", True),
         ([LOOPBACK], "http://127.0.0.1/", True),
         ([], "http://example.com/", False),
         ([], f"http://{PUBLIC}/", False),
-    ],
-)
-def test_plain_http_is_allowed_only_where_the_operator_says_so(
-    allow: list[str], url: str, *, allowed: bool
-) -> None:
-    assert Guard(allow).plain_http_allowed(URL(url)) is allowed
+    ]:
+        with subtests.test(allow=allow, url=url, allowed=allowed):
+            assert Guard(allow).plain_http_allowed(URL(url)) is allowed
 
 
 # Name resolution
@@ -222,9 +212,8 @@ async def test_a_name_with_only_public_addresses_is_resolved() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "addresses",
-    [
+async def test_one_address_that_is_not_public_refuses_the_name(subtests: pytest.Subtests) -> None:
+    for addresses in [
         ["10.0.0.1"],
         [METADATA],
         ["::1"],
@@ -235,12 +224,11 @@ async def test_a_name_with_only_public_addresses_is_resolved() -> None:
         ["10.0.0.1", PUBLIC],
         [PUBLIC, "::1"],
         ["not an address"],
-    ],
-)
-async def test_one_address_that_is_not_public_refuses_the_name(addresses: list[str]) -> None:
-    guard = Guard([], FakeResolver({"mixed.test": [addresses]}))
-    with pytest.raises(BlockedAddress):
-        await guard.resolve_addresses("mixed.test", 443)
+    ]:
+        with subtests.test(addresses=addresses):
+            guard = Guard([], FakeResolver({"mixed.test": [addresses]}))
+            with pytest.raises(BlockedAddress):
+                await guard.resolve_addresses("mixed.test", 443)
 
 
 async def test_an_allowed_network_admits_only_its_own_addresses() -> None:
@@ -280,20 +268,28 @@ async def test_a_literal_address_is_refused_without_a_lookup(subtests: pytest.Su
     assert resolver.hosts == []
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["127.0.0.1", "2130706433", "0177.0.0.1", "017700000001", "0x7f.1", "127.1", "127.0.0.1."],
-)
-async def test_loopback_is_no_host_unless_the_operator_allows_it(host: str) -> None:
-    with pytest.raises(BlockedAddress):
-        await Guard([], FakeResolver({})).resolve_host(host, 5432)
-    assert await Guard(["127.0.0.1"], FakeResolver({})).resolve_host(host, 5432) == "127.0.0.1"
+async def test_loopback_is_no_host_unless_the_operator_allows_it(subtests: pytest.Subtests) -> None:
+    for host in [
+        "127.0.0.1",
+        "2130706433",
+        "0177.0.0.1",
+        "017700000001",
+        "0x7f.1",
+        "127.1",
+        "127.0.0.1.",
+    ]:
+        with subtests.test(host=host):
+            with pytest.raises(BlockedAddress):
+                await Guard([], FakeResolver({})).resolve_host(host, 5432)
+            assert (
+                await Guard(["127.0.0.1"], FakeResolver({})).resolve_host(host, 5432) == "127.0.0.1"
+            )
 
 
-@pytest.mark.parametrize("host", ["", "/var/run/postgresql", "./x", "a/b"])
-async def test_a_file_is_no_host(host: str) -> None:
-    with pytest.raises(BlockedAddress):
-        await Guard([], FakeResolver({})).resolve_host(host, 5432)
+async def test_a_file_is_no_host(subtests: pytest.Subtests) -> None:
+    for host in ["", "/var/run/postgresql", "./x", "a/b"]:
+        with subtests.test(host=host), pytest.raises(BlockedAddress):
+            await Guard([], FakeResolver({})).resolve_host(host, 5432)
 
 
 # URLs
@@ -314,33 +310,28 @@ def test_an_invalid_url_cannot_be_saved(subtests: pytest.Subtests) -> None:
             assert guard.problem_with(url, allow_http=True) is not None
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
+def test_a_url_that_receives_a_secret_has_tls_unless_the_operator_says_otherwise(
+    subtests: pytest.Subtests,
+) -> None:
+    for url, problem in [
         ("http://example.com/", "must start with https://"),
         (f"HTTP://{PUBLIC}/", "must start with https://"),
         ("http://127.0.0.1/", None),
         ("https://example.com/", None),
-    ],
-)
-def test_a_url_that_receives_a_secret_has_tls_unless_the_operator_says_otherwise(
-    url: str, problem: str | None
-) -> None:
-    assert Guard(["127.0.0.1"]).problem_with(url) == problem
+    ]:
+        with subtests.test(url=url, problem=problem):
+            assert Guard(["127.0.0.1"]).problem_with(url) == problem
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_url_with_a_user_or_password_is_refused(subtests: pytest.Subtests) -> None:
+    for url in [
         "http://user:password@example.com/",
         "http://user@example.com/",
         "http://:password@example.com/",
         "https://127.0.0.1:80@example.com/",
-    ],
-)
-def test_a_url_with_a_user_or_password_is_refused(url: str) -> None:
-    with pytest.raises(BlockedAddress, match="user name or password"):
-        Guard([]).check_url(url)
+    ]:
+        with subtests.test(url=url), pytest.raises(BlockedAddress, match="user name or password"):
+            Guard([]).check_url(url)
 
 
 _URL_CASES: list[str] = [
@@ -371,14 +362,13 @@ def test_a_url_of_another_scheme_or_without_a_host_is_refused(subtests: pytest.S
             Guard([]).check_url(url)
 
 
-@pytest.mark.parametrize("url", ["http://[::1/", "http://example.com:99999/", "http://a:b:c/"])
-def test_a_url_that_cannot_be_read_is_refused(url: str) -> None:
-    with pytest.raises(BlockedAddress):
-        Guard([]).check_url(url)
+def test_a_url_that_cannot_be_read_is_refused(subtests: pytest.Subtests) -> None:
+    for url in ["http://[::1/", "http://example.com:99999/", "http://a:b:c/"]:
+        with subtests.test(url=url), pytest.raises(BlockedAddress):
+            Guard([]).check_url(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["http://example.com/", "HTTPS://example.com:8443/a?b=c", f"http://{PUBLIC}/"]
-)
-def test_a_plain_url_is_accepted(url: str) -> None:
-    assert Guard([]).check_url(url) == URL(url)
+def test_a_plain_url_is_accepted(subtests: pytest.Subtests) -> None:
+    for url in ["http://example.com/", "HTTPS://example.com:8443/a?b=c", f"http://{PUBLIC}/"]:
+        with subtests.test(url=url):
+            assert Guard([]).check_url(url) == URL(url)

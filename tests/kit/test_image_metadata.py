@@ -45,36 +45,43 @@ def _exif(orientation: int = 1) -> Image.Exif:
     return exif
 
 
-@pytest.mark.parametrize(
-    ("kind", "orientation"),
-    [*(("JPEG", orientation) for orientation in range(1, 9)), ("PNG", 6), ("WEBP", 6)],
-)
-def test_a_picture_is_drawn_upright(kind: str, orientation: int) -> None:
-    content = encode_image(_turn_away(four_colours(), orientation), kind, exif=_exif(orientation))
-    drawn = load_picture(redraw(content, 512))
-    assert (drawn.size, corner_colours(drawn)) == ((64, 32), [RED, GREEN, BLUE, WHITE])
+def test_a_picture_is_drawn_upright(subtests: pytest.Subtests) -> None:
+    for kind, orientation in [
+        *(("JPEG", orientation) for orientation in range(1, 9)),
+        ("PNG", 6),
+        ("WEBP", 6),
+    ]:
+        with subtests.test(kind=kind, orientation=orientation):
+            content = encode_image(
+                _turn_away(four_colours(), orientation), kind, exif=_exif(orientation)
+            )
+            drawn = load_picture(redraw(content, 512))
+            assert (drawn.size, corner_colours(drawn)) == ((64, 32), [RED, GREEN, BLUE, WHITE])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bound_holds_for_a_picture_that_was_turned(kind: str) -> None:
-    content = encode_image(_turn_away(four_colours(600, 200), 6), kind, exif=_exif(6))
-    assert load_picture(redraw(content, 60)).size == (60, 20)
+def test_the_bound_holds_for_a_picture_that_was_turned(subtests: pytest.Subtests) -> None:
+    for kind in KINDS:
+        with subtests.test(kind=kind):
+            content = encode_image(_turn_away(four_colours(600, 200), 6), kind, exif=_exif(6))
+            assert load_picture(redraw(content, 60)).size == (60, 20)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_exif_survives(kind: str) -> None:
-    content = encode_image(four_colours(), kind, exif=_exif(6))
-    assert MARK in content
-    picture = redraw(content, 512)
-    assert MARK not in picture.content
-    assert not dict(load_picture(picture).getexif())
+def test_no_exif_survives(subtests: pytest.Subtests) -> None:
+    for kind in KINDS:
+        with subtests.test(kind=kind):
+            content = encode_image(four_colours(), kind, exif=_exif(6))
+            assert MARK in content
+            picture = redraw(content, 512)
+            assert MARK not in picture.content
+            assert not dict(load_picture(picture).getexif())
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-def test_no_xmp_survives(kind: str) -> None:
-    content = encode_image(four_colours(), kind, xmp=MARK)
-    assert MARK in content
-    assert MARK not in redraw(content, 512).content
+def test_no_xmp_survives(subtests: pytest.Subtests) -> None:
+    for kind in ["JPEG", "WEBP"]:
+        with subtests.test(kind=kind):
+            content = encode_image(four_colours(), kind, xmp=MARK)
+            assert MARK in content
+            assert MARK not in redraw(content, 512).content
 
 
 def test_no_comment_of_a_jpeg_survives() -> None:
@@ -83,11 +90,12 @@ def test_no_comment_of_a_jpeg_survives() -> None:
     assert MARK not in redraw(content, 512).content
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_colour_profile_survives(kind: str) -> None:
-    content = encode_image(four_colours(), kind, icc_profile=MARK)
-    assert Image.open(io.BytesIO(content)).info["icc_profile"] == MARK
-    assert "icc_profile" not in load_picture(redraw(content, 512)).info
+def test_no_colour_profile_survives(subtests: pytest.Subtests) -> None:
+    for kind in KINDS:
+        with subtests.test(kind=kind):
+            content = encode_image(four_colours(), kind, icc_profile=MARK)
+            assert Image.open(io.BytesIO(content)).info["icc_profile"] == MARK
+            assert "icc_profile" not in load_picture(redraw(content, 512)).info
 
 
 def test_no_text_of_a_png_survives() -> None:
@@ -127,8 +135,9 @@ def test_trailing_bytes_do_not_survive(kind: str, tail: bytes) -> None:
     assert not zipfile.is_zipfile(io.BytesIO(picture.content))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_picture_that_was_drawn_can_be_drawn_again(kind: str) -> None:
-    once = redraw(encode_image(four_colours(), kind), 512)
-    again = redraw(once.content, 512)
-    assert (again.media_type, load_picture(again).size) == (once.media_type, (64, 32))
+def test_a_picture_that_was_drawn_can_be_drawn_again(subtests: pytest.Subtests) -> None:
+    for kind in KINDS:
+        with subtests.test(kind=kind):
+            once = redraw(encode_image(four_colours(), kind), 512)
+            again = redraw(once.content, 512)
+            assert (again.media_type, load_picture(again).size) == (once.media_type, (64, 32))

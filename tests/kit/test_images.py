@@ -84,13 +84,14 @@ def test_a_progressive_jpeg_is_drawn() -> None:
     assert corner_colours(load_picture(picture)) == [RED, GREEN, BLUE, WHITE]
 
 
-@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_transparency_is_preserved(kind: str) -> None:
-    image = Image.new("RGBA", (64, 32), (255, 0, 0, 255))
-    image.paste((0, 0, 0, 0), (32, 0, 64, 32))
-    content = encode_image(image, kind, **({"lossless": True} if kind == "WEBP" else {}))
-    alpha = load_picture(redraw(content, 512)).getchannel("A")
-    assert (alpha.getpixel((8, 16)), alpha.getpixel((56, 16))) == (255, 0)
+def test_transparency_is_preserved(subtests: pytest.Subtests) -> None:
+    for kind in ["PNG", "WEBP"]:
+        with subtests.test(kind=kind):
+            image = Image.new("RGBA", (64, 32), (255, 0, 0, 255))
+            image.paste((0, 0, 0, 0), (32, 0, 64, 32))
+            content = encode_image(image, kind, **({"lossless": True} if kind == "WEBP" else {}))
+            alpha = load_picture(redraw(content, 512)).getchannel("A")
+            assert (alpha.getpixel((8, 16)), alpha.getpixel((56, 16))) == (255, 0)
 
 
 def test_the_transparent_colour_of_a_palette_is_preserved() -> None:
@@ -101,14 +102,17 @@ def test_the_transparent_colour_of_a_palette_is_preserved() -> None:
     assert (drawn.getpixel((5, 10)), drawn.getpixel((35, 10))) == ((255, 0, 0, 0), (0, 255, 0, 255))
 
 
-@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_one_frame_of_an_animation_is_kept(kind: str) -> None:
-    frames = [Image.new("RGB", (40, 20), colour) for colour in (RED, GREEN, BLUE)]
-    content = encode_image(frames[0], kind, save_all=True, append_images=frames[1:], duration=100)
-    assert getattr(Image.open(io.BytesIO(content)), "n_frames", 1) == 3
-    drawn = load_picture(redraw(content, 512))
-    assert getattr(drawn, "n_frames", 1) == 1
-    assert corner_colours(drawn) == [RED] * 4
+def test_one_frame_of_an_animation_is_kept(subtests: pytest.Subtests) -> None:
+    for kind in ["PNG", "WEBP"]:
+        with subtests.test(kind=kind):
+            frames = [Image.new("RGB", (40, 20), colour) for colour in (RED, GREEN, BLUE)]
+            content = encode_image(
+                frames[0], kind, save_all=True, append_images=frames[1:], duration=100
+            )
+            assert getattr(Image.open(io.BytesIO(content)), "n_frames", 1) == 3
+            drawn = load_picture(redraw(content, 512))
+            assert getattr(drawn, "n_frames", 1) == 1
+            assert corner_colours(drawn) == [RED] * 4
 
 
 def test_the_first_of_several_pictures_in_a_jpeg_is_kept() -> None:
@@ -131,8 +135,9 @@ async def test_many_pictures_at_once_are_all_drawn() -> None:
     assert [picture.media_type for picture in drawn] == TYPES
 
 
-@pytest.mark.parametrize("size", [(40, 20), (1200, 800)])
-def test_sixteen_bits_of_grey_keep_their_grey(size: tuple[int, int]) -> None:
-    content = encode_image(Image.new("I;16", size, 32768), "PNG")
-    drawn = load_picture(redraw(content, 64)).convert("L")
-    assert set(drawn.tobytes()) <= {127, 128}
+def test_sixteen_bits_of_grey_keep_their_grey(subtests: pytest.Subtests) -> None:
+    for size in [(40, 20), (1200, 800)]:
+        with subtests.test(size=size):
+            content = encode_image(Image.new("I;16", size, 32768), "PNG")
+            drawn = load_picture(redraw(content, 64)).convert("L")
+            assert set(drawn.tobytes()) <= {127, 128}

@@ -117,18 +117,19 @@ def _log_failure(logger: Any, message: str) -> None:
         logger.exception("failed")
 
 
-@pytest.mark.parametrize("log_format", ["json", "console"])
-@pytest.mark.parametrize("get", [logs.get, logging.getLogger])
 def test_a_traceback_shows_places_and_types_but_no_texts_and_variables(
-    capsys: pytest.CaptureFixture[str], log_format: str, get: Callable[[str], Any]
+    capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
 ) -> None:
-    with _configured_logs(log_format):
-        _log_failure(get("test"), "what a customer wrote".upper())
-    output = capsys.readouterr().err
-    assert "in _fail" in output
-    assert "LookupError" in output
-    assert "WHAT A CUSTOMER WROTE" not in output
-    assert "local-hunter2" not in output
+    for get in [logs.get, logging.getLogger]:
+        for log_format in ["json", "console"]:
+            with subtests.test(get=get, log_format=log_format):
+                with _configured_logs(log_format):
+                    _log_failure(get("test"), "what a customer wrote".upper())
+                output = capsys.readouterr().err
+                assert "in _fail" in output
+                assert "LookupError" in output
+                assert "WHAT A CUSTOMER WROTE" not in output
+                assert "local-hunter2" not in output
 
 
 def _fail_with_cause() -> None:
@@ -202,22 +203,24 @@ def test_a_value_that_json_does_not_know_is_shown_as_text(
     assert line["error"] == "why"
 
 
-@pytest.mark.parametrize("get", [logs.get, logging.getLogger])
 def test_a_line_below_the_level_is_not_written(
-    capsys: pytest.CaptureFixture[str], get: Callable[[str], Any]
+    capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
 ) -> None:
-    with _configured_logs("json", "error"):
-        get("test").warning("event")
-    assert capsys.readouterr().err == ""
+    for get in [logs.get, logging.getLogger]:
+        with subtests.test(get=get):
+            with _configured_logs("json", "error"):
+                get("test").warning("event")
+            assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("log_format", ["json", "console"])
 def test_control_characters_never_reach_the_log(
-    capsys: pytest.CaptureFixture[str], log_format: str
+    capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
 ) -> None:
-    with _configured_logs(log_format):
-        logs.get("test").info("request", path="/a\x1b[2J\nforged\x07")
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1
-    assert "\x1b[2J" not in printed
-    assert "\x07" not in printed
+    for log_format in ["json", "console"]:
+        with subtests.test(log_format=log_format):
+            with _configured_logs(log_format):
+                logs.get("test").info("request", path="/a\x1b[2J\nforged\x07")
+            printed = capsys.readouterr().err
+            assert printed.count("\n") == 1
+            assert "\x1b[2J" not in printed
+            assert "\x07" not in printed

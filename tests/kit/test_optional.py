@@ -51,16 +51,12 @@ async def test_the_doctor_reports_a_missing_feature_as_off_and_not_as_a_problem(
     assert findings["model"].state == "off"
 
 
-@pytest.mark.parametrize(
-    ("info", "name", "is_old"),
-    [
+def test_redis_and_valkey_are_distinguished(subtests: pytest.Subtests) -> None:
+    for info, name, is_old in [
         ({"redis_version": "6.2.14"}, "Redis 6.2.14", False),
         ({"redis_version": "6.0.16"}, "Redis 6.0.16", True),
         ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, "Valkey 9.1.2", False),
-    ],
-)
-def test_redis_and_valkey_are_distinguished(
-    info: dict[str, str], name: str, *, is_old: bool
-) -> None:
-    assert doctor.server_name(info) == name
-    assert doctor.is_too_old(info) == is_old
+    ]:
+        with subtests.test(info=info, name=name, is_old=is_old):
+            assert doctor.server_name(info) == name
+            assert doctor.is_too_old(info) == is_old

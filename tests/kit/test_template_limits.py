@@ -23,11 +23,14 @@ def _render_with_frames(frames: int) -> str:
     return _render_with_frames(frames - 1) if frames else render(_DEEPEST, {"a": 1}, max_chars=9)
 
 
-@pytest.mark.parametrize("frames", [0, 500])
-def test_limits_on_nesting_do_not_depend_on_the_stack_of_the_caller(frames: int) -> None:
-    assert _render_with_frames(frames) == "true"
-    with pytest.raises(TemplateProblem):
-        check("{% if a %}" + _DEEPEST + "{% endif %}", "a")
+def test_limits_on_nesting_do_not_depend_on_the_stack_of_the_caller(
+    subtests: pytest.Subtests,
+) -> None:
+    for frames in [0, 500]:
+        with subtests.test(frames=frames):
+            assert _render_with_frames(frames) == "true"
+            with pytest.raises(TemplateProblem):
+                check("{% if a %}" + _DEEPEST + "{% endif %}", "a")
 
 
 def test_a_caller_at_the_end_of_the_stack_gets_a_problem() -> None:
@@ -117,17 +120,19 @@ def test_an_expression_beyond_the_budget_has_no_value() -> None:
     assert render("a" + source + "b", {"event": '"' * 2**20}, max_chars=100) == "a"
 
 
-@pytest.mark.parametrize(
-    ("length", "needle", "cost"),
-    [(2_499, 1_200, 302_379), (29_999, 99, 326_989), (10**6, 50, 10**6 + 50)],
-)
-def test_a_search_is_charged_by_its_worst_case(length: int, needle: int, cost: int) -> None:
+def test_a_search_is_charged_by_its_worst_case(subtests: pytest.Subtests) -> None:
     """CPython's search takes quadratic time in short texts."""
-    text, item = "a" * length, "a" * needle
-    run = Run({}, budget=cost)
-    assert template_filters.COMPARISONS["in"](run, item, text)
-    with pytest.raises(CostExceeded):
-        run.charge(1)
+    for length, needle, cost in [
+        (2_499, 1_200, 302_379),
+        (29_999, 99, 326_989),
+        (10**6, 50, 10**6 + 50),
+    ]:
+        with subtests.test(length=length, needle=needle, cost=cost):
+            text, item = "a" * length, "a" * needle
+            run = Run({}, budget=cost)
+            assert template_filters.COMPARISONS["in"](run, item, text)
+            with pytest.raises(CostExceeded):
+                run.charge(1)
 
 
 def test_data_of_extreme_depth_render() -> None:

@@ -255,9 +255,10 @@ def test_a_second_up_on_the_same_data_is_refused(instance: Up, data_dir: Path) -
     assert httpx.get(f"{instance.url}/health/live").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("exits", "seconds", "expected"),
-    [
+def test_repeated_exits_delay_a_restart_until_a_part_lives_for_a_minute(
+    subtests: pytest.Subtests,
+) -> None:
+    for exits, seconds, expected in [
         (0, 1, (1, 0)),
         (1, 1, (2, 0.5)),
         (2, 59, (3, 1)),
@@ -265,12 +266,9 @@ def test_a_second_up_on_the_same_data_is_refused(instance: Up, data_dir: Path) -
         (100, 1, (101, 10)),
         (100, 60, (1, 0)),
         (1, 3600, (1, 0)),
-    ],
-)
-def test_repeated_exits_delay_a_restart_until_a_part_lives_for_a_minute(
-    exits: int, seconds: float, expected: tuple[int, float]
-) -> None:
-    assert plan_restart(exits, seconds) == expected
+    ]:
+        with subtests.test(exits=exits, seconds=seconds, expected=expected):
+            assert plan_restart(exits, seconds) == expected
 
 
 @pytest.mark.parametrize(("part", "word"), [("worker", "worker"), ("web", "serve")])
@@ -350,24 +348,22 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     assert "PARLEY_PORT" in problem
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
+def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for variable, value in [
         ("PARLEY_PORT", "http"),
         ("PARLEY_MASTER_KEYS", "k1:c2hvcnQ="),
         ("PARLEY_DEFAULT_PLAN", "gold"),
         ("PARLEY_ADMIN_PASSWORD", "weak"),
-    ],
-)
-def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
-    tmp_path: Path, variable: str, value: str
-) -> None:
-    data_dir = tmp_path / "data"
-    result = run_parley_with({"PARLEY_DATA_DIR": str(data_dir), variable: value}, "up")
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"parley: {variable}")
-    assert result.stderr.count("\n") == 1
-    assert not data_dir.exists()
+    ]:
+        with subtests.test(variable=variable, value=value):
+            data_dir = tmp_path / "data"
+            result = run_parley_with({"PARLEY_DATA_DIR": str(data_dir), variable: value}, "up")
+            assert (result.returncode, result.stdout) == (1, "")
+            assert result.stderr.startswith(f"parley: {variable}")
+            assert result.stderr.count("\n") == 1
+            assert not data_dir.exists()
 
 
 def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:

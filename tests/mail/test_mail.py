@@ -33,27 +33,25 @@ def _compose(
     return mail.compose(SENDER, "mal_1", to, content, domain="parley.test")
 
 
-@pytest.mark.parametrize(
-    ("header", "value"),
-    [
+def test_a_composed_mail_has_its_headers(subtests: pytest.Subtests) -> None:
+    for header, value in [
         ("From", SENDER),
         ("To", RECIPIENT),
         ("Subject", "Grüße ✓"),
         ("Date", "Sun, 01 Mar 2026 12:00:00 +0000"),
         ("Message-ID", "<mal_1@parley.test>"),
         ("Auto-Submitted", "auto-generated"),
-    ],
-)
-def test_a_composed_mail_has_its_headers(header: str, value: str) -> None:
-    with clock.frozen(NOON):
-        assert str(parse(_compose("Grüße ✓"))[header]) == value
+    ]:
+        with subtests.test(header=header, value=value), clock.frozen(NOON):
+            assert str(parse(_compose("Grüße ✓"))[header]) == value
 
 
-@pytest.mark.parametrize("text", ["plain\n", "Grüße ✓\n", "x" * 2_000 + "\n"])
-def test_a_composed_mail_has_its_text_and_its_html(text: str) -> None:
-    message = _compose(text=text, html=f"<p>{text}</p>\n")
-    assert read_part(message) == text
-    assert read_part(message, "html") == f"<p>{text}</p>\n"
+def test_a_composed_mail_has_its_text_and_its_html(subtests: pytest.Subtests) -> None:
+    for text in ["plain\n", "Grüße ✓\n", "x" * 2_000 + "\n"]:
+        with subtests.test(text=text):
+            message = _compose(text=text, html=f"<p>{text}</p>\n")
+            assert read_part(message) == text
+            assert read_part(message, "html") == f"<p>{text}</p>\n"
 
 
 def test_the_html_is_the_last_and_so_the_preferred_alternative() -> None:
@@ -68,10 +66,13 @@ def test_a_mail_without_html_is_plain_text() -> None:
     assert (message.get_content_type(), message.get_content()) == ("text/plain", "text\n")
 
 
-@pytest.mark.parametrize("subject", ["Hello\nBcc: eve@example.com", "Hello\r\nBcc: a@b.c", "a\rb"])
-def test_a_subject_cannot_add_a_header(subject: str) -> None:
-    with pytest.raises(ValueError, match="linefeed or carriage return"):
-        _compose(subject)
+def test_a_subject_cannot_add_a_header(subtests: pytest.Subtests) -> None:
+    for subject in ["Hello\nBcc: eve@example.com", "Hello\r\nBcc: a@b.c", "a\rb"]:
+        with (
+            subtests.test(subject=subject),
+            pytest.raises(ValueError, match="linefeed or carriage return"),
+        ):
+            _compose(subject)
 
 
 # Encoded words (RFC 2047) that decode to a line break and another header.
@@ -82,27 +83,32 @@ _ENCODED_BREAKS = [
 ]
 
 
-@pytest.mark.parametrize("subject", _ENCODED_BREAKS)
-def test_an_encoded_subject_cannot_add_a_header(subject: str) -> None:
-    with pytest.raises(ValueError, match="control character"):
-        _compose(subject)
+def test_an_encoded_subject_cannot_add_a_header(subtests: pytest.Subtests) -> None:
+    for subject in _ENCODED_BREAKS:
+        with subtests.test(subject=subject), pytest.raises(ValueError, match="control character"):
+            _compose(subject)
 
 
-@pytest.mark.parametrize("title", _ENCODED_BREAKS)
-def test_a_rendered_subject_has_no_encoded_words(title: str) -> None:
-    content = mail.render("notification", title=title, message="text", url=None)
-    message = parse(_compose(content.subject))
-    assert "\n" not in str(message["Subject"])
-    assert message["Bcc"] is None
-    assert "=?" not in str(message["Subject"])
+def test_a_rendered_subject_has_no_encoded_words(subtests: pytest.Subtests) -> None:
+    for title in _ENCODED_BREAKS:
+        with subtests.test(title=title):
+            content = mail.render("notification", title=title, message="text", url=None)
+            message = parse(_compose(content.subject))
+            assert "\n" not in str(message["Subject"])
+            assert message["Bcc"] is None
+            assert "=?" not in str(message["Subject"])
 
 
-@pytest.mark.parametrize(
-    "recipient", ["ann@example.com\r\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
-)
-def test_a_recipient_cannot_add_another(recipient: str) -> None:
-    with pytest.raises(ValueError, match=r"CR or LF|only 'ann@example\.com'"):
-        _compose(to=recipient)
+def test_a_recipient_cannot_add_another(subtests: pytest.Subtests) -> None:
+    for recipient in [
+        "ann@example.com\r\nBcc: eve@example.com",
+        "ann@example.com, eve@example.com",
+    ]:
+        with (
+            subtests.test(recipient=recipient),
+            pytest.raises(ValueError, match=r"CR or LF|only 'ann@example\.com'"),
+        ):
+            _compose(to=recipient)
 
 
 def test_a_sender_cannot_add_a_header() -> None:

@@ -159,29 +159,33 @@ def test_values_cannot_add_elements_or_attributes_to_html(subtests: pytest.Subte
             assert hostile_page.links == [link and link + HOSTILE for link in page.links]
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["javascript:alert(1)", "JavaScript:alert(1)", " javascript:x", "data:text/html,x", "//x"],
-)
-def test_only_web_addresses_become_links(url: str) -> None:
-    content = render("notification", title="Title", message="text", url=url)
-    page = Page(content.html)
-    assert page.links == []
-    assert url in page.text
-    assert url in content.text
+def test_only_web_addresses_become_links(subtests: pytest.Subtests) -> None:
+    for url in [
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        " javascript:x",
+        "data:text/html,x",
+        "//x",
+    ]:
+        with subtests.test(url=url):
+            content = render("notification", title="Title", message="text", url=url)
+            page = Page(content.html)
+            assert page.links == []
+            assert url in page.text
+            assert url in content.text
 
 
-@pytest.mark.parametrize("break_", ["\n", "\r\n", "\r"])
-def test_lines_of_a_message_stay_lines(break_: str) -> None:
-    message = break_.join(["one", "  two", "", "", "three"])
-    content = render("notification", title="Title", message=message, url=None)
-    assert content.text == "Title\n\none\n  two\n\n\nthree\n"
-    assert "one<br>  two<br><br><br>three" in content.html
+def test_lines_of_a_message_stay_lines(subtests: pytest.Subtests) -> None:
+    for break_ in ["\n", "\r\n", "\r"]:
+        with subtests.test(break_=break_):
+            message = break_.join(["one", "  two", "", "", "three"])
+            content = render("notification", title="Title", message=message, url=None)
+            assert content.text == "Title\n\none\n  two\n\n\nthree\n"
+            assert "one<br>  two<br><br><br>three" in content.html
 
 
-@pytest.mark.parametrize(
-    ("title", "subject"),
-    [
+def test_a_subject_is_one_line_of_at_most_200_characters(subtests: pytest.Subtests) -> None:
+    for title, subject in [
         ("Hello\r\nBcc: eve@example.com", "Hello Bcc: eve@example.com"),
         ("a\x00b\x0bc\x1bd\x7fe\x85f\u2028g\u2029h", "ab c d e f g h"),
         ('  <b> & "quotes"  ', '<b> & "quotes"'),
@@ -189,10 +193,9 @@ def test_lines_of_a_message_stay_lines(break_: str) -> None:
         ("\ud800", "?"),
         ("x" * 200, "x" * 200),
         ("x" * 201, "x" * 199 + "…"),
-    ],
-)
-def test_a_subject_is_one_line_of_at_most_200_characters(title: str, subject: str) -> None:
-    assert render("notification", title=title, message="text", url=None).subject == subject
+    ]:
+        with subtests.test(title=title, subject=subject):
+            assert render("notification", title=title, message="text", url=None).subject == subject
 
 
 def test_control_characters_of_a_message_are_not_sent() -> None:
@@ -201,10 +204,11 @@ def test_control_characters_of_a_message_are_not_sent() -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", content.html)
 
 
-@pytest.mark.parametrize("change", get_args(AccountChange))
-def test_every_change_of_an_account_has_a_sentence(change: AccountChange) -> None:
-    content = render("account_notice", change=change, url=URL)
-    assert re.search(r"Hello,\n\n[A-Z].+\.\n\nIf this was not you", content.text)
+def test_every_change_of_an_account_has_a_sentence(subtests: pytest.Subtests) -> None:
+    for change in get_args(AccountChange):
+        with subtests.test(change=change):
+            content = render("account_notice", change=change, url=URL)
+            assert re.search(r"Hello,\n\n[A-Z].+\.\n\nIf this was not you", content.text)
 
 
 def test_a_time_is_shown_in_utc() -> None:

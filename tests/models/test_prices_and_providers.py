@@ -38,9 +38,10 @@ def test_the_full_name_is_looked_for_first() -> None:
     assert prices.find(TABLE, "anthropic/claude-x") is TABLE["anthropic/claude-x"]
 
 
-@pytest.mark.parametrize("name", ["", "/", "nothing", "openai/nothing", "openai/"])
-def test_a_name_that_is_not_in_the_table_has_no_price(name: str) -> None:
-    assert prices.find(TABLE, name) is None
+def test_a_name_that_is_not_in_the_table_has_no_price(subtests: pytest.Subtests) -> None:
+    for name in ["", "/", "nothing", "openai/nothing", "openai/"]:
+        with subtests.test(name=name):
+            assert prices.find(TABLE, name) is None
 
 
 async def test_a_cost_is_tokens_times_prices() -> None:
@@ -54,9 +55,10 @@ async def test_a_model_costs_the_same_by_both_of_its_names() -> None:
         assert await prices.cost_usd(name, 7, 3) == await prices.cost_usd(full, 7, 3) > 0
 
 
-@pytest.mark.parametrize("name", ["scripted/never-heard-of", "local/smollm2", "", "sample_spec"])
-async def test_an_unknown_model_costs_nothing(name: str) -> None:
-    assert await prices.cost_usd(name, 1_000_000, 1_000_000) == 0.0
+async def test_an_unknown_model_costs_nothing(subtests: pytest.Subtests) -> None:
+    for name in ["scripted/never-heard-of", "local/smollm2", "", "sample_spec"]:
+        with subtests.test(name=name):
+            assert await prices.cost_usd(name, 1_000_000, 1_000_000) == 0.0
 
 
 async def test_no_tokens_cost_nothing() -> None:
@@ -213,15 +215,13 @@ def test_bare_names_lead_only_to_providers_of_the_table() -> None:
 # Estimated tokens
 
 
-@pytest.mark.parametrize(
-    ("text", "least"),
-    [
+def test_an_estimate_of_tokens_is_on_the_high_side(subtests: pytest.Subtests) -> None:
+    for text, least in [
         ("", 1),
         ("Hello", 1),
         ("The quick brown fox jumps over the lazy dog.", 10),
         ("日本語のテキスト", 6),
         ("x" * 7000, 1000),
-    ],
-)
-def test_an_estimate_of_tokens_is_on_the_high_side(text: str, least: int) -> None:
-    assert least <= estimate_tokens(text) <= len(text.encode()) + 1
+    ]:
+        with subtests.test(text=text, least=least):
+            assert least <= estimate_tokens(text) <= len(text.encode()) + 1

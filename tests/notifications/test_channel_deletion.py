@@ -172,15 +172,18 @@ _FAILOVERS: list[tuple[str, bool, str, ErrorCode, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("channel_type", "is_named", "recipient", "code", "expected"), _FAILOVERS)
 def test_another_channel_replaces_one_only_where_it_reaches_the_same_people(
-    channel_type: str,
-    is_named: bool,  # noqa: FBT001  # a table
-    recipient: str,
-    code: ErrorCode,
-    expected: bool,  # noqa: FBT001  # a table
+    subtests: pytest.Subtests,
 ) -> None:
-    values = dict.fromkeys(SendRequest.__struct_fields__)
-    values |= {"channel_type": channel_type, "is_named": is_named, "recipient": recipient}
-    request = SendRequest(**values)  # type: ignore[arg-type]
-    assert failover.may_be_replaced(request, code) is expected
+    for channel_type, is_named, recipient, code, expected in _FAILOVERS:
+        with subtests.test(
+            channel_type=channel_type,
+            is_named=is_named,
+            recipient=recipient,
+            code=code,
+            expected=expected,
+        ):
+            values = dict.fromkeys(SendRequest.__struct_fields__)
+            values |= {"channel_type": channel_type, "is_named": is_named, "recipient": recipient}
+            request = SendRequest(**values)  # type: ignore[arg-type]
+            assert failover.may_be_replaced(request, code) is expected

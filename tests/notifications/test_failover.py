@@ -194,24 +194,24 @@ async def test_a_channel_that_already_sent_the_message_does_not_send_it_again(
     assert len(await list_events(sender.client, "system.work.dead")) == 1
 
 
-@pytest.mark.parametrize("has_third", [True, False])
 async def test_two_channels_that_fail_the_same_event_do_not_wait_for_each_other(
-    sender: ChannelSender,
-    has_third: bool,  # noqa: FBT001  # a parameter of the table
+    sender: ChannelSender, subtests: pytest.Subtests
 ) -> None:
-    sender.providers.respond = _fail_but(_MAILGUN)
-    failing = [await sender.create(name) for name in ("sendgrid", "resend")]
-    third, event_id = await sender.create("mailgun") if has_third else None, new_id("evt")
-    for channel_id in failing:
-        await sender.send(channel_id, event_id=event_id, source=channel_id)
-    for channel_id in failing:
-        await sender.wait_for(channel_id, "failed")
-    await sender.wait_until_idle()
-    dead = await list_events(sender.client, "system.work.dead")
-    if third is not None:
-        assert await sender.outline(third) == [(1, "delivered", None)]
-    else:
-        assert dead
+    for has_third in [True, False]:
+        with subtests.test(has_third=has_third):
+            sender.providers.respond = _fail_but(_MAILGUN)
+            failing = [await sender.create(name) for name in ("sendgrid", "resend")]
+            third, event_id = await sender.create("mailgun") if has_third else None, new_id("evt")
+            for channel_id in failing:
+                await sender.send(channel_id, event_id=event_id, source=channel_id)
+            for channel_id in failing:
+                await sender.wait_for(channel_id, "failed")
+            await sender.wait_until_idle()
+            dead = await list_events(sender.client, "system.work.dead")
+            if third is not None:
+                assert await sender.outline(third) == [(1, "delivered", None)]
+            else:
+                assert dead
 
 
 def _fail_but(path: str) -> Callable[[ProviderCall], web.Response]:

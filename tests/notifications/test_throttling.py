@@ -18,15 +18,19 @@ def _request(**values: Any) -> SendRequest:
     return SendRequest(**fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "seconds"),
-    [(None, 5.0), (0.0, 5.0), (0.5, 1.0), (30.0, 30.0), (86_400.0, 600.0)],
-)
-def test_a_throttled_message_waits_without_counting(
-    retry_after: float | None, seconds: float
-) -> None:
-    attempt = Attempt(5, "429", "provider_error", is_throttled=True, retry_after=retry_after)
-    assert sending.throttled_seconds(attempt, _request()) == seconds
+def test_a_throttled_message_waits_without_counting(subtests: pytest.Subtests) -> None:
+    for retry_after, seconds in [
+        (None, 5.0),
+        (0.0, 5.0),
+        (0.5, 1.0),
+        (30.0, 30.0),
+        (86_400.0, 600.0),
+    ]:
+        with subtests.test(retry_after=retry_after, seconds=seconds):
+            attempt = Attempt(
+                5, "429", "provider_error", is_throttled=True, retry_after=retry_after
+            )
+            assert sending.throttled_seconds(attempt, _request()) == seconds
 
 
 def test_after_an_hour_the_attempts_count() -> None:
@@ -40,9 +44,10 @@ def test_a_test_does_not_wait() -> None:
     assert sending.throttled_seconds(THROTTLED, _request(is_test=True)) is None
 
 
-@pytest.mark.parametrize("attempt", [Attempt(5), Attempt(5, "500", "provider_error")])
-def test_other_outcomes_count(attempt: Attempt) -> None:
-    assert sending.throttled_seconds(attempt, _request()) is None
+def test_other_outcomes_count(subtests: pytest.Subtests) -> None:
+    for attempt in [Attempt(5), Attempt(5, "500", "provider_error")]:
+        with subtests.test(attempt=attempt):
+            assert sending.throttled_seconds(attempt, _request()) is None
 
 
 _FAILED = Attempt(5, "500", "provider_error")
@@ -58,11 +63,10 @@ _STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("attempt", "number", "step"), _STEPS)
-def test_there_are_three_attempts_after_one_and_five_seconds(
-    attempt: Attempt, number: int, step: NextStep
-) -> None:
-    assert sending.next_step(attempt, number, is_test=False) == step
+def test_there_are_three_attempts_after_one_and_five_seconds(subtests: pytest.Subtests) -> None:
+    for attempt, number, step in _STEPS:
+        with subtests.test(attempt=attempt, number=number, step=step):
+            assert sending.next_step(attempt, number, is_test=False) == step
 
 
 def test_a_test_is_sent_once() -> None:

@@ -57,36 +57,37 @@ async def _exists(services: Services, table: str, tenant_id: str) -> bool:
     return bool(await fetch_rows(services, sql, tenant_id))
 
 
-@pytest.mark.parametrize(
-    ("plan", "limits"),
-    [("free", {}), ("pro", {}), ("team", {}), ("enterprise", {}), ("enterprise", {"own": 12})],
-    ids=["free", "pro", "team", "enterprise", "own limits"],
-)
 async def test_each_plan_keeps_history_for_its_days(
-    seed: Callable[..., Awaitable[str]],
-    services: Services,
-    plan: str,
-    limits: dict[str, Any],
-    subtests: pytest.Subtests,
+    seed: Callable[..., Awaitable[str]], services: Services, subtests: pytest.Subtests
 ) -> None:
-    own = dict.fromkeys(_TABLES, limits["own"]) if limits else {}
-    tenant_id = await seed(plan, own)
-    # The rows have any numbers; these are what the rules ask for.
-    for sql in (
-        "UPDATE event_log SET test = false WHERE tenant_id = $1",
-        "UPDATE agents SET retention_days = 3650 WHERE tenant_id = $1",
-        _OF_AGENT,
-    ):
-        await fetch_rows(services, sql, tenant_id)
-    for limit, tables in _TABLES.items():
-        days = own.get(limit) or getattr(PLANS[plan], limit)
-        for table, column in tables:
-            with subtests.test(table=table):
-                for age, is_kept in ((days - 1, True), (days + 1, False)):
-                    sql = f"UPDATE {table} SET {column} = now() - $2 * interval '1 day'"
-                    await fetch_rows(services, f"{sql} WHERE tenant_id = $1", tenant_id, age)
-                    await _apply(services, table)
-                    assert await _exists(services, table, tenant_id) == is_kept
+    for plan, limits in [
+        ("free", {}),
+        ("pro", {}),
+        ("team", {}),
+        ("enterprise", {}),
+        ("enterprise", {"own": 12}),
+    ]:
+        with subtests.test(plan=plan, limits=limits):
+            own = dict.fromkeys(_TABLES, limits["own"]) if limits else {}
+            tenant_id = await seed(plan, own)
+            # The rows have any numbers; these are what the rules ask for.
+            for sql in (
+                "UPDATE event_log SET test = false WHERE tenant_id = $1",
+                "UPDATE agents SET retention_days = 3650 WHERE tenant_id = $1",
+                _OF_AGENT,
+            ):
+                await fetch_rows(services, sql, tenant_id)
+            for limit, tables in _TABLES.items():
+                days = own.get(limit) or getattr(PLANS[plan], limit)
+                for table, column in tables:
+                    with subtests.test(table=table):
+                        for age, is_kept in ((days - 1, True), (days + 1, False)):
+                            sql = f"UPDATE {table} SET {column} = now() - $2 * interval '1 day'"
+                            await fetch_rows(
+                                services, f"{sql} WHERE tenant_id = $1", tenant_id, age
+                            )
+                            await _apply(services, table)
+                            assert await _exists(services, table, tenant_id) == is_kept
 
 
 async def test_test_events_are_deleted_after_a_week(world: World, services: Services) -> None:

@@ -27,9 +27,8 @@ async def test_the_address_of_an_older_release_has_the_newest_file(anonymous: Cl
     assert answer.headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_no_other_file_is_served(anonymous: Client, subtests: pytest.Subtests) -> None:
+    for path in [
         "/assets/0/nothing.js",
         "/assets/0/../assets.py",
         "/assets/0/..%2fassets.py",
@@ -37,21 +36,23 @@ async def test_the_address_of_an_older_release_has_the_newest_file(anonymous: Cl
         "/assets/0/shared",
         "/embed/nothing.js",
         "/embed/launcher.js",
-    ],
-)
-async def test_no_other_file_is_served(anonymous: Client, path: str) -> None:
-    assert (await anonymous.get(path)).status_code == 404
+    ]:
+        with subtests.test(path=path):
+            assert (await anonymous.get(path)).status_code == 404
 
 
-@pytest.mark.parametrize("name", ["widget.js", "form.js"])
 async def test_an_embedded_script_is_checked_again_after_a_while(
-    anonymous: Client, name: str
+    anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await anonymous.get(f"/embed/{name}")
-    assert answer.status_code == 200
-    assert "immutable" not in answer.headers["cache-control"]
-    same = await anonymous.get(f"/embed/{name}", headers={"if-none-match": answer.headers["etag"]})
-    assert (same.status_code, same.content) == (304, b"")
+    for name in ["widget.js", "form.js"]:
+        with subtests.test(name=name):
+            answer = await anonymous.get(f"/embed/{name}")
+            assert answer.status_code == 200
+            assert "immutable" not in answer.headers["cache-control"]
+            same = await anonymous.get(
+                f"/embed/{name}", headers={"if-none-match": answer.headers["etag"]}
+            )
+            assert (same.status_code, same.content) == (304, b"")
 
 
 async def test_a_browser_gets_a_compressed_file(anonymous: Client) -> None:

@@ -132,20 +132,16 @@ def test_a_missing_reason_is_replaced() -> None:
             assert text in rendered, data
 
 
-@pytest.mark.parametrize(
-    ("event_type", "expected"),
-    [
+def test_a_subscription_cannot_send_in_the_name_of_the_platform(subtests: pytest.Subtests) -> None:
+    for event_type, expected in [
         ("workflow.execution.failed", "workflow_failed"),
         ("form.submission.created", "form_submission"),
         ("system.webhook.disabled", "message"),
         ("system.user.password_changed", "message"),
         ("agent.created", "message"),
-    ],
-)
-def test_a_subscription_cannot_send_in_the_name_of_the_platform(
-    event_type: str, expected: str
-) -> None:
-    assert type_of(event_type) == expected
+    ]:
+        with subtests.test(event_type=event_type, expected=expected):
+            assert type_of(event_type) == expected
 
 
 async def _emit(office: PostOffice, event: Any) -> str:
