@@ -1,5 +1,9 @@
 """Builds the web application: routes, dependencies, error handling and the gate."""
 
+# Before Litestar, which would import advanced-alchemy with all optional libraries that it finds.
+import db.base  # noqa: F401
+
+# isort: split
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
