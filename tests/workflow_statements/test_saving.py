@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
 
 import asyncpg
 import pytest
 from sqlalchemy import event
-from sqlalchemy.pool import QueuePool
 
 from app.kit.expressions import Expressions, Source
 from app.services import Services
+from db import connection_use
 from tests.notifications.factories import create_channel
 from tests.tables.api import create_table
 from tests.tools.tool_requests import create_tool
@@ -24,15 +24,14 @@ _NODES = [transform("a", "{{ input.a }}")]
 
 
 @pytest.fixture
-def connections(services: Services, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of connections in use, at each check of expressions."""
-    pool, counts = cast("QueuePool", services.db.engine.sync_engine.pool), list[int]()
-    check = Expressions.check
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of connections that the request holds, at each check of expressions."""
+    counts, check = list[int](), Expressions.check
 
     async def count(
         expressions: Expressions, sources: Sequence[Source], *names: Any, **options: Any
     ) -> Any:
-        counts.append(pool.checkedout())
+        counts.append(connection_use.current().held)
         return await check(expressions, sources, *names, **options)
 
     monkeypatch.setattr(Expressions, "check", count)
