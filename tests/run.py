@@ -46,8 +46,19 @@ def _run(arguments: list[str]) -> int:
     processes = os.environ.get("PARLEY_TEST_PROCESSES") or str((os.cpu_count() or 1) + 1)
     tests = [sys.executable, "-m", "pytest", "-n", processes, "--dist", "worksteal", *arguments]
     commands = (compiled, ["./scripts/check"], tests)
-    codes = (subprocess.run(command, check=False).returncode for command in commands)
-    return next((code for code in codes if code), 0)
+    return next((code for code in map(_run_command, commands) if code), 0)
+
+
+def _run_command(command: list[str]) -> int:
+    """Returns the exit code. Processes without a parent are reaped while the command runs: tests
+    look whether they have ended.
+    """
+    process = subprocess.Popen(command)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == process.pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode
 
 
 def judge(minutes: float, slowness: float) -> int:

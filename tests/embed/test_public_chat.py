@@ -52,6 +52,7 @@ async def test_a_visitor_controls_only_the_message(site: Site, subtests: pytest.
     ]
     for fields in cases:
         with subtests.test(fields=fields):
+            site.session = new_id("visit")
             plain = await site.say("Hi")
             site.session = new_id("visit")
             reply = await site.say("Hi", **fields)

@@ -28,6 +28,7 @@ class _Evaluation:
         "content",
         "group",
         "is_second_attempt",
+        "seconds",
         "since",
         "timeout",
     )
@@ -43,6 +44,8 @@ class _Evaluation:
         self.timeout: asyncio.TimerHandle | None = None
         # When it began to wait, or to run.
         self.since = 0.0
+        # How long it may run.
+        self.seconds = 0.0
 
     def measure(self) -> float:
         """Returns the seconds since the last call."""
@@ -119,9 +122,8 @@ class ProcessPool:
             if evaluation.timeout:
                 evaluation.timeout.cancel()
             evaluation.budget.wait_seconds_left -= evaluation.measure()
-            process.send(
-                evaluation.content, min(self._seconds, max(0.0, evaluation.budget.seconds_left))
-            )
+            evaluation.seconds = min(self._seconds, max(0.0, evaluation.budget.seconds_left))
+            process.send(evaluation.content, evaluation.seconds)
 
     def _wait(self, evaluation: _Evaluation) -> None:
         """Puts an evaluation to the end of its group's queue, a second attempt to its start."""
@@ -227,6 +229,9 @@ class ProcessPool:
             self._wait(evaluation)
             return
         self._mark_slow(evaluation.group)
+        if reason == "time" and evaluation.seconds < self._seconds:
+            # The process may have stopped a little before the end by the clock of this one.
+            evaluation.budget.seconds_left = min(0.0, evaluation.budget.seconds_left)
         if evaluation.budget.seconds_left <= 0:
             message = evaluation.budget.overrun_message
         elif reason == "time":
