@@ -55,3 +55,13 @@ async def test_a_request_with_a_large_body_is_left_to_its_attempt() -> None:
     sealed = endpoint_keys.seal(keyring, "ten_1", "whk_1", EndpointKeys(signing.new_secret()))
     large = _request("whk_1", sealed, body=b"x" * 100_000)
     assert await request_headers.sign_all(keyring, [large]) == {"dlv_whk_1": large}
+
+
+async def test_a_signed_request_does_not_show_its_secrets() -> None:
+    """It waits in memory with opened keys, and may be named in an error or a log line."""
+    keyring = Keyring.parse(Keyring.generate("k1"))
+    keys = EndpointKeys(signing.new_secret(), signing.new_secret(), {"X-Key": "hidden-value"})
+    sealed = endpoint_keys.seal(keyring, "ten_1", "whk_1", keys)
+    signed = await request_headers.sign_all(keyring, [_request("whk_1", sealed)])
+    shown = f"{signed['dlv_whk_1']!r} {keys!r}"
+    assert not any(text in shown for text in (keys.secret, keys.previous or "?", "hidden-value"))

@@ -14,6 +14,9 @@ class EndpointKeys(msgspec.Struct, frozen=True):
     previous: str | None = None
     headers: dict[str, str] = {}
 
+    def __repr__(self) -> str:
+        return "EndpointKeys(…)"
+
     def signing_secrets(self, previous_until: datetime | None) -> list[str]:
         """Returns the current secret, and the previous one until it expires."""
         if self.previous is None or previous_until is None or previous_until <= clock.now():

@@ -17,6 +17,9 @@ class SignedHeaders(msgspec.Struct, frozen=True):
     keys: EndpointKeys
     headers: CIMultiDict[str]
 
+    def __repr__(self) -> str:
+        return "SignedHeaders(…)"
+
 
 class DeliveryRequest(msgspec.Struct, frozen=True):
     """`body` is the same object for all endpoints of one event: it is encoded once. A request that
