@@ -38,6 +38,13 @@ def _sandbox_dir() -> Path | None:
     return Path(tempfile.gettempdir()) / f"parley-sandbox-{os.geteuid()}"
 
 
+def _memory_disk() -> str | None:
+    """Returns the folder of files that are kept in memory, where the machine has room in one."""
+    folder = "/dev/shm"
+    is_large = Path(folder).is_dir() and shutil.disk_usage(folder).free > 8 << 30
+    return folder if is_large else None
+
+
 # A migrated database without rows, which new ones are copied from.
 _TEMPLATE = "migrated"
 
@@ -48,7 +55,10 @@ class Stores:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="parley-test-"))
         self.folder.chmod(0o700)
-        self.postgres = Postgres(self.folder / "postgres", self.folder / "run", durable=False)
+        self._database_folder = Path(tempfile.mkdtemp(prefix="parley-test-", dir=_memory_disk()))
+        self.postgres = Postgres(
+            self._database_folder / "postgres", self.folder / "run", durable=False
+        )
         self.redis = Redis(self.folder / "redis", self.folder / "run", durable=False)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.settings = Settings(
@@ -132,4 +142,5 @@ class Stores:
     def close(self) -> None:
         self.stop_redis()
         self.stop_postgres()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self._database_folder):
+            shutil.rmtree(folder, ignore_errors=True)

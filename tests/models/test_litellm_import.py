@@ -1,5 +1,6 @@
 """When litellm is imported, and what its import does."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from app import settings as configuration
 from tests.models.litellm_providers import ImportedLibrary
+from tests.preloaded import PreloadedProcess
 from tests.stores import Stores
 
 # litellm emits warnings at import and in use.
@@ -17,11 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).parent.parent.parent
 
 
-def _run_script(script: str, **env: str) -> str:
+def _run_script(script: str) -> str:
     process = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
-        env={**os.environ, **env},
         capture_output=True,
         text=True,
         timeout=60,
@@ -32,7 +33,8 @@ def _run_script(script: str, **env: str) -> str:
 
 
 _CHAT = """
-import asyncio, os, sys
+import asyncio, json, os, sys
+from pathlib import Path
 import app.main, app.cli, workers.main
 assert "litellm" not in sys.modules
 from app import settings
@@ -47,7 +49,8 @@ async def main():
         talk = await talker(World(app), models)
         reply = await talk.say("Hello")
         listed = (await talk.client.get("/api/v1/models")).json()["data"]
-        print(reply["message"]["content"], len(listed), "litellm" in sys.modules)
+        result = [reply["message"]["content"], len(listed), "litellm" in sys.modules]
+        Path(os.environ["RESULT"]).write_text(json.dumps(result))
     await app.state.services.close()
 
 asyncio.run(main())
@@ -56,9 +59,12 @@ asyncio.run(main())
 
 @pytest.mark.usefixtures("world")
 def test_neither_starting_nor_chatting_with_an_openai_compatible_model_imports_litellm(
-    stores: Stores,
+    stores: Stores, tmp_path: Path
 ) -> None:
-    assert _run_script(_CHAT, **configuration.as_env(stores.settings)) == "Hello there 2 False"
+    result = tmp_path / "result.json"
+    env = {**os.environ, **configuration.as_env(stores.settings), "RESULT": str(result)}
+    assert PreloadedProcess("-c", _CHAT, env=env).wait(60) == 0
+    assert json.loads(result.read_text()) == ["Hello there", 2, False]
 
 
 _IMPORT = """
