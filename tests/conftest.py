@@ -9,6 +9,7 @@ from app.main import create_app
 from app.services import Services
 from db import connection_use
 from tests.event_loop import use_uvloop
+from tests.failing_cases import FailingCases
 from tests.http.routes import ROUTES
 from tests.lengths import IS_LONG
 from tests.model_server import ModelServer, serving
@@ -36,6 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture
+def subtests(subtests: pytest.Subtests) -> FailingCases:
+    return FailingCases(subtests)
 
 
 @pytest.fixture(scope="session")
