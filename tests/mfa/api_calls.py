@@ -34,6 +34,10 @@ async def turn_on_mfa(client: Client, frozen_clock: FrozenClock, **more: Any) ->
     return MfaUser(client, authenticator, setup["recovery_codes"])
 
 
+async def create_mfa_user(world: World, frozen_clock: FrozenClock) -> MfaUser:
+    return await turn_on_mfa(await world.user(), frozen_clock)
+
+
 async def disable(client: Client, code: str) -> httpx.Response:
     return await client.post(f"{API}/disable", {"code": code})
 

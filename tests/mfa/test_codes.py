@@ -3,7 +3,7 @@
 import pytest
 
 from app.kit.ids import new_id
-from tests.mfa.api_calls import API, get_status, sign_in, turn_on_mfa, verify_code
+from tests.mfa.api_calls import API, create_mfa_user, get_status, sign_in, turn_on_mfa, verify_code
 from tests.mfa.authenticators import STEP_SECONDS, FrozenClock, MfaUser
 from tests.world import Client, World
 
@@ -55,8 +55,7 @@ async def test_a_wrong_code_is_not_an_error(
         "12345\u00b2",
     ]
     for code in cases:
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(code=code):
             assert not await verify_code(mfa_user.client, code)
 
@@ -85,8 +84,7 @@ async def test_a_code_may_be_written_in_groups(
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for kind in ("code", "recovery code"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(kind=kind):
             code = (
                 mfa_user.authenticator.next_code()

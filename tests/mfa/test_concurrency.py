@@ -9,6 +9,7 @@ from tests.accounts.records import read_mail_texts, read_tenant_events
 from tests.mfa.api_calls import (
     MFA_OFF,
     MFA_ON,
+    create_mfa_user,
     enable,
     get_status,
     list_devices,
@@ -31,8 +32,7 @@ async def test_of_fifty_uses_of_one_code_at_once_one_is_valid(
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for kind in ("code", "recovery code"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(kind=kind):
             code = (
                 mfa_user.authenticator.next_code() if kind == "code" else mfa_user.recovery_codes[0]

@@ -9,6 +9,7 @@ from app.services import Services
 from tests.mfa.api_calls import (
     MFA_OFF,
     MFA_ON,
+    create_mfa_user,
     enable,
     get_status,
     list_devices,
@@ -172,8 +173,7 @@ async def test_the_device_of_another_user_is_404_and_stays(
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for tenant in ("same", "another"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(tenant=tenant):
             tenant_id = mfa_user.client.tenant_id if tenant == "same" else None
             other = await turn_on_mfa(await world.user("tenant_admin", tenant_id), frozen_clock)

@@ -5,6 +5,7 @@ import pytest
 from app.services import Services
 from tests.mfa.api_calls import (
     MFA_OFF,
+    create_mfa_user,
     disable,
     enable,
     get_status,
@@ -26,8 +27,7 @@ async def test_a_code_turns_mfa_off(
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for kind in ("code", "recovery code"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(kind=kind):
             code = (
                 mfa_user.authenticator.next_code() if kind == "code" else mfa_user.recovery_codes[3]

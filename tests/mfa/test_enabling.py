@@ -4,12 +4,12 @@ import pytest
 
 from tests.mfa.api_calls import (
     MFA_OFF,
+    create_mfa_user,
     enable,
     get_status,
     log_in,
     set_up,
     sign_in,
-    turn_on_mfa,
     verify_code,
 )
 from tests.mfa.assertions import assert_code_refused, read_error
@@ -108,8 +108,7 @@ async def test_a_code_of_the_first_device_does_not_enable_a_second(
         "fresh": False,
     }
     for name, used in cases.items():
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(name):
             await set_up(mfa_user.client)
             code = mfa_user.authenticator.code() if used else mfa_user.authenticator.next_code()

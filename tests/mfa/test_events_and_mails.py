@@ -5,6 +5,7 @@ import pytest
 from app.services import Services
 from tests.accounts.records import fetch_rows, read_mail_texts, read_tenant_events
 from tests.mfa.api_calls import (
+    create_mfa_user,
     disable,
     list_devices,
     remove_device,
@@ -98,8 +99,7 @@ async def test_using_a_recovery_code_emits_one_event(
     frozen_clock: FrozenClock, world: World, services: Services, subtests: pytest.Subtests
 ) -> None:
     for use in ("verify", "sign in", "disable"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(use=use):
             code = mfa_user.recovery_codes[0]
             match use:

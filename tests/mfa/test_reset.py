@@ -6,6 +6,7 @@ from app.services import Services
 from tests.accounts.values import NON_ADMIN_ROLES
 from tests.mfa.api_calls import (
     MFA_OFF,
+    create_mfa_user,
     enable,
     get_status,
     log_in,
@@ -104,8 +105,7 @@ async def test_only_administrators_reset_mfa(
     frozen_clock: FrozenClock, world: World, subtests: pytest.Subtests
 ) -> None:
     for role in NON_ADMIN_ROLES:
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(role=role):
             caller = await world.user(role, mfa_user.client.tenant_id)
             answer = await reset_mfa(caller, mfa_user.client.user_id)

@@ -6,6 +6,7 @@ import pytest
 from app.services import Services
 from tests.mfa.api_calls import (
     API,
+    create_mfa_user,
     disable,
     list_devices,
     open_session,
@@ -111,8 +112,7 @@ async def test_a_code_sent_before_mfa_was_turned_off_does_not_count_after_it_is_
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for way in ("disable", "last device"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(way=way):
             old = mfa_user.client
             if way == "disable":

@@ -13,6 +13,7 @@ from app.kit import clock
 from app.kit.ids import new_id
 from tests.mfa.api_calls import (
     API,
+    create_mfa_user,
     enable,
     get_status,
     list_devices,
@@ -149,8 +150,7 @@ async def test_an_idempotency_key_does_not_return_the_same_recovery_codes_again(
     world: World, frozen_clock: FrozenClock, subtests: pytest.Subtests
 ) -> None:
     for route in ("setup", "recovery-codes"):
-        developer = await world.user()
-        mfa_user = await turn_on_mfa(developer, frozen_clock)
+        mfa_user = await create_mfa_user(world, frozen_clock)
         with subtests.test(route=route):
             headers = {"idempotency-key": new_id("key")}
             code_lists = [
