@@ -49,11 +49,11 @@ class MfaController(Controller):
         return await service.get_status(tx, principal)
 
     @post("/setup", summary="Set up MFA", status_code=200, errors=(403,), idempotent=False)
-    async def setup(self, tx: Tx, services: Services, principal: Principal) -> MfaSetup:
+    async def setup(self, services: Services, principal: Principal) -> MfaSetup:
         """Returns a secret for an authenticator app and ten recovery codes, shown once. They work
         once `POST /api/v1/mfa/enable` has confirmed them with a code. Also adds another device.
         """
-        return await service.setup(tx, services, principal)
+        return await service.setup(services, principal)
 
     @post("/enable", summary="Enable MFA", status_code=200, errors=(403,), idempotent=False)
     async def enable(

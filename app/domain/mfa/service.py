@@ -52,23 +52,34 @@ async def get_status(tx: Tx, principal: Principal) -> MfaStatus:
     return MfaStatus(row["enabled"], "totp", row["devices_count"], row["codes_left"])
 
 
-async def setup(tx: Tx, services: Services, principal: Principal) -> MfaSetup:
+async def setup(services: Services, principal: Principal) -> MfaSetup:
     """Adds a pending device and pending recovery codes. `enable` confirms them."""
-    tenant_id, user_id = principal.tenant_id, principal.user_id
     recovery_codes = codes.generate_recovery_codes()
-    hashes = await codes.hash_recovery_codes(recovery_codes, user_id)
+    hashes = await codes.hash_recovery_codes(recovery_codes, principal.user_id)
+    seed = codes.generate_seed()
+    async with services.db.tx(principal.tenant_id) as tx:
+        email = await _add_pending(tx, services, principal, seed, hashes)
+    url = codes.build_otpauth_url(seed, email)
+    return MfaSetup(seed, await asyncio.to_thread(_draw_qr_code, url), url, recovery_codes)
+
+
+async def _add_pending(
+    tx: Tx, services: Services, principal: Principal, seed: str, hashes: list[str]
+) -> str:
+    """Returns the user's address."""
+    tenant_id, user_id = principal.tenant_id, principal.user_id
     user = await accounts.lock_own_user(tx, principal)
     if user["mfa_enabled"]:
         await accounts.require_code_shown(tx, principal)
         if len(await queries.list_confirmed(tx, tenant_id, user_id)) >= MAX_DEVICES:
             raise TooManyDevices(f"At most {MAX_DEVICES} devices; remove one first")
-    seed, device_id = codes.generate_seed(), new_id("dev")
+    device_id = new_id("dev")
     secret = services.keyring.seal(seed.encode(), codes.seal_context(tenant_id, device_id))
     await queries.remove_pending(tx, tenant_id, user_id)
     await queries.add_device(tx, tenant_id, device_id, user_id, "Authenticator", secret)
     await queries.add_codes(tx, tenant_id, user_id, hashes, pending=True)
-    url = codes.build_otpauth_url(seed, user["email"])
-    return MfaSetup(seed, await asyncio.to_thread(_draw_qr_code, url), url, recovery_codes)
+    email: str = user["email"]
+    return email
 
 
 def _draw_qr_code(url: str) -> str:
