@@ -1,21 +1,29 @@
 """A running `parley up` and its output."""
 
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import httpx
 import psutil
 
+from tests.preloaded import PreloadedProcess
 from tests.processes import ROOT, run_parley_with
 from tests.stores import wait_for
 
 QUESTION = {"message": "When does the shop open?"}
+
+
+def wait_for_answer(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Like `wait_for`, but less often, because every look is a request."""
+    turns = itertools.cycle([True, *[False] * 9])
+    wait_for(lambda: next(turns) and condition(), seconds, what)
 
 
 class Instance:
@@ -23,6 +31,7 @@ class Instance:
         self, command: Sequence[str], env: Mapping[str, str], folder: Path, port: int
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
+        self.http = httpx.Client(base_url=self.url, timeout=60)
         self.lines: list[str] = []
         self.process = subprocess.Popen(
             command,
@@ -62,7 +71,7 @@ class Instance:
 
     def login(self, password: str) -> httpx.Response:
         body = {"email": "admin@example.com", "password": password}
-        return httpx.post(f"{self.url}/auth/login", json=body)
+        return self.http.post("/auth/login", json=body)
 
     def client(self) -> httpx.Client:
         token = self.login(self.password).json()["access_token"]
@@ -77,23 +86,28 @@ class Instance:
         """Waits for the end of the process and of its output; returns the exit code."""
         code = self.process.wait(60)
         self._reader.join(10)
+        self.http.close()
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
+
+
+def _environment(data_dir: Path, port: int, **extra: str) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
+    return {
+        **inherited,
+        "PARLEY_DATA_DIR": str(data_dir),
+        "PARLEY_PORT": str(port),
+        "PARLEY_METRICS_ADDRESS": "off",
+        **extra,
+    }
 
 
 class Up(Instance):
     """`parley up` of this checkout with this Python."""
 
     def __init__(self, data_dir: Path, port: int, **extra: str) -> None:
-        inherited = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
-        self.env = {
-            **inherited,
-            "PARLEY_DATA_DIR": str(data_dir),
-            "PARLEY_PORT": str(port),
-            "PARLEY_METRICS_ADDRESS": "off",
-            **extra,
-        }
+        self.env = _environment(data_dir, port, **extra)
         super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
 
     def find_child(self, word: str) -> psutil.Process:
@@ -106,6 +120,38 @@ class Up(Instance):
         return run_parley_with({**self.env, **extra}, *command)
 
 
+_WITH_OUTPUT = """
+import os, runpy, sys
+output = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.dup2(output, 1)
+os.dup2(output, 2)
+runpy.run_module("app.cli", run_name="__main__", alter_sys=True)
+"""
+
+
+class ForkedUp:
+    """`parley up` without the local model, in a process that need not import it."""
+
+    def __init__(self, output: Path, data_dir: Path, port: int) -> None:
+        self._output = output
+        self.env = _environment(data_dir, port, PARLEY_LOCAL_MODEL="off")
+        self._process = PreloadedProcess("-c", _WITH_OUTPUT, str(output), "up", env=self.env)
+
+    @property
+    def text(self) -> str:
+        return self._output.read_text(encoding="utf-8") if self._output.exists() else ""
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self._process.pid).children(recursive=True)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def wait_ended(self) -> int:
+        return self._process.wait(60)
+
+
 def create_agent_on_local_model(client: httpx.Client) -> str:
     """Waits for the model, creates an agent that knows when the shop opens, returns its id."""
 
@@ -113,7 +159,7 @@ def create_agent_on_local_model(client: httpx.Client) -> str:
         models = client.get("/api/v1/models").json()["data"]
         return any(model["id"] == "local/smollm2" for model in models)
 
-    wait_for(is_served, 60, "the model")
+    wait_for_answer(is_served, "the model")
     response = client.post(
         "/api/v1/agents",
         json={

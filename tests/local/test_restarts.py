@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.local import up
-from app.local.up import Part, Up
+from app.local.up import Part, Up, plan_restart
 from app.settings import Settings
 from tests.asking import until
 
@@ -54,3 +54,19 @@ async def test_a_part_is_restarted_until_it_runs(
         assert part.exit_code is None
     finally:
         await instance._stop_all()
+
+
+def test_repeated_exits_delay_a_restart_until_a_part_lives_for_a_minute(
+    subtests: pytest.Subtests,
+) -> None:
+    for exits, seconds, expected in [
+        (0, 1, (1, 0)),
+        (1, 1, (2, 0.5)),
+        (2, 59, (3, 1)),
+        (5, 1, (6, 10)),
+        (100, 1, (101, 10)),
+        (100, 60, (1, 0)),
+        (1, 3600, (1, 0)),
+    ]:
+        with subtests.test(exits=exits, seconds=seconds, expected=expected):
+            assert plan_restart(exits, seconds) == expected
