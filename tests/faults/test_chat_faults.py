@@ -137,14 +137,14 @@ async def test_a_job_whose_worker_is_killed_has_one_reply(
 async def test_no_job_is_lost_when_redis_is_flushed_before_it_runs(
     talk: Talker, own_services: Services, workers: Workers
 ) -> None:
-    jobs = [await _start_job(talk, f"Number {number}") for number in range(10)]
+    jobs = [await _start_job(talk, f"Number {number}") for number in range(4)]
     await own_services.redis.flushall()
     workers.start()
     for job in jobs:
         assert (await _wait_for_end(talk, job))["status"] == "completed"
         assert await _count_effects(own_services, talk, job) == ONCE
     calls = Counter(request["messages"][-1]["content"] for request in talk.asked)
-    assert calls == {f"Number {number}": 1 for number in range(10)}
+    assert calls == {f"Number {number}": 1 for number in range(4)}
 
 
 async def test_jobs_are_accepted_and_completed_without_redis(
@@ -272,9 +272,9 @@ async def test_each_of_many_jobs_of_a_killed_worker_has_one_reply(
     jobs = [
         (tenant, await _start_job(tenant, str(number)))
         for tenant in talkers
-        for number in range(20)
+        for number in range(17)
     ]
-    await until(lambda: len(_count_requests(talkers)) == 40, START_SECONDS)
+    await until(lambda: len(_count_requests(talkers)) == len(jobs), START_SECONDS)
     workers.kill(first)
     for tenant in talkers:
         tenant.script(Reply())
@@ -308,7 +308,7 @@ async def test_a_web_process_that_is_stopped_stores_partial_replies(
     talk.script(Reply(texts=["word "] * 2000, delay=0.05))
     url = f"http://127.0.0.1:{own_stores.settings.port}"
     headers = {"authorization": f"Bearer {talk.client.token}"}
-    web, streams = workers.start_web(), rounds(30, 120)
+    web, streams = workers.start_web(), rounds(10, 120)
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         base_url=url, headers=headers, timeout=30, limits=limits

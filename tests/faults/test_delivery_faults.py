@@ -24,7 +24,7 @@ from tests.stores import Stores
 from tests.world import Client, World
 
 ENDPOINTS = rounds(4, 20)
-EVENTS = rounds(25, 100)
+EVENTS = rounds(12, 100)
 DELIVERED = "SELECT count(*) FROM deliveries WHERE tenant_id = $1 AND status = 'delivered'"
 WORKER = ("-m", "app.cli", "worker", "--queues", "deliveries,default")
 
@@ -159,7 +159,7 @@ async def test_a_worker_that_is_stopped_sends_nothing_twice(
     own_stores: Stores, own_services: Services, owner: Client, endpoints: Endpoints
 ) -> None:
     settings = msgspec.structs.replace(own_stores.settings, lease_seconds=30.0)
-    events_count = rounds(15, 40)
+    events_count = rounds(10, 40)
     await _add_endpoints(owner, endpoints, ENDPOINTS)
     with closing(Processes(settings)) as processes:
         worker = processes.python(*WORKER)

@@ -24,8 +24,8 @@ from tests.processes import Processes
 from tests.stores import Stores
 from tests.world import World
 
-JOBS = rounds(60, 200)
-INVITATIONS = rounds(16, 60)
+JOBS = rounds(40, 200)
+INVITATIONS = rounds(9, 60)
 # Of the web process.
 KILLS = rounds(1, 2)
 DONE = "SELECT count(*) FROM work WHERE tenant_id = $1 AND state = 'done'"

@@ -20,11 +20,11 @@ from tests.peer import Handler, Peer
 from tests.processes import Processes
 from tests.world import Client, World
 
-USERS = rounds(60, 1_000)
-MESSAGES = rounds(5, 10)
+USERS = rounds(40, 1_000)
+MESSAGES = rounds(4, 10)
 TOTAL = USERS * MESSAGES
 # The first request of every so many mails fails.
-FAILURES_EVERY = rounds(20, 50)
+FAILURES_EVERY = rounds(10, 50)
 WORKER = ("-m", "app.cli", "worker", "--queues", "deliveries,default")
 NOTIFIED = "SELECT count(*) FROM notifications WHERE tenant_id = $1"
 DELIVERED = """

@@ -27,7 +27,7 @@ from app import settings
 from workers import main
 main.main(settings.load(os.environ), ["tools"])
 """
-EXECUTIONS = rounds(16, 40)
+EXECUTIONS = rounds(9, 40)
 SLOW = "import time\ndef main(input):\n    time.sleep(0.15)\n    return input['number'] * 2\n"
 ENDLESS = "import time\ndef main(input):\n    time.sleep(60)\n"
 
@@ -85,7 +85,7 @@ async def test_functions_return_their_result_although_workers_are_killed(
         asyncio.create_task(_execute_tool(client, tool_id, number=number))
         for number in range(EXECUTIONS)
     ]
-    for count in (5, 10, 15, 20)[: rounds(2, 4)]:
+    for count in range(EXECUTIONS // 4, EXECUTIONS * 3 // 4, EXECUTIONS // rounds(3, 8)):
         await until(partial(_are_done, executions, count), 60)
         workers.kill(processes.pop(0))
         await own_services.redis.flushall()

@@ -28,4 +28,5 @@ async def write_effect(job: Job) -> None:
 
 if __name__ == "__main__":
     AREAS.work_kinds[EFFECT.name] = EFFECT
-    main(configuration.load(os.environ), functions={**JOBS, EFFECT.name: write_effect})
+    functions = {**JOBS, EFFECT.name: write_effect}
+    main(configuration.load(os.environ), [EFFECT.queue], functions=functions)
