@@ -15,7 +15,9 @@ from tests.world import Client, World
 START = datetime(1999, 1, 1, tzinfo=UTC)
 BEFORE = START - timedelta(days=30)
 END = START + timedelta(days=1)
-COUNT = 15_000
+COUNT = 9_000
+# How long it is from the first row to the last.
+SECONDS = COUNT // 3
 COMMON, RARE = "many.common", "many.rare"
 BIG = "cor_many_big"
 

@@ -22,6 +22,7 @@ from tests.events.large_dataset import (
     COUNT,
     END,
     RARE,
+    SECONDS,
     START,
     LargeDataset,
     StoredRow,
@@ -44,6 +45,11 @@ async def dataset(world: World) -> AsyncIterator[LargeDataset]:
 
 def _at(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat()
+
+
+def _share(part: float) -> str:
+    """Returns the moment at this part of the time that the rows cover."""
+    return _at(part * SECONDS)
 
 
 async def _read_list(caller: Client, path: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +147,7 @@ def _random_filters(
     for name, values in kinds.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)
-    seconds = sorted(rng.choice([rng.randrange(5_000), rng.random() * 5_000]) for _ in "ab")
+    seconds = sorted(rng.choice([rng.randrange(SECONDS), rng.random() * SECONDS]) for _ in "ab")
     if bounded or rng.random() < 0.5:
         params["from"] = _at(seconds[0])
     if bounded or rng.random() < 0.5:
@@ -175,7 +181,7 @@ async def test_pages_of_the_log_equal_those_filtered_in_python(
                 rng = random.Random(seed)
                 kinds = {
                     "event_type": [COMMON, RARE, "many.none"],
-                    "correlation_id": [BIG, "cor_many_0", "cor_many_500", "cor_many_none"],
+                    "correlation_id": [BIG, "cor_many_0", "cor_many_300", "cor_many_none"],
                 }
                 for _ in range(25):
                     params = _random_filters(rng, kinds, bounded=role == "super_admin")
@@ -245,14 +251,14 @@ FILTERS: list[dict[str, Any]] = [
     {"event_type": RARE},
     {"event_type": "many.none"},
     {"correlation_id": BIG},
-    {"correlation_id": "cor_many_500"},
-    {"from": _at(100)},
-    {"to": _at(4_400)},
-    {"from": _at(1_900), "to": _at(2_300)},
-    {"event_type": COMMON, "to": _at(4_400)},
-    {"event_type": RARE, "from": _at(100), "to": _at(4_400)},
-    {"correlation_id": BIG, "to": _at(2_500)},
-    {"event_type": COMMON, "correlation_id": "cor_many_500"},
+    {"correlation_id": "cor_many_300"},
+    {"from": _share(0.02)},
+    {"to": _share(0.88)},
+    {"from": _share(0.38), "to": _share(0.46)},
+    {"event_type": COMMON, "to": _share(0.88)},
+    {"event_type": RARE, "from": _share(0.02), "to": _share(0.88)},
+    {"correlation_id": BIG, "to": _share(0.5)},
+    {"event_type": COMMON, "correlation_id": "cor_many_300"},
 ]
 
 
@@ -293,13 +299,13 @@ async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
     services: Services,
     subtests: pytest.Subtests,
 ) -> None:
-    for params, page in itertools.product(FILTERS, (1, 10)):
+    tenants = await _count_tenants(services)
+    for params, page in [*zip(FILTERS, itertools.repeat(1)), ({}, 10)]:
         with subtests.test(params=_describe(params), page=page):
             query = {**params, "page": page, "per_page": 20}
             count_plan, page_plan = await explainer.explain_list(
                 "event_log", super_admin, LOG, query
             )
-            tenants = await _count_tenants(services)
             assert page_plan.rows_read("event_log") <= _with_margin(tenants * 20 * page) + 20
             assert page_plan.sorted_rows() <= tenants * 20 * page
             assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
@@ -310,9 +316,9 @@ EXECUTIONS: list[dict[str, Any]] = [
     {"status": "delivered"},
     {"status": "failed"},
     {"status": "pending"},
-    {"from": _at(100), "to": _at(4_400)},
-    {"status": "failed", "from": _at(100), "to": _at(4_400)},
-    {"status": "delivered", "to": _at(2_500)},
+    {"from": _share(0.02), "to": _share(0.88)},
+    {"status": "failed", "from": _share(0.02), "to": _share(0.88)},
+    {"status": "delivered", "to": _share(0.5)},
 ]
 
 
@@ -359,7 +365,7 @@ async def test_one_trace_reads_only_its_own_rows(
     monkeypatch: pytest.MonkeyPatch, dataset: LargeDataset, services: Services
 ) -> None:
     with record_statements(monkeypatch, "event_log") as statements:
-        trace = await _read_list(dataset.owner, f"{LOG}/trace/cor_many_500", {})
+        trace = await _read_list(dataset.owner, f"{LOG}/trace/cor_many_300", {})
     (statement,) = statements
     plan = await explain(services, statement)
     assert len(trace["data"]) == 15
