@@ -108,7 +108,7 @@ async def test_every_bomb_of_bash_ends_at_its_time(
 ) -> None:
     for bombs in (_FORKING, _STUBBORN):
         attacks = [Attack(python="", node="", bash=code) for code in bombs.values()]
-        outcomes = await asyncio.gather(*(runner.run_bomb("bash", one, 1) for one in attacks))
+        outcomes = await asyncio.gather(*(runner.run_bomb("bash", one, 0.6) for one in attacks))
         for name, outcome in zip(bombs, outcomes, strict=True):
             with subtests.test(bomb=name):
                 assert outcome.seconds < PROMPT_SECONDS

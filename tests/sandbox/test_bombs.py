@@ -56,7 +56,7 @@ wait
 async def test_a_fork_bomb_stays_within_its_processes(
     runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    for language, outcome in (await runner.run_bombs(_FORKS, seconds=1.5)).items():
+    for language, outcome in (await runner.run_bombs(_FORKS, seconds=0.8)).items():
         with subtests.test(language=language):
             assert outcome.result.ending == "timeout", outcome.result
             assert outcome.seconds < PROMPT_SECONDS
@@ -115,7 +115,7 @@ async def test_a_flood_of_output_ends_the_run(
 async def test_a_flood_of_log_output_is_discarded(
     runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
-    for language, outcome in (await runner.run_bombs(_FLOOD, seconds=1, to=2)).items():
+    for language, outcome in (await runner.run_bombs(_FLOOD, seconds=0.5, to=2)).items():
         with subtests.test(language=language):
             assert outcome.result.ending == "timeout", outcome.result
             assert len(outcome.result.log) == LIMITS.log_bytes
@@ -147,7 +147,7 @@ while :; do :; done
 
 
 async def test_endless_code_is_killed(runner: SandboxRunner, subtests: pytest.Subtests) -> None:
-    for language, outcome in (await runner.run_bombs(_ENDLESS, seconds=0.7)).items():
+    for language, outcome in (await runner.run_bombs(_ENDLESS, seconds=0.4)).items():
         with subtests.test(language=language):
             assert outcome.result.ending == "timeout", outcome.result
             assert outcome.seconds < PROMPT_SECONDS

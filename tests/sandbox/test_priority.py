@@ -56,7 +56,7 @@ def _session_nice(pid: int) -> str:
 async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxRunner) -> None:
     """Each of them tries to get a session of its own, which would have a share of its own."""
     mark = new_mark()
-    before = await _measure_waits(0.5)
+    before = await _measure_waits(0.3)
     code = _SPINNING.code("python", {})
     task = asyncio.create_task(runner.run("python", code, b"", 20, mark))
     own_session = os.getsid(0)
@@ -70,7 +70,7 @@ async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxR
     assert own_session not in sessions
     assert len(sessions) <= 2
     assert {_session_nice(pid) for pid in sessions} == {"5"}
-    during = await _measure_waits(0.5)
+    during = await _measure_waits(0.3)
     assert not task.done()
     task.cancel()
     await asyncio.wait([task])
