@@ -13,7 +13,7 @@ from db.lists import BOUND
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
-_ROWS = 2 * BOUND
+_ROWS = BOUND + 1_000
 _ADD_TOOL = """
 INSERT INTO tools (tenant_id, id, name, slug, description, category, tool_type, config,
                    auth_type)
@@ -52,7 +52,7 @@ async def _run(services: Services, sql: str, *args: object) -> None:
 @pytest.fixture
 async def owners(world: World, services: Services) -> AsyncIterator[list[Client]]:
     """Users of several tenants, since the planner is right while there is only one."""
-    owners = [await world.user("tenant_admin", await world.tenant()) for _ in range(4)]
+    owners = [await world.user("tenant_admin", await world.tenant()) for _ in range(3)]
     yield owners
     for owner in owners:
         await _run(services, "DELETE FROM tenants WHERE id = $1", owner.tenant_id)

@@ -1,18 +1,14 @@
 """Connections to a Postgres with TLS, as a URL with libpq's parameters asks for."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 
-from app import settings as configuration
 from app.services import Services
 from db import migrate
 from db.session import ALL_TENANTS, Database, DatabaseUnavailable
@@ -20,7 +16,7 @@ from tests.asking import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.database import fetch_rows
 from tests.ports import free_port
-from tests.processes import ROOT, run_parley
+from tests.processes import Processes, run_parley
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
@@ -98,7 +94,7 @@ async def test_the_next_host_is_tried(services: Services, stores: Stores, tmp_pa
 
 
 async def test_every_command_connects_with_tls(
-    services: Services, stores: Stores, tmp_path: Path
+    services: Services, stores: Stores, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     own = write_certificate(tmp_path, "localhost")
     async with _serve_with_tls(stores, own) as base:
@@ -106,9 +102,12 @@ async def test_every_command_connects_with_tls(
         settings = msgspec.structs.replace(stores.settings, database_url=url)
         await migrate.upgrade(settings.sqlalchemy_url)
         doctor = await asyncio.to_thread(run_parley, settings, "doctor")
-        alembic = await asyncio.to_thread(_run_alembic, settings)
+        with closing(Processes(settings)) as processes:
+            alembic = processes.python("-m", "alembic", "current")
+            code = await asyncio.to_thread(alembic.wait, 60)
     assert "ok   postgres" in doctor.stdout
-    assert "(head)" in alembic.stdout, alembic.stderr
+    output = capfd.readouterr()
+    assert (code, "(head)" in output.out) == (0, True), output.err
 
 
 async def test_web_processes_and_workers_connect_with_tls(
@@ -131,18 +130,6 @@ async def test_web_processes_and_workers_connect_with_tls(
 
 
 _CONNECTED = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1"
-
-
-def _run_alembic(settings: configuration.Settings) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "alembic", "current"],
-        env={**os.environ, **configuration.as_env(settings)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_an_unknown_parameter_stops_the_start_with_one_line(stores: Stores) -> None:

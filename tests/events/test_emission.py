@@ -1,5 +1,6 @@
 """Every event type of the catalogue is emitted, with data that matches its schema."""
 
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -20,10 +21,16 @@ from workers.main import WorkerProcess
 SECRETS = [PASSWORD, "Battery9Staple", "planted", "whsec_", "sk-0123456789abcdef", "emb_"]
 
 
+@cache
+def _compile(event_type: str) -> tuple[dict[str, Any], Any]:
+    """Returns the schema of a type and its validator."""
+    schema = schema_of(AREAS.event_types[event_type])
+    return schema, jsonschema_rs.validator_for(schema)
+
+
 def _find_problems(row: Row) -> list[str]:
     """Returns how an event differs from its type's schema."""
-    schema = schema_of(AREAS.event_types[row["type"]])
-    validator = jsonschema_rs.validator_for(schema)
+    schema, validator = _compile(row["type"])
     errors = [error.message for error in validator.iter_errors(row["data"])]
     missing = set(schema.get("required", [])) - set(row["data"])
     unknown = set(row["data"]) - set(schema["properties"])
