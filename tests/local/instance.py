@@ -142,7 +142,7 @@ class ForkedUp:
         return self._output.read_text(encoding="utf-8") if self._output.exists() else ""
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self._process.pid).children(recursive=True)
+        return list(psutil.Process(self._process.pid).children(recursive=True))
 
     def kill(self) -> None:
         self._process.kill()

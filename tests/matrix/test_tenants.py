@@ -40,7 +40,30 @@ class TwoTenants(msgspec.Struct):
     other_rows: Rows
     own_values: set[str]
     other_ids: set[str]
+    # Of both tenants.
+    ids: set[str]
     readers: dict[tuple[str, str | None], Client]
+
+    def combine(self, choices: list[list[str]], *, is_short: bool) -> Iterator[tuple[str, ...]]:
+        """Yields all combinations in the long run, else those of ids, and each text of another
+        column once.
+        """
+        if IS_LONG:
+            yield from cartesian_product(*choices)
+            return
+        ids = [
+            [value for value in values if self._is_id(value)] or values[:1] for values in choices
+        ]
+        yield from cartesian_product(*ids)
+        first = tuple(values[0] for values in ids)
+        for place, values in enumerate(choices):
+            for value in () if is_short else values:
+                if value not in ids[place]:
+                    yield (*first[:place], value, *first[place + 1 :])
+
+    def _is_id(self, value: str) -> bool:
+        """True for the id of a row, and for what both tenants have, such as a version number."""
+        return value in self.ids or MARKER not in value
 
     async def call_as(self, role: str, route: Route, values: dict[str, str]) -> httpx.Response:
         """Calls a route as the same user as before, or as a new one when the request may have had
@@ -79,8 +102,20 @@ async def tenants(product: World) -> AsyncIterator[TwoTenants]:
         await seeds.insert_rows(product.services, tenant_id) for tenant_id in (own_id, other_id)
     ]
     own_values = {str(value) for row in own_rows.values() for value in row.values()}
-    other_ids = {row["id"] for row in other_rows.values() if "id" in row}
-    yield TwoTenants(product, own_id, own_rows, other_id, other_rows, own_values, other_ids, {})
+    own_ids, other_ids = [
+        {row["id"] for row in rows.values() if "id" in row} for rows in (own_rows, other_rows)
+    ]
+    yield TwoTenants(
+        product,
+        own_id,
+        own_rows,
+        other_id,
+        other_rows,
+        own_values,
+        other_ids,
+        own_ids | other_ids,
+        {},
+    )
     for tenant_id in (own_id, other_id):
         await seeds.delete_rows(product.services, tenant_id)
 
@@ -108,8 +143,8 @@ async def result(tenants: TwoTenants) -> MatrixResult:
 def _list_path_values(
     route: Route, tenants: TwoTenants, *, is_short: bool = False
 ) -> Iterator[dict[str, str]]:
-    """Yields values for the path with at least one id of the other tenant: all of them, or the
-    first one of each parameter.
+    """Yields values for the path with at least one id of the other tenant. Those of `is_short` have
+    none that is the id of no row.
     """
     names = route.parameters
     own_values = {name: list_values(name, tenants.own_rows) for name in names}
@@ -119,23 +154,11 @@ def _list_path_values(
             (other_values if is_foreign else own_values)[name]
             for name, is_foreign in zip(names, foreign_flags, strict=True)
         ]
-        for values in _combine(choices, is_short=is_short):
+        for values in tenants.combine(choices, is_short=is_short):
             path_values = dict(zip(names, values, strict=True))
             # Skips values that exist in both tenants, such as a version number.
             if any(value not in own_values[name] for name, value in path_values.items()):
                 yield path_values
-
-
-def _combine(choices: list[list[str]], *, is_short: bool) -> Iterator[tuple[str, ...]]:
-    """Yields all combinations in the long run, else each value with the first of all others."""
-    if IS_LONG:
-        yield from cartesian_product(*choices)
-        return
-    first = tuple(values[0] for values in choices)
-    yield first
-    for place, values in enumerate(choices):
-        for value in () if is_short else values[1:]:
-            yield (*first[:place], value, *first[place + 1 :])
 
 
 def _has_leak(answer: httpx.Response, tenants: TwoTenants, sent_values: set[str]) -> bool:
