@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import asyncpg
@@ -22,7 +21,8 @@ from app.services import Services
 from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
 from tests.ports import free_port
-from tests.processes import ROOT, Processes, run_parley, run_parley_process
+from tests.preloaded import PreloadedProcess
+from tests.processes import Processes, run_parley
 from tests.server import Server
 from tests.stores import Stores, wait_for
 from tests.world import World
@@ -48,7 +48,7 @@ def test_every_command_has_help(subtests: pytest.Subtests) -> None:
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:
-    result = run_parley_process(stores.settings, "migrate")
+    result = run_parley(stores.settings, "migrate")
     assert result.returncode == 0, result.stderr
     assert "up to date" in result.stdout
 
@@ -156,15 +156,39 @@ def test_an_unreachable_database_is_one_clear_line(
                 assert result.stderr.count("\n") == 1
 
 
+# Web processes read the standard input of the process that starts them.
+_SERVE = """
+import os, runpy, sys
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+sys.stdin = os.fdopen(0)
+runpy.run_module("app.cli", run_name="__main__", alter_sys=True)
+"""
+
+
 class TwoWebProcesses(Server):
-    def _start(self, env: dict[str, str]) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "app.cli", "serve", "--workers", "2"]
-        return subprocess.Popen(command, env=env, cwd=ROOT)
+    """Both import everything, because the metrics of several processes depend on their start."""
+
+    def _start(self, env: dict[str, str]) -> PreloadedProcess:
+        return PreloadedProcess("-c", _SERVE, "serve", "--workers", "2", env=env)
+
+    def wait(self) -> None:
+        """Without the requests of `Server`, which cost more than the start."""
+        port = self.settings.port
+        wait_for(lambda: _accepts("127.0.0.1", port), 60, "the web tier")
 
 
-def _read_metrics(address: str) -> str:
+def _list_counting(parent: int) -> set[str]:
+    """Returns the names of the counters' files of the processes below one, a file for each."""
+    folders = {
+        process.environ().get("PROMETHEUS_MULTIPROC_DIR", "")
+        for process in psutil.Process(parent).children()
+    }
+    return {path.name for folder in folders if folder for path in Path(folder).glob("counter_*.db")}
+
+
+def _read_metrics(client: httpx.Client, address: str) -> str:
     try:
-        return httpx.get(f"http://{address}/metrics").text
+        return client.get(f"http://{address}/metrics").text
     except httpx.TransportError:
         return ""
 
@@ -176,10 +200,12 @@ def test_several_web_processes_share_a_port_and_their_metrics(
     server = TwoWebProcesses(msgspec.structs.replace(stores.settings, metrics_address=address))
     try:
         server.wait()
-        for _ in range(10):
-            httpx.get(f"{server.url}/auth/me")
-        sample = 'parley_requests_total{method="GET",route="/auth/me",status="4xx"} 10.0'
-        wait_for(lambda: sample in _read_metrics(address), what="the metrics of both")
+        wait_for(lambda: len(_list_counting(server.pid)) == 2, 60, "the counters of both")
+        with httpx.Client(timeout=60) as client:
+            for _ in range(10):
+                client.get(f"{server.url}/auth/me", headers={"connection": "close"})
+            sample = 'parley_requests_total{method="GET",route="/auth/me",status="4xx"} 10.0'
+            wait_for(lambda: sample in _read_metrics(client, address), what="the metrics of both")
     finally:
         server.close()
 

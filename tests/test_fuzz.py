@@ -3,27 +3,13 @@
 from typing import Any
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from tests.lengths import rounds
 from tests.server import Server
 from tests.world import World
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
-
-_PARTS = 4
+# In the long run in parts, so that several processes share them; each of them starts anew.
+_PARTS = rounds(1, 4)
 # Most of what can go wrong is in bodies.
 _EXAMPLES_WITH_BODY = rounds(2, 40)
 _EXAMPLES_WITHOUT_BODY = rounds(1, 10)
@@ -34,6 +20,8 @@ pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("restored_grants
 @pytest.fixture(scope="module")
 def document(server: Server) -> Any:
     """Without the stream that has no end."""
+    import schemathesis  # noqa: PLC0415  # takes seconds, in every process that imports this file
+
     document = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     return document.exclude(path="/api/v1/notifications/stream")
 
@@ -46,15 +34,29 @@ async def tokens(world: World, document: Any) -> list[str]:
     return [(await world.user("super_admin")).token or "" for _ in operations]
 
 
-# In parts, so that several processes share them.
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_no_operation_breaks(document: Any, tokens: list[str], part: int) -> None:
     operations = list(zip(document.get_all_operations(), tokens, strict=True))
+    checks = _list_checks()
     for result, token in operations[part::_PARTS]:
-        _fuzz(result.ok(), {"authorization": f"Bearer {token}"})
+        _fuzz(result.ok(), {"authorization": f"Bearer {token}"}, checks)
 
 
-def _fuzz(operation: Any, headers: dict[str, str]) -> None:
+def _list_checks() -> list[Any]:
+    from schemathesis.checks import not_a_server_error  # noqa: PLC0415  # as above
+    from schemathesis.specs.openapi import checks  # noqa: PLC0415  # as above
+
+    return [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
+
+
+def _fuzz(operation: Any, headers: dict[str, str], checks: list[Any]) -> None:
+    from hypothesis import HealthCheck, Phase, given, settings  # noqa: PLC0415  # as above
+
     examples = _EXAMPLES_WITH_BODY if len(operation.body) else _EXAMPLES_WITHOUT_BODY
 
     @settings(
@@ -67,6 +69,6 @@ def _fuzz(operation: Any, headers: dict[str, str]) -> None:
     )
     @given(case=operation.as_strategy())
     def send(case: Any) -> None:
-        case.call_and_validate(headers=headers, checks=CHECKS)
+        case.call_and_validate(headers=headers, checks=checks)
 
     send()

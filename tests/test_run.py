@@ -33,7 +33,7 @@ def test_the_time_of_processes_without_a_parent_is_counted() -> None:
     program = """
 import subprocess, sys
 from tests import run
-orphan = "import time\\nwhile time.process_time() < 0.4: pass"
+orphan = "import time\\nwhile time.process_time() < 0.2: pass"
 parent = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {orphan!r}])"
 run.adopt_orphans()
 with run.processor_time() as used:
@@ -44,8 +44,9 @@ print(sum(used))
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert float(done.stdout) > 0.4
+    assert float(done.stdout) > 0.2
 
 
+@pytest.mark.long  # every run begins with it
 def test_the_fixed_piece_of_work_takes_time() -> None:
     assert 0.05 < run.time_work() < 60

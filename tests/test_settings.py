@@ -1,6 +1,7 @@
 """Settings: defaults, parsing, error messages and their transfer to child processes."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from app.settings import Settings, SettingsError, as_env, load
 # Defaults
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_the_defaults_of_settings() -> None:
+    expected = [
         ("host", "127.0.0.1"),
         ("port", 8000),
         ("public_url", "http://127.0.0.1:8000"),
@@ -41,10 +41,9 @@ from app.settings import Settings, SettingsError, as_env, load
         ("local_model", True),
         ("embedded_postgres", True),
         ("embedded_redis", True),
-    ],
-)
-def test_the_default_of_a_setting(name: str, value: object) -> None:
-    assert getattr(load({}), name) == value
+    ]
+    loaded = load({})
+    assert [(name, getattr(loaded, name)) for name, _ in expected] == expected
 
 
 def test_the_data_directory_is_beside_the_caller_unless_set() -> None:
@@ -80,9 +79,8 @@ def test_settings_do_not_change() -> None:
 # Values
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
+def test_values_are_read() -> None:
+    expected = [
         ("data_dir", "/srv/parley", Path("/srv/parley")),
         ("data_dir", "somewhere", Path.cwd() / "somewhere"),
         ("data_dir", "~/parley", Path.home() / "parley"),
@@ -114,10 +112,11 @@ def test_settings_do_not_change() -> None:
         ("max_file_mb", "5000", 5000),
         ("metrics_address", "OFF", "off"),
         ("metrics_address", "[::]:9000", "[::]:9000"),
-    ],
-)
-def test_a_value_is_read(name: str, text: str, value: object) -> None:
-    assert getattr(load({f"PARLEY_{name.upper()}": text}), name) == value
+    ]
+    assert [
+        (name, text, getattr(load({f"PARLEY_{name.upper()}": text}), name))
+        for name, text, _ in expected
+    ] == expected
 
 
 INVALID_VALUES = [
@@ -126,7 +125,7 @@ INVALID_VALUES = [
     ("PORT", "0"),
     ("PORT", "65536"),
     ("PORT", "-1"),
-    pytest.param("PORT", "9" * 5_000, id="PORT-very long"),
+    ("PORT", "9" * 5_000),
     ("PORT", "80\n81"),
     ("BASE_URL", "parley.test"),
     ("BASE_URL", "ftp://parley.test"),
@@ -165,40 +164,39 @@ INVALID_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), INVALID_VALUES)
-def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"^PARLEY_{name}\\b"):
+def _refuse(name: str, value: str) -> str:
+    """Returns the message with which a value is refused."""
+    try:
         load({f"PARLEY_{name}": value})
+    except SettingsError as error:
+        return str(error)
+    pytest.fail(f"PARLEY_{name}={value[:50]} is not refused")
 
 
-@pytest.mark.parametrize(("name", "value"), INVALID_VALUES)
-def test_a_refusal_is_one_line(name: str, value: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        load({f"PARLEY_{name}": value})
-    assert len(str(raised.value).splitlines()) == 1
+def test_a_wrong_value_is_refused_in_one_line_by_the_name_of_its_variable() -> None:
+    for name, value in INVALID_VALUES:
+        message = _refuse(name, value)
+        assert re.match(f"PARLEY_{name}\\b", message), (value[:50], message)
+        assert len(message.splitlines()) == 1, message
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        pytest.param("BASE_URL", "https://", id="a base without a host"),
-        pytest.param("BASE_URL", "https://parley.test:port", id="a base whose port is no number"),
-        pytest.param("SMTP_URL", "smtp://mail.test:port", id="a mail port that is no number"),
-        pytest.param("ADMIN_EMAIL", "admin", id="an administrator without an address"),
-        pytest.param("REDIS_URL", "redis://cache:99999", id="a port that does not exist"),
-        pytest.param("DATABASE_URL", "postgresql://db:port/x", id="a database port in words"),
-        pytest.param("EGRESS_ALLOW", "10.0.0.0/99", id="a network that is none"),
-        pytest.param("EGRESS_ALLOW", "http://models.internal", id="a URL for a host"),
-    ],
-)
-def test_an_address_that_cannot_work_is_refused_at_the_start(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"^PARLEY_{name}\\b"):
-        load({f"PARLEY_{name}": value})
+def test_an_address_that_cannot_work_is_refused_at_the_start(subtests: pytest.Subtests) -> None:
+    for reason, name, value in (
+        ("a base without a host", "BASE_URL", "https://"),
+        ("a base whose port is no number", "BASE_URL", "https://parley.test:port"),
+        ("a mail port that is no number", "SMTP_URL", "smtp://mail.test:port"),
+        ("an administrator without an address", "ADMIN_EMAIL", "admin"),
+        ("a port that does not exist", "REDIS_URL", "redis://cache:99999"),
+        ("a database port in words", "DATABASE_URL", "postgresql://db:port/x"),
+        ("a network that is none", "EGRESS_ALLOW", "10.0.0.0/99"),
+        ("a URL for a host", "EGRESS_ALLOW", "http://models.internal"),
+    ):
+        with subtests.test(reason):
+            assert re.match(f"PARLEY_{name}\\b", _refuse(name, value))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_a_refusal_does_not_show_the_password_in_a_url() -> None:
+    for name, value in (
         ("DATABASE_URL", "mysql://parley:hunter2@db/parley"),
         ("DATABASE_URL", "parley:hunter2@db/parley"),
         ("REDIS_URL", "http://:hunter2@cache:6379"),
@@ -206,12 +204,8 @@ def test_an_address_that_cannot_work_is_refused_at_the_start(name: str, value: s
         ("SMTP_URL", "mail.test:25?password=hunter2"),
         ("BASE_URL", "ftp://parley:hunter2@parley.test"),
         ("SEARXNG_URL", "http://parley:hunter2@search.test"),
-    ],
-)
-def test_a_refusal_does_not_show_the_password_in_a_url(name: str, value: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        load({f"PARLEY_{name}": value})
-    assert "hunter2" not in str(raised.value)
+    ):
+        assert "hunter2" not in _refuse(name, value), value
 
 
 def test_a_refusal_does_not_show_the_other_variables() -> None:
