@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import asyncpg
 import pytest
 from aiohttp import web
 from litestar import Litestar
@@ -24,6 +23,7 @@ from tests.peer import answering
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.tables.api import create_table
+from tests.tenant_rows import read_tenant_rows
 from tests.workflows.factories import chain, create_published, transform
 from tests.world import Client
 from workers.main import JOBS, WorkerProcess
@@ -52,24 +52,10 @@ async def echo() -> AsyncIterator[str]:
         yield url
 
 
-async def _find_copies(stores: Stores, text: str) -> set[str]:
+async def _find_copies(services: Services, tenant_id: str, text: str) -> set[str]:
     """Returns the tables that have the text in a row."""
-    connection = await asyncpg.connect(stores.postgres.url())
-    try:
-        tables = await connection.fetch(
-            "SELECT relname AS name FROM pg_stat_user_tables WHERE schemaname = 'public'"
-        )
-        return {
-            table["name"]
-            for table in tables
-            if await connection.fetchval(
-                f"SELECT EXISTS (SELECT 1 FROM {table['name']} t"
-                " WHERE strpos(row_to_json(t)::text, $1) > 0)",
-                text,
-            )
-        }
-    finally:
-        await connection.close()
+    rows = await read_tenant_rows(services, tenant_id)
+    return {table for table, of_table in rows.items() if text in of_table}
 
 
 def _notify(client: Client, text: str) -> dict[str, Any]:
@@ -148,12 +134,12 @@ async def test_a_deleted_form_leaves_no_answers(
     form = await _create_busy_form(developer, services, echo)
     submission_id, text = await _submit(anonymous, form)
     await _wait_for_the_end(services, developer.tenant_id, submission_id)
-    copies = await _find_copies(stores, text)
+    copies = await _find_copies(services, developer.tenant_id, text)
     assert copies >= {"event_log", "notification_messages", "workflow_executions", "data_rows"}
     assert "delivery_attempts" in copies
     assert (await developer.delete(f"{PATH}/{form['id']}")).status_code == 204
     await _clean_up(services, form)
-    assert await _find_copies(stores, text) == _OWN_COPIES
+    assert await _find_copies(services, developer.tenant_id, text) == _OWN_COPIES
 
 
 async def test_a_deleted_submission_leaves_no_answers(
@@ -169,14 +155,19 @@ async def test_a_deleted_submission_leaves_no_answers(
     (kept, kept_text), (deleted, text) = [await _submit(anonymous, form) for _ in range(2)]
     for submission_id in (kept, deleted):
         await _wait_for_the_end(services, developer.tenant_id, submission_id)
-    copies = await _find_copies(stores, kept_text)
+    copies = await _find_copies(services, developer.tenant_id, kept_text)
     path = f"{PATH}/{form['id']}/submissions/{deleted}"
     assert (await developer.delete(path)).status_code == 204
     # At once, except for the file.
-    assert await _find_copies(stores, text) <= {*_OWN_COPIES, "form_uploads", "files", "event_log"}
+    assert await _find_copies(services, developer.tenant_id, text) <= {
+        *_OWN_COPIES,
+        "form_uploads",
+        "files",
+        "event_log",
+    }
     await uploads.delete_expired(services)
-    assert await _find_copies(stores, text) == _OWN_COPIES
-    assert await _find_copies(stores, kept_text) == copies
+    assert await _find_copies(services, developer.tenant_id, text) == _OWN_COPIES
+    assert await _find_copies(services, developer.tenant_id, kept_text) == copies
 
 
 async def test_what_still_runs_is_erased_once_it_has_ended(
@@ -187,7 +178,10 @@ async def test_what_still_runs_is_erased_once_it_has_ended(
     text = f"planted{new_id('x')}"
     submission_id = await submit(anonymous, form, {"name": text})
     await developer.delete(f"{PATH}/{form['id']}/submissions/{submission_id}")
-    assert await _find_copies(stores, text) == {"event_log", "workflow_executions"}
+    assert await _find_copies(services, developer.tenant_id, text) == {
+        "event_log",
+        "workflow_executions",
+    }
     assert (await _run_erasure(services, submission_id))["state"] == "pending"
     await run_sql(
         services,
@@ -196,7 +190,7 @@ async def test_what_still_runs_is_erased_once_it_has_ended(
         developer.tenant_id,
     )
     assert (await _run_erasure(services, submission_id))["state"] == "done"
-    assert await _find_copies(stores, text) == set()
+    assert await _find_copies(services, developer.tenant_id, text) == set()
 
 
 async def test_a_conversation_goes_with_its_submission(
@@ -210,11 +204,14 @@ async def test_a_conversation_goes_with_its_submission(
     form, text = await create_form(developer, TEXT), f"planted{new_id('x')}"
     submission_id = (await (await start(anonymous, form)).say(text))["submission_id"]
     await _wait_for_the_end(services, developer.tenant_id, submission_id)
-    assert await _find_copies(stores, text) >= {"form_messages", "form_conversations"}
+    assert await _find_copies(services, developer.tenant_id, text) >= {
+        "form_messages",
+        "form_conversations",
+    }
     await developer.delete(f"{PATH}/{form['id']}/submissions/{submission_id}")
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await retention.delete_expired(await tx.raw(), AREA.retention)
-    assert await _find_copies(stores, text) == set()
+    assert await _find_copies(services, developer.tenant_id, text) == set()
 
 
 async def test_many_submissions_are_deleted_in_batches(

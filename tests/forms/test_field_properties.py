@@ -15,28 +15,33 @@ from app.domain.forms.fields.protocol import WrongValue
 from tests.forms.field_cases import build_form
 from tests.forms.field_oracle import RULES, is_shown
 from tests.forms.field_strategies import TEXTS, VALUES, forms, forms_with_answers
+from tests.lengths import rounds
 
 Json = dict[str, Any]
 
 _BOUNDED = settings(
-    max_examples=200,
+    max_examples=rounds(100, 200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
-def _check(fields: list[Json], answers: Json) -> tuple[FormDefinition, CheckedAnswers]:
-    form = build_form(*fields)
-    return form, check_answers(form, answers)
-
-
+# One test, as it takes longer to generate the cases than to check them.
 @_BOUNDED
 @given(forms_with_answers())
-def test_an_answer_is_stored_or_reported_or_its_field_is_not_shown(
+def test_answers_of_any_kind_are_stored_as_valid_json_or_reported_or_not_shown(
     case: tuple[list[Json], Json],
 ) -> None:
     fields, answers = case
-    form, checked = _check(fields, answers)
+    form = build_form(*fields)
+    checked = check_answers(form, answers)
+    _check_reports(form, answers, checked)
+    _check_rules(fields, form, checked)
+    _check_storing_again(form, answers, checked)
+
+
+def _check_reports(form: FormDefinition, answers: Json, checked: CheckedAnswers) -> None:
+    """An answer is stored or reported, or its field is not shown."""
     reported = dict(checked.problems)
     assert len(reported) == len(checked.problems)
     assert checked.values.keys() <= checked.visible
@@ -53,11 +58,8 @@ def test_an_answer_is_stored_or_reported_or_its_field_is_not_shown(
     InvalidAnswers.of(checked.problems)
 
 
-@_BOUNDED
-@given(forms_with_answers())
-def test_stored_answers_obey_the_rules(case: tuple[list[Json], Json]) -> None:
-    fields, answers = case
-    form, checked = _check(fields, answers)
+def _check_rules(fields: list[Json], form: FormDefinition, checked: CheckedAnswers) -> None:
+    """Stored answers obey the rules of their fields."""
     by_id = {field["id"]: field for field in fields}
     for key, value in checked.values.items():
         field = form.by_id[key]
@@ -68,19 +70,15 @@ def test_stored_answers_obey_the_rules(case: tuple[list[Json], Json]) -> None:
     assert checked.visible == {key for key in by_id if is_shown(by_id, key, checked.values)}
 
 
-@_BOUNDED
-@given(forms_with_answers())
-def test_stored_answers_are_json_and_are_stored_again_unchanged(
-    case: tuple[list[Json], Json],
-) -> None:
-    form, checked = _check(*case)
+def _check_storing_again(form: FormDefinition, answers: Json, checked: CheckedAnswers) -> None:
+    """Stored answers are JSON, and are stored again unchanged."""
     stored = msgspec.json.encode(checked.values)
     assert b"\\u0000" not in stored
     again = check_answers(form, msgspec.json.decode(stored))
     assert repr(again.values) == repr(checked.values)
     assert again.visible == checked.visible == form.list_visible(checked.values)
     assert {message for _, message in again.problems} <= {"is required"}
-    draft = check_answers(form, case[1], is_complete=False)
+    draft = check_answers(form, answers, is_complete=False)
     assert (draft.values, draft.visible) == (checked.values, checked.visible)
     assert set(draft.problems) <= set(checked.problems)
 

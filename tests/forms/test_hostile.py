@@ -163,7 +163,7 @@ async def test_no_value_of_any_field_makes_the_server_fail(
 ) -> None:
     signature = "data:image/png;base64," + base64.b64encode(PNG).decode()
     values: list[Any] = [
-        *(None, "", " ", "x", "x" * 900_000, "\n", "\U0010ffff", "-1", "1e400", "0x10", "٣"),
+        *(None, "", " ", "x", "x" * 50_000, "\n", "\U0010ffff", "-1", "1e400", "0x10", "٣"),
         *(0, -1, 1.5, 1e308, -1e308, 5e-324, 2**63, 2**64, -(2**63), 10**30, True, False),
         *([], {}, [[]], [None], [{}], ["x"] * 5000, [1, "a", None], {"a": {"b": 1}}),
         *("9999-12-31", "0000-00-00", "2026-02-30", "9999-12-31T23:59:59.999999-14:00"),
@@ -172,16 +172,21 @@ async def test_no_value_of_any_field_makes_the_server_fail(
         *("fil_" + "a" * 60, "fil_\u0660", signature, signature + "!", signature[:-5]),
         *("sales", ["sales", "sales"], ["sales", {}], {"sales": True}),
     ]
-    for kind in _TYPES:
-        form = await create_form(developer, _build_field(kind))
-        unexpected = []
-        for value in values:
-            answer = await send_as_user(developer, form, {f"f_{kind}": value})
-            is_named = answer.status_code == 400 and set(problems(answer)) == {f"f_{kind}"}
-            if answer.status_code != 201 and not is_named:
-                unexpected.append((str(value)[:40], answer.text))
-        with subtests.test(kind=kind):
-            assert unexpected == []
+    form = await create_form(developer, *map(_build_field, _TYPES))
+    fields = {f"f_{kind}" for kind in _TYPES}
+    for value in values:
+        with subtests.test(value=str(value)[:40]):
+            open_fields = fields
+            while True:
+                data = dict.fromkeys(open_fields, value)
+                answer = await send_as_user(developer, form, data)
+                if answer.status_code == 201:
+                    break
+                # The others are sent again, so that each type stores it or refuses it.
+                wrong = problems(answer).keys()
+                assert wrong
+                assert wrong <= open_fields
+                open_fields = open_fields - wrong
 
 
 async def test_deep_json_is_refused(

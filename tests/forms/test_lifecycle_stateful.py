@@ -23,6 +23,7 @@ from litestar import Litestar
 from tests.asking import refused
 from tests.events.database import load_events
 from tests.forms.api import PATH, PUBLIC, act, list_forms, list_versions, send
+from tests.lengths import rounds
 from tests.world import Client, World
 
 T = TypeVar("T")
@@ -274,7 +275,7 @@ def test_forms_do_what_the_model_does_in_whatever_order_requests_come(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=20,
+            max_examples=rounds(8, 20),
             # An address may submit a form twenty times in a minute.
             stateful_step_count=19,
             deadline=None,

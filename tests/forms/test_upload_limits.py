@@ -1,19 +1,17 @@
 """How much visitors may upload: bytes, files that wait, and files at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 
-from app.main import create_app
 from app.services import Services
 from tests.asking import refused
+from tests.changed_settings import changed_settings
 from tests.files.api import stored_files
 from tests.forms.api import FILE, PUBLIC, TEXT, create_form, submit, upload, upload_file
-from tests.stores import Stores
 from tests.world import Client, World
 
 
@@ -43,13 +41,11 @@ async def _upload_of_unknown_length(
     )
 
 
-@pytest.fixture(scope="module")
-async def strict(stores: Stores, app: object) -> AsyncIterator[World]:
+@pytest.fixture
+def strict(world: World) -> Iterator[World]:
     """The application where an address may upload a megabyte a day."""
-    del app
-    world = World(create_app(msgspec.structs.replace(stores.settings, form_upload_mb_per_day=1)))
-    yield world
-    await world.services.close()
+    with changed_settings(world.services, form_upload_mb_per_day=1):
+        yield world
 
 
 async def test_an_address_uploads_so_much_to_a_form_within_a_day(strict: World) -> None:

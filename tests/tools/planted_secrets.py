@@ -62,8 +62,9 @@ def _decode_base64(text: str) -> list[str]:
 class RunRecord:
     """Everything that can be observed of the runs: responses, log, and requests to the site."""
 
-    def __init__(self, secrets: PlantedSecrets) -> None:
+    def __init__(self, secrets: PlantedSecrets, tenant_id: str) -> None:
         self.secrets = secrets
+        self.tenant_id = tenant_id
         self.responses: list[str] = []
         self.log = ""
         self.received = ""

@@ -12,12 +12,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import quote
 
-import asyncpg
 import pytest
 import redis
 
 from app.kit import logs
+from app.services import Services
 from tests.stores import Stores
+from tests.tenant_rows import read_tenant_rows
 from tests.tools.echo_databases import serve_echo_mysql, serve_echo_postgres
 from tests.tools.echo_site import EchoSite, serve_mcp_echo
 from tests.tools.factories import create_tool_client
@@ -31,8 +32,8 @@ from workers.main import WorkerProcess
 @pytest.fixture(scope="module")
 async def record(world: World, worker: WorkerProcess, postgres: TenantPostgres) -> RunRecord:
     secrets, log_output, stderr = PlantedSecrets(), io.StringIO(), sys.stderr
-    record = RunRecord(secrets)
     tools = await create_tool_client(world)
+    record = RunRecord(secrets, tools.client.tenant_id)
     tools.client.http.event_hooks["response"].append(record.record_response)
     async with AsyncExitStack() as stack:
         echo_site = EchoSite()
@@ -124,29 +125,11 @@ def test_no_line_of_the_log_has_a_secret(record: RunRecord) -> None:
     assert record.secrets.find_in(record.log) == set()
 
 
-async def test_no_row_of_any_table_has_a_secret(record: RunRecord, stores: Stores) -> None:
-    connection = await asyncpg.connect(stores.postgres.url())
-    try:
-        tables = await connection.fetch(
-            "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables "
-            "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
-        )
-        leaks, rows = {}, 0
-        for table in tables:
-            texts = [
-                row["text"]
-                for row in await connection.fetch(
-                    f"SELECT row_to_json(t)::text AS text FROM {table['name']} t"
-                )
-            ]
-            rows += len(texts)
-            leaked = record.secrets.find_in("\n".join(texts))
-            if leaked:
-                leaks[table["name"]] = leaked
-    finally:
-        await connection.close()
-    assert rows > 500
-    assert leaks == {}
+async def test_no_row_of_any_table_has_a_secret(record: RunRecord, services: Services) -> None:
+    rows = await read_tenant_rows(services, record.tenant_id)
+    leaks = {table: record.secrets.find_in(texts) for table, texts in rows.items()}
+    assert sum(texts.count("\n") for texts in rows.values()) > 500
+    assert {table: names for table, names in leaks.items() if names} == {}
 
 
 def test_no_key_and_no_value_in_redis_has_a_secret(record: RunRecord, stores: Stores) -> None:

@@ -21,6 +21,7 @@ from litestar import Litestar
 from app.domain.workflows.nodes.data_table import DataTableNode
 from app.domain.workflows.nodes.protocol import NodeCall, Outcome
 from app.kit.errors import Conflict
+from tests.lengths import rounds
 from tests.workflows.by_hand import Hand
 from tests.workflows.factories import (
     EXECUTIONS,
@@ -275,7 +276,7 @@ def test_an_execution_does_what_the_model_does_in_whatever_order_events_come(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=20,
+            max_examples=rounds(8, 20),
             stateful_step_count=16,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
