@@ -9,16 +9,16 @@ from db.session import ALL_TENANTS
 from tests.database import fetch_rows, run_sql
 from tests.world import Client, World
 
-COUNT = 12_000
+COUNT = 2400
 USERS = 100
 COMMON, RARE = "message", "security"
 
-# Three share a moment; one in 500 has the rare type.
+# Three share a moment; one in 100 has the rare type.
 _MESSAGES = """
 INSERT INTO notification_messages (tenant_id, id, type, title, message, data, recipients, occasion,
                                    source, correlation_id, created_at)
 SELECT $1::text, 'ntm_many_' || $1::text || lpad(((n * 7919) % $2::int)::text, 6, '0'),
-       CASE WHEN n % 500 = 7 THEN 'security' ELSE 'message' END, 'Number ' || n, 'Text', '{}', '{}',
+       CASE WHEN n % 100 = 7 THEN 'security' ELSE 'message' END, 'Number ' || n, 'Text', '{}', '{}',
        'ntm_many_' || $1::text || n, 'many', 'cor_many', now() - (n / 3) * interval '1 second'
 FROM generate_series(0, $2::int - 1) n
 """

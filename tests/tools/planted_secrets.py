@@ -32,7 +32,7 @@ class PlantedSecrets:
         """Returns the names of the secrets in a text, plain or in base64 or hex, also reversed or
         with other characters between theirs.
         """
-        letters = "".join(char for char in text if char.isalnum()).lower()
+        letters = "".join(filter(str.isalnum, text)).lower()
         texts = [text, letters, letters[::-1], *_decode_base64(text)]
         forms = list(filter(_may_have_secrets, texts))
         return {

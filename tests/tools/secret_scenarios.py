@@ -72,7 +72,7 @@ def build_credentials(
 
 
 # A short run tries each tool with some of the echoes: all tools together meet each of them.
-_ECHOES_PER_TOOL = rounds(4, len(ECHOES))
+_ECHOES_PER_TOOL = rounds(2, len(ECHOES))
 
 
 class SecretScenarios:
