@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+import pytest
 
 from app import container
 from app.kit import background
 from app.kit.redis import connect
 from app.settings import Settings
 from tests.stores import Stores
-from workers.main import WorkerProcess
+from workers.main import CONCURRENCY, WorkerProcess
 
 _CANCEL = "UPDATE work SET state = 'cancelled', finished_at = now() WHERE state = 'pending'"
 
@@ -31,10 +32,20 @@ async def cancel_earlier_work(stores: Stores) -> None:
 
 
 @asynccontextmanager
-async def run_worker(settings: Settings, *queues: str) -> AsyncIterator[WorkerProcess]:
-    """Runs a worker for these queues, with services of its own."""
+async def run_worker(
+    settings: Settings, *queues: str, slots: int | None = None
+) -> AsyncIterator[WorkerProcess]:
+    """Runs a worker for these queues, with services of its own.
+
+    With `slots`, each queue has as many: a worker starts faster with few, since each of them opens
+    a connection to Redis.
+    """
     services = container.build(settings)
-    process = WorkerProcess(services, list(queues))
+    with pytest.MonkeyPatch.context() as patch:
+        if slots is not None:
+            for queue in queues:
+                patch.setitem(CONCURRENCY, queue, slots)
+        process = WorkerProcess(services, list(queues))
     task = background.start(process.run())
     try:
         yield process

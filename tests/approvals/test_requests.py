@@ -147,7 +147,7 @@ async def test_everybody_who_is_asked_is_notified_and_nobody_else(
     tenant_id = developer.tenant_id
     roles = ("agent_user", "agent_user", "viewer", "tenant_admin")
     people = [await world.user(role, tenant_id) for role in roles]
-    async with run_worker(stores.settings, "deliveries", "default"):
+    async with run_worker(stores.settings, "deliveries", "default", slots=4):
         await request(services, tenant_id, role="agent_user")
         await request(services, tenant_id, user_ids=[people[0].user_id, people[2].user_id])
 

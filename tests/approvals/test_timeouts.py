@@ -36,7 +36,7 @@ async def _let_time_pass(services: Services, approval_id: str) -> str:
 async def test_a_worker_ends_an_approval_when_its_time_is_up(
     services: Services, stores: Stores, developer: Client
 ) -> None:
-    async with run_worker(stores.settings, "default"):
+    async with run_worker(stores.settings, "default", slots=1):
         approval_id = await request(services, developer.tenant_id, timeout_seconds=0.05)
 
         async def is_timed_out() -> bool:

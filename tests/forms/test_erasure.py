@@ -39,7 +39,7 @@ _EVENT = "form.submission.created"
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     del app
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, *_QUEUES) as process:
+    async with run_worker(stores.settings, *_QUEUES, slots=6) as process:
         yield process
 
 

@@ -23,7 +23,8 @@ from workers.main import WorkerProcess
 @pytest.fixture(scope="module")
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "default", "workflows", "deliveries") as process:
+    queues = ("default", "workflows", "deliveries")
+    async with run_worker(stores.settings, *queues, slots=6) as process:
         yield process
 
 

@@ -143,7 +143,7 @@ async def test_an_asynchronous_reply_has_sources(
     talk.script(Reply(texts=["At eleven."]))
     accepted = (await talk.client.post(f"{talk.path}/chat/async", {"message": QUESTION})).json()
     path = f"{talk.path}/chat/jobs/{accepted['job_id']}"
-    async with run_worker(stores.settings, "chat"):
+    async with run_worker(stores.settings, "chat", slots=1):
         job = (await talk.client.get(path, params={"wait": 20})).json()
     assert job["reply"]["sources"][0]["document_name"] == "handbook.md"
 

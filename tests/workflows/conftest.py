@@ -12,5 +12,6 @@ from workers.main import WorkerProcess
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that runs workflows and what their nodes wait for, within this process."""
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "workflows", "default", "tools", "chat") as process:
+    queues = ("workflows", "default", "tools", "chat")
+    async with run_worker(stores.settings, *queues, slots=6) as process:
         yield process

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
+from tests.lengths import rounds
 from tests.workflows.by_hand import Hand
 from tests.workflows.factories import (
     EXECUTIONS,
@@ -20,7 +21,8 @@ from tests.workflows.factories import (
 )
 from tests.world import Client
 
-ROUNDS = 50
+ROUNDS = rounds(12, 50)
+FEW_ROUNDS = rounds(4, 8)
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ async def test_a_decision_while_the_execution_is_cancelled_ends_in_one_of_both(
 ) -> None:
     nodes = [_approval(developer, "a"), _approval(developer, "b"), transform("join", 1)]
     workflow = await create_workflow(developer, nodes, [edge("a", "join"), edge("b", "join")])
-    for _ in range(8):
+    for _ in range(FEW_ROUNDS):
         execution_id = await start(developer, workflow["id"])
         await hand.run_due()
         record = await read(developer, execution_id)
@@ -96,7 +98,7 @@ async def test_a_timer_and_an_answer_at_the_same_moment_have_one_outcome(
     nodes = [_approval(developer, "a", timeout_seconds=60), transform("b", 1)]
     workflow = await create_workflow(developer, nodes, [edge("a", "b")])
     outcomes = set()
-    for _ in range(8):
+    for _ in range(FEW_ROUNDS):
         execution_id = await start(developer, workflow["id"])
         await hand.run_due()
         record = await read(developer, execution_id)
@@ -122,7 +124,7 @@ async def test_children_that_end_together_complete_their_parent_or_its_cancellat
     workflow = await create_workflow(developer, nodes, [edge(name, "join") for name in names])
     for cancels in (False, True):
         with subtests.test(cancels=cancels):
-            for _ in range(6):
+            for _ in range(FEW_ROUNDS):
                 await _end_children_at_once(developer, hand, workflow["id"], cancels=cancels)
 
 

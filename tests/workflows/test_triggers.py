@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("dispatcher")
 async def dispatcher(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that fans out events and runs workflows."""
     queues = ("workflows", "default", "deliveries")
-    async with run_worker(stores.settings, *queues) as process:
+    async with run_worker(stores.settings, *queues, slots=6) as process:
         yield process
 
 

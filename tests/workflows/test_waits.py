@@ -1,19 +1,16 @@
 """Requests that wait for the processes of expressions hold no connection."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import httpx
-import msgspec
 import pytest
-from litestar import Litestar
 from sqlalchemy.pool import QueuePool
 
 from app.kit.expressions.pool import ProcessPool
-from app.main import create_app
+from app.services import Services
 from tests.asking import until
-from tests.stores import Stores
 from tests.world import Client
 
 _TEMPLATE = "{{ input.name }}"
@@ -25,19 +22,6 @@ def _body(*templates: str) -> dict[str, Any]:
         for index, text in enumerate(templates)
     ]
     return {"name": "Waits", "nodes": nodes, "edges": []}
-
-
-@pytest.fixture
-async def narrow_app(stores: Stores) -> AsyncIterator[Litestar]:
-    """A web process with two connections."""
-    app = create_app(msgspec.structs.replace(stores.settings, pool_size=2))
-    yield app
-    await app.state.services.close()
-
-
-@pytest.fixture
-def narrow(narrow_app: Litestar, developer: Client) -> Client:
-    return Client(narrow_app, developer.token)
 
 
 class _HeldPool:
@@ -64,20 +48,20 @@ async def _create(client: Client) -> str:
 
 
 async def test_no_connection_is_held_while_expressions_wait(
-    narrow_app: Litestar,
-    narrow: Client,
+    services: Services,
+    developer: Client,
     monkeypatch: pytest.MonkeyPatch,
     subtests: pytest.Subtests,
 ) -> None:
-    workflow_id = await _create(narrow)
+    workflow_id = await _create(developer)
     path = f"/api/v1/workflows/{workflow_id}"
     batch = {"operations": [{"action": "create", "data": _body(_TEMPLATE)}]}
-    pool = cast("QueuePool", narrow_app.state.services.db.engine.sync_engine.pool)
+    pool = cast("QueuePool", services.db.engine.sync_engine.pool)
     requests: dict[str, Callable[[dict[str, str]], Awaitable[httpx.Response]]] = {
-        "create": lambda key: narrow.post("/api/v1/workflows", _body(_TEMPLATE), headers=key),
-        "restore": lambda key: narrow.post(f"{path}/versions/1/restore", headers=key),
-        "dry run": lambda key: narrow.post(f"{path}/execute", {"dry_run": True}, headers=key),
-        "batch": lambda key: narrow.post("/v1/workflows/batch", batch, headers=key),
+        "create": lambda key: developer.post("/api/v1/workflows", _body(_TEMPLATE), headers=key),
+        "restore": lambda key: developer.post(f"{path}/versions/1/restore", headers=key),
+        "dry run": lambda key: developer.post(f"{path}/execute", {"dry_run": True}, headers=key),
+        "batch": lambda key: developer.post("/v1/workflows/batch", batch, headers=key),
     }
     for name, send in requests.items():
         with subtests.test(name), monkeypatch.context() as patch:
@@ -88,19 +72,19 @@ async def test_no_connection_is_held_while_expressions_wait(
             ]
             await until(lambda: held.waiting == len(calls))  # noqa: B023
             await until(lambda: pool.checkedout() == 0)
-            assert (await narrow.get("/api/v1/agents")).status_code == 200
+            assert (await developer.get("/api/v1/agents")).status_code == 200
             held.may_go.set()
             assert {answer.status_code for answer in await asyncio.gather(*calls)} <= {200, 201}
 
 
 async def test_requests_with_one_key_that_wait_have_one_effect(
-    narrow: Client, monkeypatch: pytest.MonkeyPatch
+    developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them pass the check of their expressions before the first one stores anything."""
     held = _HeldPool(monkeypatch)
     headers = {"idempotency-key": "one"}
     calls = [
-        asyncio.create_task(narrow.post("/api/v1/workflows", _body(_TEMPLATE), headers=headers))
+        asyncio.create_task(developer.post("/api/v1/workflows", _body(_TEMPLATE), headers=headers))
         for _ in range(4)
     ]
     await until(lambda: held.waiting == len(calls))

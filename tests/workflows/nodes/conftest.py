@@ -13,5 +13,5 @@ from workers.main import WorkerProcess
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that runs workflows, what their nodes wait for, and notifications."""
     queues = ("workflows", "default", "tools", "chat", "deliveries")
-    async with run_worker(stores.settings, *queues) as process:
+    async with run_worker(stores.settings, *queues, slots=6) as process:
         yield process

@@ -150,10 +150,10 @@ async def test_parallel_nodes_end_when_their_agent_is_deleted_meanwhile(
     nodes = [
         {"id": f"{name}{index}", "type": name, "config": config, "retry": retry}
         for name, config in (("agent", ask), ("tool", use))
-        for index in range(4)
+        for index in range(2)
     ]
     workflow = await create_workflow(talk.client, nodes)
-    ids = [await start(talk.client, workflow["id"]) for _ in range(4)]
+    ids = [await start(talk.client, workflow["id"]) for _ in range(3)]
     await until(lambda: len(talk.asked) > 3)
     assert (await talk.client.delete(talk.path)).status_code == 204
     assert (await talk.client.delete(f"/v1/tools/{tool_id}")).status_code == 204
