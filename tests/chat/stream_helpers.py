@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.talk import Talker, events_in
 from tests.world import Client
@@ -17,7 +18,7 @@ from tests.world import Client
 async def connect(server: Server, caller: Client) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"authorization": f"Bearer {caller.token}"} if caller.token else {}
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
+    async with open_client(
         base_url=server.url, headers=headers, timeout=30, limits=limits
     ) as client:
         yield client

@@ -75,7 +75,7 @@ async def test_visitors_share_the_rate_limit_of_the_plan(world: World, models: M
 # Connections
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def single_connection_world(app: Litestar, stores: Stores) -> AsyncIterator[World]:
     """The application with a single database connection."""
     world = World(create_app(msgspec.structs.replace(stores.settings, pool_size=1)))

@@ -9,7 +9,7 @@ from tests.talk import Talker, texts_of
 
 
 async def test_concurrent_streams_are_complete_and_separate(talk: Talker, server: Server) -> None:
-    streams, length = rounds(15, 50), rounds(20, 40)
+    streams, length = rounds(8, 50), rounds(20, 40)
     talk.script(Reply(texts=[f"{number} " for number in range(length)], delay=0.01))
     all_events = await asyncio.gather(
         *(stream_chat(server, talk, f"Question {number}") for number in range(streams))

@@ -18,6 +18,7 @@ from tests.chat.conversation_helpers import list_messages
 from tests.chat.database import fetch_rows, fetch_value
 from tests.chat.delegation_scripts import build_call
 from tests.embed.factories import create_embed_key
+from tests.http_clients import open_client
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker
@@ -36,7 +37,7 @@ class Request(msgspec.Struct):
 
     async def send(self, server: Server) -> httpx.Response:
         headers = {"authorization": f"Bearer {self.token}", **self.headers}
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        async with open_client(base_url=server.url, timeout=30) as client:
             return await client.post(self.path, json=self.body, headers=headers)
 
 

@@ -102,7 +102,7 @@ def test_questions_without_an_answer_are_selected() -> None:
         st.builds(
             PastMessage,
             st.sampled_from(["user", "assistant"]),
-            st.text(max_size=60),
+            st.text("ab \n\u00e9\U0001f30d", max_size=60),
             st.lists(st.builds(_build_call, st.integers(1, 9)), max_size=2),
         ),
         max_size=12,

@@ -3,7 +3,6 @@
 import asyncio
 import time
 
-import httpx
 import pytest
 
 from app.domain.agents import runtime as runtimes
@@ -27,6 +26,7 @@ from tests.chat.job_helpers import (
     run_new_job,
     run_next_attempt,
 )
+from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
 from tests.server import Server
 from tests.talk import Talker, talker
@@ -83,9 +83,7 @@ async def test_waiting_in_another_process_ends_as_soon_as_the_job_does(
             job, waiters = await accept_job(talk), await RedisWaiters.create(services)
             talk.script(Reply(status=status))
             headers = {"authorization": f"Bearer {talk.client.token}"}
-            async with httpx.AsyncClient(
-                base_url=server.url, headers=headers, timeout=40
-            ) as remote:
+            async with open_client(base_url=server.url, headers=headers, timeout=40) as remote:
                 request = asyncio.create_task(remote.get(job_path(talk, job), params={"wait": 30}))
                 await waiters.wait_for(1)
                 assert not request.done()

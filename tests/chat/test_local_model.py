@@ -21,6 +21,7 @@ from tests.asking import refused, until
 from tests.chat.database import execute, fetch_rows
 from tests.chat.job_helpers import accept_job, get_job, run_job, run_next_attempt
 from tests.embed.factories import create_embed_key
+from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
 from tests.models.local_model import announce_local_model, wait_for_tickets
 from tests.server import Server
@@ -53,7 +54,7 @@ class Caller(msgspec.Struct):
     key: str
 
     async def post(self, path: str, body: dict[str, Any], token: str) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self.server.url, timeout=30) as client:
+        async with open_client(base_url=self.server.url, timeout=30) as client:
             headers = {"authorization": f"Bearer {token}"}
             return await client.post(path, json=body, headers=headers)
 
@@ -78,7 +79,7 @@ class Caller(msgspec.Struct):
         async def read() -> None:
             headers = {"authorization": f"Bearer {token}"}
             async with (
-                httpx.AsyncClient(base_url=self.server.url, timeout=30) as client,
+                open_client(base_url=self.server.url, timeout=30) as client,
                 client.stream("POST", path, json=body, headers=headers) as answer,
             ):
                 async for line in answer.aiter_lines():

@@ -229,7 +229,7 @@ async def test_concurrent_disconnects_leave_no_conversation_busy(
     talk.script(Reply(texts=["word "] * 1000, delay=0.05))
     open_before = talk.models.open
     conversations = await asyncio.gather(
-        *(disconnect_after(server, talk, "content_delta") for _ in range(rounds(15, 50)))
+        *(disconnect_after(server, talk, "content_delta") for _ in range(rounds(8, 50)))
     )
     await until(lambda: talk.models.open == open_before)
     busy = "SELECT count(*) FROM conversations WHERE id = ANY($1) AND turn_until IS NOT NULL"

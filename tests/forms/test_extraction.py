@@ -5,7 +5,6 @@ import itertools
 import json
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
@@ -15,6 +14,7 @@ from tests.asking import until
 from tests.database import run_sql
 from tests.forms.api import EMAIL, FILE, TEXT, TOPIC, create_form, get_submission
 from tests.forms.chat import GUESTS, MAIL, Chat, reply_of, start
+from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
 from tests.server import Server
 from tests.talk import PROVIDER, give_key
@@ -255,7 +255,7 @@ async def _leave(reader: Reader, server: Server, path: str) -> None:
     """Leaves while the model is reading, and waits for the end of the model's call."""
     hold, asked, closed = asyncio.Event(), len(reader.requests), reader.models.closed_early
     reader.models.script(reader.model, Reply(hold=hold))
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with open_client(base_url=server.url) as client:
         sending = asyncio.create_task(
             client.post(f"{reader.chat.path}/{path}", json={"content": SENTENCE})
         )

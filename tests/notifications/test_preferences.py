@@ -21,12 +21,12 @@ def _change(**values: Any) -> PreferenceChange:
     return msgspec.convert(values, PreferenceChange)
 
 
-@pytest.mark.parametrize("type_name", TYPES)
-def test_a_type_has_defaults_until_a_user_changes_them(type_name: str) -> None:
-    preference = preferences.resolve(type_name, {})
-    kind = TYPES[type_name]
-    assert preference.in_app
-    assert (preference.email, preference.team_chat) == (kind.email, kind.team_chat)
+def test_a_type_has_defaults_until_a_user_changes_them() -> None:
+    for type_name, kind in TYPES.items():
+        preference = preferences.resolve(type_name, {})
+        assert preference.in_app, type_name
+        defaults = (kind.email, kind.team_chat)
+        assert (preference.email, preference.team_chat) == defaults, type_name
 
 
 def test_the_types_of_the_spec_start_in_the_center_alone() -> None:
@@ -35,13 +35,12 @@ def test_the_types_of_the_spec_start_in_the_center_alone() -> None:
         assert shown == {"in_app": True, "email": False, "team_chat": False}
 
 
-@pytest.mark.parametrize(
-    ("in_app", "email", "team_chat"), list(product([True, False], [True, False], [True, False]))
-)
-def test_each_combination_is_kept(in_app: bool, email: bool, team_chat: bool) -> None:  # noqa: FBT001  # a table
-    changes = {"message": _change(in_app=in_app, email=email, team_chat=team_chat)}
-    preference = preferences.resolve("message", preferences.change({}, changes))
-    assert (preference.in_app, preference.email, preference.team_chat) == (in_app, email, team_chat)
+def test_each_combination_is_kept() -> None:
+    for ways in product([True, False], repeat=3):
+        in_app, email, team_chat = ways
+        changes = {"message": _change(in_app=in_app, email=email, team_chat=team_chat)}
+        preference = preferences.resolve("message", preferences.change({}, changes))
+        assert (preference.in_app, preference.email, preference.team_chat) == ways
 
 
 def test_a_change_keeps_the_other_keys_and_types() -> None:

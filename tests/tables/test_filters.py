@@ -10,6 +10,7 @@ from app.domain.tables import rows, scan_limit, service
 from app.kit.errors import Invalid
 from app.services import Services
 from tests.asking import refused
+from tests.lengths import IS_LONG
 from tests.tables.api import add_rows, create_table, list_rows, list_values, rows_path
 from tests.world import Client
 
@@ -68,7 +69,9 @@ async def test_filters_and_orders_equal_those_in_python(
                     for sort, expected in ((kind, ordered), (f"-{kind}", ordered[::-1])):
                         listed = await list_values(developer, table, kind, sort=sort, **query)
                         assert [v[:200] if kind == "text" and v else v for v in listed] == expected
-                for other in [option for option in options if option not in {None, ""}]:
+                others = [option for option in options if option not in {None, ""}]
+                # The comparisons are the same without an index.
+                for other in others if indexed or IS_LONG else others[:2]:
                     for op, compare in _OPERATIONS.items():
                         with subtests.test(kind, op=op, other=other):
                             params = {f"filter[{kind}][{op}]": _text(other), **query}

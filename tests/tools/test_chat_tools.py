@@ -4,10 +4,10 @@ import asyncio
 import json
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.asking import until
+from tests.http_clients import open_client
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker, events_in, names_of
@@ -150,7 +150,7 @@ async def test_a_stream_has_events_for_a_call_and_its_result(
 ) -> None:
     talk.script(Reply(texts=["Well."], calls=[CALL]), Reply(texts=["6.5"]))
     headers = {"authorization": f"Bearer {talk.client.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30) as remote:
+    async with open_client(base_url=server.url, headers=headers, timeout=30) as remote:
         answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
     events = events_in(answer.text)
     assert names_of(events) == [

@@ -4,10 +4,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 from aiohttp import web
 
+from tests.http_clients import open_client
 from tests.model_server import Reply
 from tests.ports import free_port
 from tests.server import Server
@@ -236,7 +236,7 @@ async def test_no_stream_conversation_or_event_shows_a_part_of_the_password(
     call = Reply(texts=[], calls=[("shop", {"query": "SELECT 1"})])
     talk.script(call, Reply(texts=["Sorry"]), call, Reply(texts=["Sorry"]))
     headers = {"authorization": f"Bearer {talk.client.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30) as remote:
+    async with open_client(base_url=server.url, headers=headers, timeout=30) as remote:
         stream = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
     assert "tool_result" in stream.text
     reply = await talk.say("Again")

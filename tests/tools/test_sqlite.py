@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.tools.executors import sqlite
 from tests.asking import refused
 from tests.stores import Stores
 from tests.tools.executor import ToolExecutor
@@ -250,9 +251,12 @@ async def test_an_endless_query_of_sqlite_is_a_timeout(
             assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
 
 
-async def test_sorting_in_sqlite_uses_no_disk(tools: ToolExecutor, folder: Path) -> None:
+async def test_sorting_in_sqlite_uses_no_disk(
+    tools: ToolExecutor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite sorts in memory only, and its memory is limited."""
-    query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 3000"
+    monkeypatch.setattr(sqlite, "_MAX_MEMORY_MIB", 192)
+    query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 600"
     arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}
     assert (
         await tools.get_error_code(await _create_sqlite_tool(tools, timeout_ms=20_000), arguments)

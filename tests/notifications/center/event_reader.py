@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from tests.http_clients import open_client
 from tests.notifications.center.api import PATH
 from tests.server import Server
 from tests.world import Client
@@ -52,7 +53,7 @@ async def open_stream(
     if last_id is not None:
         headers["last-event-id"] = last_id
     async with (
-        httpx.AsyncClient(base_url=server.url, headers=headers, timeout=_SECONDS) as client,
+        open_client(base_url=server.url, headers=headers, timeout=_SECONDS) as client,
         client.stream("GET", f"{PATH}/stream") as answer,
     ):
         assert answer.status_code == 200

@@ -7,6 +7,7 @@ import httpx
 from app.domain.notifications.feed import MAX_STREAMS_PER_USER
 from app.services import Services
 from tests.asking import refused, wait_until
+from tests.http_clients import open_client
 from tests.notifications.center.api import PATH, list_notifications, send_by_hand, send_test
 from tests.notifications.center.event_reader import open_stream
 from tests.notifications.center.post_office import PostOffice, add_notification
@@ -18,7 +19,7 @@ async def _request(server: Server, caller: Client) -> httpx.Response:
     """Returns the answer with its body where it is no stream."""
     headers = {"authorization": f"Bearer {caller.token}"}
     async with (
-        httpx.AsyncClient(base_url=server.url, headers=headers) as client,
+        open_client(base_url=server.url, headers=headers) as client,
         client.stream("GET", f"{PATH}/stream") as answer,
     ):
         if answer.status_code != 200:
