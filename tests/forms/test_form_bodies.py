@@ -11,7 +11,7 @@ from app.domain.forms.schemas import CreateForm, UpdateForm
 from app.kit import validation
 from app.kit.errors import Invalid
 from tests.asking import refused
-from tests.forms.api import PATH, PUBLIC, TEXT, create_form, get_form, send
+from tests.forms.api import PATH, PUBLIC, TEXT, get_form, request_form, send
 from tests.world import Client
 
 BODY: dict[str, Any] = {"name": "Contact", "fields": [TEXT]}
@@ -125,7 +125,7 @@ def test_name_and_fields_are_required_of_a_new_form() -> None:
 
 
 async def test_a_wrong_body_changes_nothing(developer: Client, subtests: pytest.Subtests) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     before = await get_form(developer, form)
     wrong: dict[str, dict[str, Any]] = {
         "name": {"name": ""},
@@ -167,7 +167,7 @@ async def test_a_form_can_close_at_any_time(
     times = {"0001-01-01T00:00:00+14:00": 409, "9999-12-31T23:59:59-12:00": 201}
     for closes_at, status in times.items():
         with subtests.test(closes_at=closes_at):
-            form = await create_form(developer, settings={"closes_at": closes_at})
+            form = await request_form(developer, settings={"closes_at": closes_at})
             assert form["settings"]["closes_at"] == closes_at
             shown = await anonymous.get(f"{PUBLIC}/{form['slug']}")
             assert shown.json()["data"]["settings"]["closes_at"] == closes_at

@@ -13,9 +13,9 @@ from tests.forms.api import (
     PUBLIC,
     TEXT,
     act,
-    create_form,
     get_form,
     list_forms,
+    request_form,
     send,
     submit,
     update_form,
@@ -41,7 +41,7 @@ NEXT_STATES: dict[str, dict[str, str | None]] = {
 
 
 async def _create_in_state(client: Client, state: str) -> dict[str, Any]:
-    form = await create_form(client, is_published=False)
+    form = await request_form(client, is_published=False)
     for action in STEPS[state]:
         assert (await act(client, form, action)).status_code == 200
     return form
@@ -67,7 +67,7 @@ async def test_each_action_leads_from_each_state_to_the_next_or_is_refused(
 async def test_publication_answers_with_the_address_and_the_time(
     developer: Client, services: Services
 ) -> None:
-    form = await create_form(developer, is_published=False)
+    form = await request_form(developer, is_published=False)
     answer = await act(developer, form, "publish")
     assert answer.status_code == 200
     published = answer.json()["data"]
@@ -84,7 +84,7 @@ async def test_publication_answers_with_the_address_and_the_time(
 
 
 async def test_a_second_publication_has_a_time_of_its_own(developer: Client) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     first = await get_form(developer, form)
     withdrawn = (await act(developer, form, "unpublish")).json()["data"]
     assert withdrawn["published_at"] == first["published_at"]
@@ -118,7 +118,7 @@ async def test_only_a_published_form_is_shown_and_takes_answers(
 async def test_submissions_outlive_the_states_of_their_form(
     developer: Client, anonymous: Client
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     submission_id = await submit(anonymous, form, ANSWERS)
     for action in ("unpublish", "archive", "publish"):
         await act(developer, form, action)
@@ -130,7 +130,7 @@ async def test_submissions_outlive_the_states_of_their_form(
 async def test_of_two_publications_at_once_one_is_refused(
     developer: Client, services: Services
 ) -> None:
-    form = await create_form(developer, is_published=False)
+    form = await request_form(developer, is_published=False)
     answers = await asyncio.gather(*(act(developer, form, "publish") for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     assert len(await load_events(services, developer.tenant_id, "form.published")) == 1
@@ -140,7 +140,7 @@ async def test_no_answer_is_accepted_after_a_deletion(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     """Answers that come meanwhile are stored before the deletion, or refused."""
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     deletion, *answers = await asyncio.gather(
         developer.delete(f"{PATH}/{form['id']}"),
         *(send(anonymous, form, {"name": f"Ada {number}"}) for number in range(8)),
@@ -159,7 +159,7 @@ async def test_no_answer_is_accepted_after_a_deletion(
 async def test_roles_can_do_what_their_permissions_say(
     developer: Client, world: World, subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     path = f"{PATH}/{form['id']}"
     allowed = {
         "viewer": {"read"},
@@ -191,7 +191,7 @@ async def test_roles_can_do_what_their_permissions_say(
 async def test_another_tenants_form_is_not_found_by_any_route(
     developer: Client, world: World, anonymous: Client
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     submission_id = await submit(anonymous, form, ANSWERS)
     before = await get_form(developer, form)
     stranger, path = await world.user("tenant_admin"), f"{PATH}/{form['id']}"
@@ -229,7 +229,7 @@ async def test_super_admin_works_in_the_tenant_that_the_header_names(
 async def test_what_super_admin_does_with_a_form_stays_in_its_tenant(
     developer: Client, super_admin: Client, services: Services
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     await update_form(super_admin, form, name="Renamed", fields=[TEXT])
     copy = (await act(super_admin, form, "duplicate")).json()["data"]
     body = {"data": ANSWERS}
@@ -248,7 +248,7 @@ async def test_what_super_admin_does_with_a_form_stays_in_its_tenant(
 
 
 async def test_any_site_may_use_a_public_form(developer: Client, anonymous: Client) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     path, origin = f"{PUBLIC}/{form['slug']}", "https://site.example"
     for suffix in ("", "/submit", "/upload", "/embed", "/fields/name/options"):
         asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
@@ -273,7 +273,7 @@ async def test_visitors_see_nothing_that_is_the_tenants_own(
     developer: Client, anonymous: Client
 ) -> None:
     settings = {"notifications": {"email": "team@example.com"}, "max_submissions": 9}
-    form = await create_form(developer, TEXT, settings=settings)
+    form = await request_form(developer, TEXT, settings=settings)
     shown = (await anonymous.get(f"{PUBLIC}/{form['slug']}")).json()["data"]
     keys = {"name", "slug", "description", "version", "fields", "branding", "settings"}
     assert set(shown) == keys

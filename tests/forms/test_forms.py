@@ -22,10 +22,10 @@ from tests.forms.api import (
     TEXT,
     TOPIC,
     act,
-    create_form,
     get_form,
     list_forms,
     list_names,
+    request_form,
     submit,
     update_form,
     upload,
@@ -76,7 +76,7 @@ async def _load_events(services: Services, client: Client, event_type: str) -> l
 
 
 async def test_a_new_form_is_a_draft_with_its_fields_in_their_order(developer: Client) -> None:
-    form = await create_form(
+    form = await request_form(
         developer,
         TOPIC,
         TEXT,
@@ -104,7 +104,7 @@ async def test_a_new_form_is_a_draft_with_its_fields_in_their_order(developer: C
 
 
 async def test_what_is_left_out_has_defaults(developer: Client) -> None:
-    form = await create_form(developer, TEXT, is_published=False)
+    form = await request_form(developer, TEXT, is_published=False)
     assert (form["description"], form["branding"]) == ("", NO_BRANDING)
     assert form["settings"] == DEFAULT_SETTINGS
     field = form["fields"][0]
@@ -117,7 +117,7 @@ async def test_forms_with_the_same_name_have_different_slugs(
 ) -> None:
     """The slug is the public address in which no tenant is named."""
     clients = [developer, developer, admin]
-    forms = [await create_form(client, is_published=False) for client in clients]
+    forms = [await request_form(client, is_published=False) for client in clients]
     assert len({form["slug"] for form in forms}) == 3
 
 
@@ -127,7 +127,7 @@ async def test_a_slug_consists_of_small_letters_digits_and_dashes(
     words = {"Größe & Maße": "gr-e-ma-e-", "問い合わせ": "", "x" * 100: f"{'x' * 40}-", "--": ""}
     for name, start in words.items():
         with subtests.test(name=name):
-            form = await create_form(developer, is_published=False, name=name)
+            form = await request_form(developer, is_published=False, name=name)
             assert re.fullmatch(rf"{start}[2-9a-z]{{8}}", form["slug"])
 
 
@@ -144,7 +144,7 @@ async def test_a_tenant_has_a_limited_number_of_forms(
     developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_FORMS", 1)
-    form = await create_form(developer, is_published=False)
+    form = await request_form(developer, is_published=False)
     body = {"name": "Second", "fields": [TEXT]}
     assert (
         "at most 1 forms" in refused(await developer.post(PATH, body), 409, "conflict")["message"]
@@ -158,8 +158,8 @@ async def test_a_tenant_has_a_limited_number_of_forms(
 
 
 async def test_a_list_has_summaries_with_counts(developer: Client, anonymous: Client) -> None:
-    draft = await create_form(developer, TEXT, EMAIL, TOPIC, is_published=False, name="Draft")
-    form = await create_form(developer, TEXT, name="Open")
+    draft = await request_form(developer, TEXT, EMAIL, TOPIC, is_published=False, name="Draft")
+    form = await request_form(developer, TEXT, name="Open")
     for name in ("Ada", "Bob"):
         await submit(anonymous, form, {"name": name})
     page = await list_forms(developer)
@@ -175,10 +175,10 @@ async def test_a_list_is_filtered_sorted_and_paged(
     developer: Client, subtests: pytest.Subtests
 ) -> None:
     wool = "about 100% wool"
-    await create_form(developer, is_published=False, name="Beta", description=wool)
-    await create_form(developer, name="Alpha")
-    await create_form(developer, name="Gamma_1")
-    archived = await create_form(developer, is_published=False, name="Delta")
+    await request_form(developer, is_published=False, name="Beta", description=wool)
+    await request_form(developer, name="Alpha")
+    await request_form(developer, name="Gamma_1")
+    archived = await request_form(developer, is_published=False, name="Delta")
     await act(developer, archived, "archive")
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, ["Delta", "Gamma_1", "Alpha", "Beta"]),
@@ -219,7 +219,7 @@ async def test_each_field_is_changed_alone(
     developer: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
     await allow_mails(services, developer.tenant_id)
-    form = await create_form(developer, is_published=False)
+    form = await request_form(developer, is_published=False)
     changes: dict[str, Any] = {
         "name": "Renamed",
         "description": "New text",
@@ -240,7 +240,7 @@ async def test_each_field_is_changed_alone(
 
 
 async def test_settings_and_branding_are_replaced_as_a_whole(developer: Client) -> None:
-    form = await create_form(developer, settings=SETTINGS, branding=BRANDING)
+    form = await request_form(developer, settings=SETTINGS, branding=BRANDING)
     changed = await update_form(
         developer,
         form,
@@ -254,7 +254,7 @@ async def test_settings_and_branding_are_replaced_as_a_whole(developer: Client) 
 async def test_a_request_that_changes_nothing_leaves_no_event(
     developer: Client, services: Services
 ) -> None:
-    form = await create_form(developer, settings=SETTINGS, is_published=False)
+    form = await request_form(developer, settings=SETTINGS, is_published=False)
     for body in ({}, {"name": form["name"]}, {"settings": SETTINGS}, {"fields": form["fields"]}):
         assert await update_form(developer, form, **body) == form
     assert await _load_events(services, developer, "form.updated") == []
@@ -262,12 +262,12 @@ async def test_a_request_that_changes_nothing_leaves_no_event(
 
 async def test_a_new_name_keeps_the_slug(developer: Client) -> None:
     """Pages that embed the form go on working."""
-    form = await create_form(developer)
+    form = await request_form(developer)
     assert (await update_form(developer, form, name="Another"))["slug"] == form["slug"]
 
 
 async def test_an_archived_form_can_be_changed(developer: Client) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     await act(developer, form, "archive")
     changed = await update_form(developer, form, name="Old")
     assert (changed["name"], changed["status"]) == ("Old", "archived")
@@ -279,7 +279,7 @@ async def test_an_archived_form_can_be_changed(developer: Client) -> None:
 async def test_a_copy_is_a_draft_with_the_newest_fields_and_no_submissions(
     developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer, settings=SETTINGS, branding=BRANDING, description="Text")
+    form = await request_form(developer, settings=SETTINGS, branding=BRANDING, description="Text")
     await submit(anonymous, form, {"name": "Ada"})
     form = await update_form(developer, form, fields=[TEXT, TOPIC])
     answer = await act(developer, form, "duplicate")
@@ -299,7 +299,7 @@ async def test_a_copy_is_a_draft_with_the_newest_fields_and_no_submissions(
 
 
 async def test_the_name_of_a_copy_is_never_too_long(developer: Client) -> None:
-    form = await create_form(developer, is_published=False, name="x" * 100)
+    form = await request_form(developer, is_published=False, name="x" * 100)
     copy = (await act(developer, form, "duplicate")).json()["data"]
     assert copy["name"] == f"{'x' * 93} (copy)"
 
@@ -318,7 +318,7 @@ async def _add_views(services: Services, form: dict[str, Any], day: date, views:
 async def test_stats_count_submissions_and_views(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     ids = [await submit(anonymous, form, {"name": name}) for name in ("Ada", "Bob", "Cyd")]
     await _add_views(services, form, date(2026, 1, 1), 3)
     await _add_views(services, form, date(2026, 1, 2), 4)
@@ -332,7 +332,7 @@ async def test_the_conversion_rate_is_at_most_100(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     """Submissions over the API follow no view."""
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     for name in ("Ada", "Bob"):
         await submit(anonymous, form, {"name": name})
     assert (await get_form(developer, form))["stats"]["conversion_rate"] == 0.0
@@ -346,7 +346,7 @@ async def test_the_conversion_rate_is_at_most_100(
 async def test_a_deleted_form_is_found_nowhere(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     submission_id = await submit(anonymous, form, {"name": "Ada"})
     path = f"{PATH}/{form['id']}"
     assert (await developer.delete(path)).status_code == 204
@@ -368,7 +368,7 @@ async def test_a_deleted_form_is_found_nowhere(
 async def test_the_clean_up_deletes_all_rows_and_files_of_a_deleted_form(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer, TEXT, FILE)
+    form = await request_form(developer, TEXT, FILE)
     file_id = (await upload(anonymous, form, b"hello")).json()["data"]["file_id"]
     await submit(anonymous, form, {"name": "Ada", "file": file_id})
     await developer.delete(f"{PATH}/{form['id']}")

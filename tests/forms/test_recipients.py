@@ -14,7 +14,7 @@ from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
-from tests.forms.api import create_form, get_form, submit, update_form
+from tests.forms.api import get_form, request_form, submit, update_form
 from tests.forms.by_hand import allow_mails, process, read_mails
 from tests.world import Client, World
 from workers.main import JOBS
@@ -56,7 +56,7 @@ async def test_an_address_gets_mails_once_its_owner_has_confirmed_it(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     address = _address()
-    form = await create_form(developer, **_mail_to(address))
+    form = await request_form(developer, **_mail_to(address))
     assert (await get_form(developer, form))["unconfirmed_emails"] == [address]
     await _submit_and_process(services, anonymous, form)
     ((recipient, content),) = await read_mails(services, developer.tenant_id)
@@ -79,13 +79,13 @@ async def test_a_confirmation_holds_for_all_forms_of_one_tenant(
 ) -> None:
     first, second = await world.user("agent_developer"), await world.user("agent_developer")
     address = _address()
-    await create_form(first, **_mail_to(address))
+    await request_form(first, **_mail_to(address))
     (token,) = await _read_tokens(services, first.tenant_id)
     await _confirm(anonymous, token)
-    another = await create_form(first, **_mail_to(address))
+    another = await request_form(first, **_mail_to(address))
     assert another["unconfirmed_emails"] == []
     assert len(await read_mails(services, first.tenant_id)) == 1
-    foreign = await create_form(second, **_mail_to(address))
+    foreign = await request_form(second, **_mail_to(address))
     assert foreign["unconfirmed_emails"] == [address]
 
 
@@ -105,14 +105,14 @@ async def test_the_address_of_a_verified_member_needs_no_confirmation(
     for address, is_verified, status, is_confirmed in cases:
         with subtests.test(address=address, is_verified=is_verified, status=status):
             await run_sql(services, sql, address.lower(), is_verified, status)
-            form = await create_form(developer, **_mail_to(address))
+            form = await request_form(developer, **_mail_to(address))
             assert form["unconfirmed_emails"] == ([] if is_confirmed else [address])
 
 
 async def test_a_link_works_once_and_for_a_week(
     developer: Client, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
-    await create_form(developer, **_mail_to(_address()))
+    await request_form(developer, **_mail_to(_address()))
     (token,) = await _read_tokens(services, developer.tenant_id)
     for wrong in ("x", token[:-1], token + "x"):
         with subtests.test(token=wrong):
@@ -132,7 +132,7 @@ async def test_one_mailbox_gets_few_links(world: World, services: Services) -> N
     local_part = new_id("victim")
     owners = [await world.user("agent_developer") for _ in range(7)]
     for number, owner in enumerate(owners):
-        form = await create_form(owner, **_mail_to(f"{local_part}+{number}@example.com"))
+        form = await request_form(owner, **_mail_to(f"{local_part}+{number}@example.com"))
         assert len(form["unconfirmed_emails"]) == 1
     counts = [len(await read_mails(services, owner.tenant_id)) for owner in owners]
     assert sum(counts) == 5
@@ -141,7 +141,7 @@ async def test_one_mailbox_gets_few_links(world: World, services: Services) -> N
 async def test_a_form_from_before_addresses_were_confirmed_asks_once(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     sql = (
         "UPDATE forms SET settings = jsonb_set(settings, '{notifications,email}', $2) WHERE id = $1"
     )
@@ -154,7 +154,7 @@ async def test_a_form_from_before_addresses_were_confirmed_asks_once(
 async def test_no_mail_is_queued_without_an_address(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     await _submit_and_process(services, anonymous, form)
     assert await read_mails(services, developer.tenant_id) == []
 
@@ -226,7 +226,7 @@ async def _create_full_form(
     """Returns a form that has sent so many mails in this hour."""
     address = _address().lower()
     await allow_mails(services, client.tenant_id, address)
-    form = await create_form(client, **_mail_to(address))
+    form = await request_form(client, **_mail_to(address))
     sql = """
     INSERT INTO form_mail_counts (tenant_id, form_id, hour, mails)
     VALUES ($1, $2, date_trunc('hour', now(), 'UTC'), $3)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.asking import refused
-from tests.forms.api import EMAIL, PATH, TEXT, act, create_form, get_form, update_form
+from tests.forms.api import EMAIL, PATH, TEXT, act, get_form, request_form, update_form
 from tests.roles.api_calls import VIEWER_GRANTS, set_permissions
 from tests.tables.api import TABLES, create_table
 from tests.workflows.factories import PATH as WORKFLOWS
@@ -70,7 +70,7 @@ async def _read_problems(client: Client, form: dict[str, Any], part: dict[str, A
 
 async def test_a_form_refers_to_a_workflow_until_it_is_removed(developer: Client) -> None:
     workflow_id = await create_published(developer, [transform("a", 1)])
-    form = await create_form(developer, workflow_id=workflow_id)
+    form = await request_form(developer, workflow_id=workflow_id)
     assert form["workflow_id"] == workflow_id
     assert (await update_form(developer, form, name="Other"))["workflow_id"] == workflow_id
     assert (await update_form(developer, form, workflow_id=None))["workflow_id"] is None
@@ -82,7 +82,7 @@ async def test_a_form_refers_to_a_workflow_until_it_is_removed(developer: Client
 async def test_an_unknown_workflow_is_refused(
     developer: Client, admin: Client, subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     foreign_id = await create_published(admin, [transform("a", 1)])
     deleted_id = await create_published(developer, [transform("a", 1)])
     await developer.delete(f"{WORKFLOWS}/{deleted_id}")
@@ -94,7 +94,7 @@ async def test_an_unknown_workflow_is_refused(
 
 async def test_a_form_whose_workflow_was_deleted_can_be_changed(developer: Client) -> None:
     workflow_id = await create_published(developer, [transform("a", 1)])
-    form = await create_form(developer, workflow_id=workflow_id)
+    form = await request_form(developer, workflow_id=workflow_id)
     await developer.delete(f"{WORKFLOWS}/{workflow_id}")
     changed = await update_form(developer, form, workflow_id=workflow_id, name="Renamed")
     assert changed["name"] == "Renamed"
@@ -104,8 +104,8 @@ async def test_a_workflow_needs_the_permission_to_run_it(
     developer: Client, caller: Client, grant: Grant
 ) -> None:
     workflow_id = await create_published(developer, [transform("a", 1)])
-    form = await create_form(developer)
-    with_workflow = await create_form(developer, workflow_id=workflow_id)
+    form = await request_form(developer)
+    with_workflow = await request_form(developer, workflow_id=workflow_id)
     await grant("forms:read", "forms:write")
     part = {"workflow_id": workflow_id}
     for answer in (
@@ -125,7 +125,7 @@ async def test_a_workflow_needs_the_permission_to_run_it(
 async def test_a_form_refers_to_a_data_table_until_it_is_removed(
     developer: Client, table: dict[str, Any]
 ) -> None:
-    form = await create_form(developer, data_table_config=_map(table))
+    form = await request_form(developer, data_table_config=_map(table))
     assert form["data_table_config"] == _map(table)
     changed = await update_form(developer, form, data_table_config={"table_id": table["id"]})
     expected = {"table_id": table["id"], "auto_save": False, "field_mapping": {}}
@@ -138,7 +138,7 @@ async def test_a_form_refers_to_a_data_table_until_it_is_removed(
 async def test_a_mapping_names_fields_and_columns_that_exist(
     developer: Client, admin: Client, table: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     foreign = await create_table(admin, COLUMNS)
     deleted = await create_table(developer, COLUMNS, "Deleted")
     await developer.delete(f"{TABLES}/{deleted['id']}")
@@ -170,7 +170,7 @@ async def test_a_mapping_names_fields_and_columns_that_exist(
 
 
 async def test_a_mapped_field_cannot_be_removed(developer: Client, table: dict[str, Any]) -> None:
-    form = await create_form(developer, data_table_config=_map(table))
+    form = await request_form(developer, data_table_config=_map(table))
     answer = await developer.put(f"{PATH}/{form['id']}", {"fields": [TEXT]})
     assert list(refused(answer, 422, "validation_error")["details"]) == [
         "data_table_config.field_mapping.email"
@@ -183,8 +183,8 @@ async def test_a_mapped_field_cannot_be_removed(developer: Client, table: dict[s
 async def test_rows_need_the_permission_to_write_them(
     developer: Client, caller: Client, grant: Grant, table: dict[str, Any]
 ) -> None:
-    form = await create_form(developer)
-    with_table = await create_form(developer, data_table_config=_map(table))
+    form = await request_form(developer)
+    with_table = await request_form(developer, data_table_config=_map(table))
     await grant("forms:read", "forms:write", "data_tables:read")
     part = {"data_table_config": _map(table)}
     for answer in (
@@ -204,7 +204,7 @@ async def test_a_copy_keeps_the_workflow_and_the_table(
     developer: Client, table: dict[str, Any]
 ) -> None:
     workflow_id = await create_published(developer, [transform("a", 1)])
-    form = await create_form(developer, workflow_id=workflow_id, data_table_config=_map(table))
+    form = await request_form(developer, workflow_id=workflow_id, data_table_config=_map(table))
     copy = await get_form(developer, (await act(developer, form, "duplicate")).json()["data"])
     assert (copy["workflow_id"], copy["data_table_config"]) == (workflow_id, _map(table))
 
@@ -215,7 +215,7 @@ async def test_a_copy_keeps_the_workflow_and_the_table(
 async def test_a_data_source_names_a_table_and_columns_that_exist(
     developer: Client, admin: Client, table: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer)
+    form = await request_form(developer)
     foreign = await create_table(admin, COLUMNS)
     path = "fields.1.data_source"
     no_table = {f"{path}.table_id": "there is no such data table"}
@@ -235,8 +235,8 @@ async def test_a_data_source_needs_the_permission_to_read_the_table(
     developer: Client, caller: Client, grant: Grant, table: dict[str, Any]
 ) -> None:
     """The form shows its options to everybody."""
-    form = await create_form(developer)
-    with_source = await create_form(developer, TEXT, _choose(table))
+    form = await request_form(developer)
+    with_source = await request_form(developer, TEXT, _choose(table))
     await grant("forms:read", "forms:write")
     part = {"fields": [TEXT, _choose(table)]}
     for answer in (

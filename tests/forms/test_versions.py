@@ -16,12 +16,12 @@ from tests.forms.api import (
     TEXT,
     TOPIC,
     act,
-    create_form,
     get_form,
     get_submission,
     list_versions,
     problems,
     publish,
+    request_form,
     send,
     submit,
     update_form,
@@ -44,7 +44,7 @@ async def _get_version(client: Client, form: dict[str, Any], version: object) ->
 async def test_a_draft_that_was_never_published_is_changed_in_place(
     developer: Client, anonymous: Client
 ) -> None:
-    form = await create_form(developer, TEXT, is_published=False)
+    form = await request_form(developer, TEXT, is_published=False)
     for fields in ([TEXT, EMAIL], [AGE]):
         form = await update_form(developer, form, fields=fields)
         assert form["version"] == 1
@@ -62,7 +62,7 @@ async def test_a_draft_that_was_never_published_is_changed_in_place(
 async def test_new_fields_of_a_published_form_are_a_version_that_is_live_at_once(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     await submit(anonymous, form, {"name": "Ada"})
     changed = await update_form(developer, form, name="Persons", fields=[TEXT, AGE])
     assert (changed["version"], changed["status"]) == (2, "published")
@@ -80,7 +80,7 @@ async def test_new_fields_of_a_withdrawn_form_are_a_version_that_is_live_once_pu
     """The version that was published stays: submissions refer to it."""
     for action in ["unpublish", "archive"]:
         with subtests.test(action=action):
-            form = await create_form(developer, TEXT)
+            form = await request_form(developer, TEXT)
             await act(developer, form, action)
             for fields in ([TEXT, EMAIL], [TEXT, AGE]):
                 assert (await update_form(developer, form, fields=fields))["version"] == 2
@@ -94,7 +94,7 @@ async def test_new_fields_of_a_withdrawn_form_are_a_version_that_is_live_once_pu
 async def test_submissions_keep_the_fields_that_they_were_made_with(
     developer: Client, anonymous: Client
 ) -> None:
-    form = await create_form(developer, TEXT, TOPIC)
+    form = await request_form(developer, TEXT, TOPIC)
     first = await submit(anonymous, form, {"name": "Ada", "topic": "help"})
     renamed = {**TOPIC, "options": [{"value": "other", "label": "Other"}]}
     await update_form(developer, form, fields=[renamed, AGE])
@@ -111,7 +111,7 @@ async def test_answers_are_checked_by_the_version_that_the_page_has_shown(
     developer: Client, anonymous: Client
 ) -> None:
     """The author changes the form while a visitor fills it in."""
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     await update_form(developer, form, fields=[AGE])
     submission_id = await submit(anonymous, form, {"name": "Ada"}, version=1)
     assert (await get_submission(developer, form, submission_id))["version"] == 1
@@ -128,7 +128,7 @@ async def test_answers_are_checked_by_the_version_that_the_page_has_shown(
 async def test_a_version_that_was_never_published_takes_no_answers(
     developer: Client, anonymous: Client, subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     await update_form(developer, form, fields=[TEXT, EMAIL])
     unknown: list[Any] = [3, 1_000_000]
     wrong: list[Any] = [0, -1, 1.5, "1", 2**31, 2**63]
@@ -144,7 +144,7 @@ async def test_a_version_that_was_never_published_takes_no_answers(
 
 
 async def test_the_order_of_fields_is_part_of_a_version(developer: Client) -> None:
-    form = await create_form(developer, TEXT, EMAIL)
+    form = await request_form(developer, TEXT, EMAIL)
     changed = await update_form(developer, form, fields=[EMAIL, TEXT])
     assert (changed["version"], _ids(changed)) == (2, ["email", "name"])
     assert (await update_form(developer, form, fields=[EMAIL, TEXT]))["version"] == 2
@@ -154,7 +154,7 @@ async def test_a_condition_on_true_replaces_one_on_1(developer: Client, anonymou
     """The two are equal in Python, and differ in conditions."""
     box = {"id": "box", "type": "hidden", "label": "Box"}
     shown_if = {"field": "box", "operator": "equals", "value": 1}
-    form = await create_form(developer, box, {**AGE, "conditional": shown_if})
+    form = await request_form(developer, box, {**AGE, "conditional": shown_if})
     await submit(anonymous, form, {"box": True})
     fields = [box, {**AGE, "conditional": {**shown_if, "value": True}}]
     changed = await update_form(developer, form, fields=fields)
@@ -164,7 +164,7 @@ async def test_a_condition_on_true_replaces_one_on_1(developer: Client, anonymou
 
 
 async def test_versions_are_listed_the_newest_first(developer: Client, world: World) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     colleague = await world.user("tenant_admin", developer.tenant_id)
     await update_form(colleague, form, fields=[EMAIL])
     await update_form(developer, form, fields=[AGE])
@@ -184,7 +184,7 @@ async def test_versions_are_listed_the_newest_first(developer: Client, world: Wo
 async def test_an_unknown_version_is_not_found(
     developer: Client, subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     for version in ("2", "0", "-1", "01", "1.0", "x", "99999999999999999999", "\u0661"):
         with subtests.test(version=version):
             answer = await developer.get(f"{PATH}/{form['id']}/versions/{version}")
@@ -194,7 +194,7 @@ async def test_an_unknown_version_is_not_found(
 
 
 async def test_changes_at_the_same_time_are_versions_of_their_own(developer: Client) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     fields = [[{**TEXT, "label": f"Name {number}"}] for number in range(5)]
     await asyncio.gather(*(update_form(developer, form, fields=item) for item in fields))
     versions = await list_versions(developer, form)
@@ -211,7 +211,7 @@ async def test_a_change_during_the_publication_is_never_lost(
 ) -> None:
     """Visitors see the fields that the author sees, whichever came first."""
     for _ in range(5):
-        form = await create_form(developer, TEXT, is_published=False)
+        form = await request_form(developer, TEXT, is_published=False)
         await asyncio.gather(
             update_form(developer, form, fields=[AGE]),
             publish(developer, form),
@@ -226,7 +226,7 @@ async def test_a_change_during_the_publication_is_never_lost(
 async def test_a_form_has_a_limited_number_of_versions(
     developer: Client, services: Services
 ) -> None:
-    form = await create_form(developer, TEXT)
+    form = await request_form(developer, TEXT)
     await run_sql(services, "UPDATE forms SET version = 200 WHERE id = $1", form["id"])
     sql = "UPDATE form_versions SET version = 200 WHERE form_id = $1"
     await run_sql(services, sql, form["id"])

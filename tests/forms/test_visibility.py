@@ -9,9 +9,9 @@ from tests.forms.api import (
     PATH,
     TEXT,
     act,
-    create_form,
     get_form,
     list_forms,
+    request_form,
     set_status,
     submit,
     update_form,
@@ -29,7 +29,7 @@ _SETTINGS = {"notifications": {"email": "team@example.com"}}
 async def test_figures_and_the_notified_address_are_hidden(
     world: World, developer: Client, subtests: pytest.Subtests
 ) -> None:
-    form = await create_form(developer, settings=_SETTINGS)
+    form = await request_form(developer, settings=_SETTINGS)
     for role in ("agent_user", "viewer"):
         with subtests.test(role=role):
             caller = await world.user(role, developer.tenant_id)
@@ -46,7 +46,7 @@ async def test_the_permission_alone_decides(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     """Here of a role that may change forms and read files, but no submissions."""
-    form = await create_form(developer, TEXT, FILE)
+    form = await request_form(developer, TEXT, FILE)
     file_id = await upload_file(anonymous, form, PNG)
     submission_id = await submit(anonymous, form, {"name": "Ada", "file": file_id})
     path = f"{_FILES}/{file_id}"

@@ -6,9 +6,9 @@ from tests.forms.api import (
     PATH,
     PUBLIC,
     TEXT,
-    create_form,
     get_submission,
     problems,
+    request_form,
     send,
     submit,
     upload,
@@ -19,7 +19,7 @@ from tests.world import Client
 async def test_a_visitor_fills_in_a_form_and_its_author_reads_the_answers(
     developer: Client, anonymous: Client
 ) -> None:
-    form = await create_form(developer, TEXT, EMAIL, FILE)
+    form = await request_form(developer, TEXT, EMAIL, FILE)
     shown = (await anonymous.get(f"{PUBLIC}/{form['slug']}")).json()["data"]
     assert [field["id"] for field in shown["fields"]] == ["name", "email", "file"]
     assert problems(await send(anonymous, form, {"email": "x"})) == {

@@ -50,7 +50,7 @@ async def public_only() -> AsyncIterator[Egress]:
 async def sending_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that dispatches and sends notifications, within this process."""
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "deliveries", "default") as process:
+    async with run_worker(stores.settings, "deliveries", "default", slots=6) as process:
         yield process
 
 

@@ -17,7 +17,7 @@ from workers.main import WorkerProcess
 async def center_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events, dispatches messages and sends them."""
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "deliveries", "default") as process:
+    async with run_worker(stores.settings, "deliveries", "default", slots=6) as process:
         yield process
 
 
