@@ -23,19 +23,19 @@ from tests.world import World
 SENTENCE = "well, people around here mostly call me Ada"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def local_world(app: Litestar, stores: Stores, models: ModelServer) -> AsyncIterator[World]:
     del app
     world = World(create_app(msgspec.structs.replace(stores.settings, local_model=True)))
-    models.requests.clear()
-    models.script(LOCAL_MODEL, Reply(texts=['{"name": "Ada"}']))
     async with announce_local_model(world.services, models.url, slots=1):
         yield world
     await world.services.close()
 
 
 @pytest.fixture
-async def chat(local_world: World) -> Chat:
+async def chat(local_world: World, models: ModelServer) -> Chat:
+    models.requests.clear()
+    models.script(LOCAL_MODEL, Reply(texts=['{"name": "Ada"}']))
     developer = await local_world.user("agent_developer")
     return await start(local_world.anonymous(), await create_form(developer, TEXT, EMAIL))
 
