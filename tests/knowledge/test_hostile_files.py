@@ -4,6 +4,7 @@ import random
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -183,7 +184,7 @@ async def test_a_script_that_a_limit_ends_gives_a_reason(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     long, short = b"x" * (6 * _MIB), b"word " * 1000
-    cases = [
+    cases: list[tuple[dict[str, Any], bytes]] = [
         ({"seconds": 0.3}, long),
         ({"output_bytes": 100}, short),
         ({"memory_mib": 32}, short),

@@ -315,7 +315,7 @@ def test_the_removal_of_masks_leaves_invalid_values_to_the_validation() -> None:
 # Moves
 
 
-_MOVES = [
+_MOVES: list[tuple[str, dict[str, Any], str]] = [
     ("smtp", {"host": "other.example.com"}, "password"),
     ("smtp", {"port": 587}, "password"),
     ("smtp", {"use_tls": False}, "password"),
