@@ -37,6 +37,8 @@ def connect(
         # One immediate retry, because a restart of Redis leaves dead connections.
         retry=Retry(NoBackoff(), 1),
         health_check_interval=0,
+        # Redis is not told the client's version, which would be looked up for every connection.
+        driver_info=None,
     )
 
 
