@@ -7,8 +7,12 @@ from typing import Any
 from playwright.async_api import Page
 
 _SERIOUS = frozenset({"serious", "critical"})
-_RUN = """async () => {
-    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+# Rules that depend on the colours of a page.
+CONTRAST = ("color-contrast", "link-in-text-block")
+_RUN = """async (rules) => {
+    const runOnly = rules.length ? { runOnly: { type: "rule", values: rules } } : {};
+    const options = { resultTypes: ["violations"], ...runOnly };
+    const { violations } = await axe.run(document, options);
     return violations.map(({ id, impact, help, nodes }) => (
         { id, impact, help, targets: nodes.map(({ target }) => target) }
     ));
@@ -20,10 +24,13 @@ def _read_script() -> str:
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-async def find_violations(page: Page) -> list[str]:
-    """Returns the serious and critical violations, each with the elements that it is about."""
-    await page.evaluate(_read_script())
-    found: list[dict[str, Any]] = await page.evaluate(_RUN)
+async def find_violations(page: Page, *rules: str) -> list[str]:
+    """Returns the serious and critical violations of the rules, by default of all, each with the
+    elements that it is about.
+    """
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(_read_script())
+    found: list[dict[str, Any]] = await page.evaluate(_RUN, rules)
     return [
         f"{item['id']}: {item['help']} {item['targets']}"
         for item in found

@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.browser.chromium import find_program
+from tests.browser.tab import Tab
 
 # Where several tests run at once, a model or a voice takes seconds to load.
 expect.set_options(timeout=20_000)
@@ -19,13 +20,16 @@ async def browser() -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest.fixture(scope="session")
+async def tab(browser: Browser) -> AsyncIterator[Tab]:
+    tab = Tab(browser)
+    yield tab
+    await tab.close()
+
+
 @pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    """A page with storage and cookies of its own. An error of its scripts fails the test."""
-    context = await browser.new_context()
-    page = await context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    await context.close()
-    assert errors == []
+async def page(tab: Tab) -> AsyncIterator[Page]:
+    """A page without storage and cookies. An error of its scripts fails the test."""
+    yield await tab.open()
+    await tab.clear()
+    assert tab.errors == []

@@ -5,11 +5,18 @@ from pathlib import Path
 
 from playwright.async_api import Page
 
+from tests.lengths import IS_LONG
+
 _ROOT = Path(__file__).parents[2]
 
 
 async def take(page: Page, name: str) -> None:
-    """Writes `<name>.png` to the folder that PARLEY_SCREENSHOTS names, or to `.screenshots`."""
-    folder = _ROOT / os.environ.get("PARLEY_SCREENSHOTS", ".screenshots")
+    """Writes `<name>.png` to the folder that PARLEY_SCREENSHOTS names, or in long runs to
+    `.screenshots`.
+    """
+    name_of_folder = os.environ.get("PARLEY_SCREENSHOTS") or (".screenshots" if IS_LONG else "")
+    if not name_of_folder:
+        return
+    folder = _ROOT / name_of_folder
     folder.mkdir(parents=True, exist_ok=True)
     await page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")

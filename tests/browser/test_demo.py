@@ -1,19 +1,30 @@
 """The demo shop, used in a browser."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 from playwright.async_api import FrameLocator, Page, expect
 
-from app.demo import service
 from app.demo import shop as demo_shop
 from tests.browser import axe, screenshots
 from tests.demo.instance import Instance
+from tests.lengths import IS_LONG
 from tests.server import Server
 from tests.stores import Stores
+
+# A theme, a width, and the rules that are applied; none are all.
+Look = tuple[Literal["light", "dark"], int, tuple[str, ...]]
+_FEW_LOOKS: Final[list[Look]] = [("light", 1280, ()), ("dark", 360, axe.CONTRAST)]
+_ALL_LOOKS: Final[list[Look]] = [
+    ("light", 1280, ()),
+    ("light", 360, ()),
+    ("dark", 1280, ()),
+    ("dark", 360, ()),
+]
+_LOOKS = _ALL_LOOKS if IS_LONG else _FEW_LOOKS
 
 
 class Shop:
@@ -28,8 +39,8 @@ class Shop:
         return page.frame_locator("#contact iframe")
 
 
-@asynccontextmanager
-async def _serve(stores: Stores) -> AsyncIterator[Shop]:
+@pytest.fixture
+async def shop(stores: Stores) -> AsyncIterator[Shop]:
     settings = msgspec.structs.replace(await stores.create_database(), demo=True)
     instance, server = Instance(settings), Server(settings)
     try:
@@ -40,21 +51,10 @@ async def _serve(stores: Stores) -> AsyncIterator[Shop]:
         await instance.services.close()
 
 
-@pytest.fixture
-async def shop(stores: Stores) -> AsyncIterator[Shop]:
-    async with _serve(stores) as shop:
-        yield shop
-
-
-@pytest.fixture(scope="module")
-async def prepared_shop(stores: Stores) -> AsyncIterator[Shop]:
-    async with _serve(stores) as shop:
-        await shop.instance.prepare()
-        await service.ensure(shop.instance.services)
-        yield shop
-
-
-async def test_the_page_appears_by_itself(shop: Shop, page: Page) -> None:
+async def test_the_page_appears_by_itself_and_works(
+    shop: Shop, page: Page, subtests: pytest.Subtests
+) -> None:
+    """One test, since a server with a database of its own takes longer than all visits."""
     await page.goto(shop.url)
     await expect(page.get_by_text("Parley is preparing the demo")).to_be_visible()
     assert await axe.find_violations(page) == []
@@ -63,31 +63,34 @@ async def test_the_page_appears_by_itself(shop: Shop, page: Page) -> None:
     await expect(page.get_by_role("heading", level=1)).to_have_text(
         "Stoneware for slow mornings", timeout=30_000
     )
-
-
-async def test_the_page_is_accessible_in_every_theme_and_width(
-    prepared_shop: Shop, page: Page
-) -> None:
-    for scheme in ("light", "dark"):
-        await page.emulate_media(color_scheme=scheme)
-        for width in (1280, 360):
+    with subtests.test("a visitor sends the form and opens the chat"):
+        await _send_form_and_open_chat(shop, page)
+    for scheme, width, rules in _LOOKS:
+        with subtests.test(f"accessible in the {scheme}", width=width):
+            await page.emulate_media(color_scheme=scheme)
             await page.set_viewport_size({"width": width, "height": 800})
-            await page.goto(prepared_shop.url)
-            await expect(page.locator("#open-now")).to_be_visible()
-            await page.locator("#contact").scroll_into_view_if_needed()
-            await expect(prepared_shop.find_form(page).get_by_role("button").first).to_be_visible()
-            assert await page.evaluate("document.documentElement.scrollWidth") <= width
-            assert await axe.find_violations(page) == []
+            await _look_at_all(shop, page, rules)
             await screenshots.take(page, f"demo-{scheme}-{width}")
 
 
-async def test_a_visitor_sends_the_form_and_opens_the_chat(prepared_shop: Shop, page: Page) -> None:
+async def _look_at_all(shop: Shop, page: Page, rules: tuple[str, ...]) -> None:
+    assert page.viewport_size
+    await page.goto(shop.url)
+    await expect(page.locator("#open-now")).to_be_visible()
+    await page.locator("#contact").scroll_into_view_if_needed()
+    await expect(shop.find_form(page).get_by_role("button").first).to_be_visible()
+    width = page.viewport_size["width"]
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await axe.find_violations(page, *rules) == []
+
+
+async def _send_form_and_open_chat(shop: Shop, page: Page) -> None:
     console: list[str] = []
     requested: list[str] = []
     page.on("console", lambda line: console.append(f"{line.type}: {line.text}"))
     page.on("request", lambda request: requested.append(request.url))
-    await page.goto(prepared_shop.url)
-    form = prepared_shop.find_form(page)
+    await page.goto(shop.url)
+    form = shop.find_form(page)
     await form.get_by_label("Your name").fill("Ada")
     await form.get_by_label("Your e-mail address").fill("ada@example.com")
     await form.get_by_label("What is it about?").select_option("A return")
@@ -102,6 +105,4 @@ async def test_a_visitor_sends_the_form_and_opens_the_chat(prepared_shop: Shop, 
         await expect(page.get_by_role("button", name=question)).to_be_visible()
     await screenshots.take(page, "demo-chat")
     assert console == []
-    assert {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, requested)} == {
-        prepared_shop.origin
-    }
+    assert {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, requested)} == {shop.origin}

@@ -1,3 +1,5 @@
+from collections.abc import AsyncIterator
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -9,5 +11,7 @@ expect.set_options(timeout=15_000)
 
 
 @pytest.fixture
-def form_page(page: Page, server: Server) -> FormPage:
-    return FormPage(page, server.url)
+async def form_page(page: Page, server: Server) -> AsyncIterator[FormPage]:
+    form_page = FormPage(page, server.url)
+    yield form_page
+    await form_page.close()

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Literal
 
-from playwright.async_api import Locator, Page, Request, Route, expect
+from playwright.async_api import CDPSession, Locator, Page, Request, Route, expect
 
 from tests.forms.api import list_submissions
 from tests.world import Client
@@ -16,6 +16,7 @@ class FormPage:
         self.page, self.url = page, url
         self.external_urls: list[str] = []
         self.requests: list[Request] = []
+        self._sessions: list[CDPSession] = []
         page.set_default_timeout(10_000)
         page.on("request", self._record)
 
@@ -23,6 +24,12 @@ class FormPage:
         self.requests.append(request)
         if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
             self.external_urls.append(request.url)
+
+    async def close(self) -> None:
+        """Leaves the page to the next test."""
+        self.page.remove_listener("request", self._record)
+        for session in self._sessions:
+            await session.detach()
 
     async def open(self, form: dict[str, Any], rest: str = "") -> None:
         await self.page.goto(f"{self.url}/f/{form['slug']}{rest}")
@@ -71,7 +78,7 @@ class FormPage:
         await mouse.up()
 
     async def set_time_zone(self, name: str) -> None:
-        session = await self.page.context.new_cdp_session(self.page)
+        session = await self._open_session()
         await session.send("Emulation.setTimezoneOverride", {"timezoneId": name})
 
     async def lose(self, path: str, *parts: Literal["request", "answer"]) -> None:
@@ -91,12 +98,18 @@ class FormPage:
         await self.page.route(f"**{path}", handle)
 
     async def set_upload_speed(self, bytes_per_second: int) -> None:
-        session = await self.page.context.new_cdp_session(self.page)
+        session = await self._open_session()
         conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
         await session.send(
             "Network.emulateNetworkConditions",
             {**conditions, "uploadThroughput": bytes_per_second},
         )
+
+    async def _open_session(self) -> CDPSession:
+        """What a session changes holds until it is detached."""
+        session = await self.page.context.new_cdp_session(self.page)
+        self._sessions.append(session)
+        return session
 
     async def expect_success(self, message: str = "Thank you") -> None:
         await expect(self.page.locator(".outcome")).to_contain_text(message)

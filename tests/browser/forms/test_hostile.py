@@ -3,7 +3,7 @@
 from typing import Any
 
 from aiohttp import web
-from playwright.async_api import Route, expect
+from playwright.async_api import Dialog, Route, expect
 
 from tests.browser.forms.form_page import FormPage
 from tests.forms.api import create_form, update_form
@@ -111,13 +111,19 @@ async def test_a_redirect_that_is_no_web_address_is_not_followed(
         await route.fulfill(response=answer, body=text)
 
     dialogs: list[str] = []
-    form_page.page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+
+    async def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        await dialog.dismiss()
+
+    form_page.page.on("dialog", note)
     await form_page.page.route(f"**/f/{form['slug']}", replace)
     await form_page.open(form)
     await form_page.field("Your name").fill("Ada")
     await form_page.submit()
     await form_page.expect_success()
     await expect(form_page.page.get_by_role("link", name="Continue")).to_have_count(0)
+    form_page.page.remove_listener("dialog", note)
     assert dialogs == []
 
 
