@@ -7,9 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
+from tests.lengths import rounds
 from tests.loop.definition import Definition, Ids
 from tests.loop.form_definitions import FORMS
 from tests.world import PASSWORD
+
+# With them, the input of a workflow is as large as a body may be.
+_MOST_VALUES = 14_000
 
 # Data tables
 
@@ -71,7 +75,7 @@ def _templates(_ids: Ids) -> Definition:
         for target in range(100)
         for source in range(max(0, target - 5), target)
     ]
-    return _workflow(nodes, edges[:500])
+    return _workflow(nodes, edges[:500], _MOST_VALUES)
 
 
 def _large_values(_ids: Ids) -> Definition:
@@ -88,7 +92,7 @@ def _large_values(_ids: Ids) -> Definition:
         for number in range(1, 8)
     ]
     edges = [{"from": f"n{number - 1}", "to": f"n{number}"} for number in range(1, 8)]
-    return _workflow(nodes, edges)
+    return _workflow(nodes, edges, rounds(2_000, _MOST_VALUES))
 
 
 def _texts(ids: Ids) -> Definition:
@@ -113,11 +117,13 @@ def _texts(ids: Ids) -> Definition:
             "config": {"table_id": ids["table_id"], "operation": "query", "limit": 500},
         },
     ]
-    return _workflow(nodes, [])
+    return _workflow(nodes, [], rounds(2_000, _MOST_VALUES))
 
 
-def _workflow(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> Definition:
-    values = [{"a": number, "b": "x" * 30} for number in range(14_000)]
+def _workflow(
+    nodes: list[dict[str, Any]], edges: list[dict[str, Any]], value_count: int
+) -> Definition:
+    values = [{"a": number, "b": "x" * 30} for number in range(value_count)]
     return Definition(
         {"name": "Workflow", "description": "x" * 2000, "nodes": nodes, "edges": edges},
         {"ExecuteWorkflow": {"input": {"values": values, "a": 0, "b": 1}}},
@@ -307,7 +313,7 @@ CONTENTS: Final[dict[str, bytes]] = {
 UPLOADS: Final[dict[str, bytes]] = {
     "/api/v1/agents/{agent_id}/train": b"One sentence after another. " * 40_000,
     "/api/v1/data-tables/{table_id}/import": b"text,label\n"
-    + b"".join(b"t%d,%s\n" % (number, b"x" * 100) for number in range(20_000)),
+    + b"".join(b"t%d,%s\n" % (number, b"x" * 100) for number in range(rounds(5_000, 20_000))),
 }
 
 # Bodies of routes whose work takes seconds for the largest one.

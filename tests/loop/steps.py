@@ -20,7 +20,7 @@ _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _ROOT = str(Path(__file__).parents[2])
 _SAMPLE_SECONDS = 0.005
-_BEAT_SECONDS = 0.001
+_BEAT_SECONDS = 0.004
 
 Result = TypeVar("Result")
 
