@@ -10,6 +10,8 @@ from app import bootstrap
 from app.main import create_app
 from app.services import Services
 from app.settings import Settings
+from db.base import Base
+from db.session import ALL_TENANTS
 from tests.database import fetch_rows
 from tests.world import PASSWORD, Client, World
 
@@ -24,6 +26,14 @@ class Instance:
         self.app = create_app(settings)
         self.services: Services = self.app.state.services
         self.visitor = Client(self.app)
+
+    async def empty(self) -> None:
+        """Deletes all rows."""
+        async with self.services.db.tx(ALL_TENANTS) as tx:
+            raw = await tx.raw()
+            await raw.execute("SET LOCAL session_replication_role = replica")
+            for table in reversed(Base.metadata.sorted_tables):
+                await raw.execute(f'DELETE FROM "{table.name}"')
 
     async def prepare(self) -> None:
         await bootstrap.prepare(self.services.db, self.services.keyring, "enterprise")
