@@ -57,7 +57,7 @@ async def test_texts_are_taken_literally(subtests: pytest.Subtests) -> None:
 async def test_texts_without_spaces_are_spoken_to_their_end(subtests: pytest.Subtests) -> None:
     """The library by itself crashes on the first and the third, and loses the end of the others."""
     units = ((".a", 100), ("W", 20), ("U.S.A.", 50), ("\N{SNOWMAN}", 25))
-    for unit, count in units[: rounds(2, 4)]:
+    for unit, count in units[: rounds(1, 4)]:
         with subtests.test(unit=unit):
             short = _seconds(await espeak.speak(unit * count, None))
             long = _seconds(await espeak.speak(unit * count * 2, None))
