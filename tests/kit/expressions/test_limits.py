@@ -32,6 +32,7 @@ async def _is_alive(expressions: Expressions, group: str = "other") -> bool:
 
 
 async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expressions) -> None:
+    own_expressions._pool._seconds = 0.5
     await _is_alive(own_expressions)
     started = time.monotonic()
     slow = [
@@ -43,22 +44,23 @@ async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expres
         assert await _is_alive(own_expressions)
         answers += 1
     assert time.monotonic() - started < 2
-    assert answers > 100
+    assert answers > 50
     for result in await asyncio.gather(*slow, return_exceptions=True):
         assert isinstance(result, ExpressionProblem)
         assert (result.code, str(result)) == (
             "expression_limit",
-            "the expression takes longer than 1 s",
+            "the expression takes longer than 0.5 s",
         )
     assert await _is_alive(own_expressions, "slow")
 
 
 async def test_slow_groups_never_hold_all_processes(own_expressions: Expressions) -> None:
-    own_expressions._pool._seconds = 0.3
+    own_expressions._pool._seconds = 0.1
     await _is_alive(own_expressions)
     for group in "abc":
         with pytest.raises(ExpressionProblem):
             await own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group=group)
+    own_expressions._pool._seconds = 1
     slow = [
         asyncio.create_task(own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group=group))
         for group in "abc"
@@ -67,6 +69,7 @@ async def test_slow_groups_never_hold_all_processes(own_expressions: Expressions
     assert await _is_alive(own_expressions)
     assert len(own_expressions._pool._running_groups) == 1
     assert sum(task.done() for task in slow) <= 1
+    await own_expressions.close()
     await asyncio.gather(*slow, return_exceptions=True)
 
 
@@ -99,16 +102,14 @@ async def test_common_bombs_fail_at_once(
 async def test_an_expression_ends_at_the_limit_of_memory(own_expressions: Expressions) -> None:
     own_expressions._pool._seconds = 10
     doubled = "{{ " + "[" * 10 + "'x' * 4000000" + "]" * 10 + " | list }}"
-    text = "{% set a = range(99999) | map('string') | list %}" + "".join(
-        f"{{% set a{i} = range(99999) | batch(1) | list %}}" for i in range(40)
-    )
+    text = "".join(f"{{% set a{number} = 'x' * 999999 %}}" for number in range(600))
     for template in (text, doubled):
         with pytest.raises(ExpressionProblem) as caught:
             await own_expressions.render(template, {}, group="a")
         assert caught.value.code == "expression_limit"
     condition = "l.map(x, l.map(y, s + s + s)).size() > 0"
     with pytest.raises(ExpressionProblem) as caught:
-        await own_expressions.evaluate(condition, {"l": [1] * 999, "s": "x" * 10**5}, group="a")
+        await own_expressions.evaluate(condition, {"l": [1] * 99, "s": "x" * 10**6}, group="a")
     assert caught.value.code == "expression_limit"
     assert await _is_alive(own_expressions)
 
@@ -221,12 +222,12 @@ async def test_processes_end_with_their_parent() -> None:
 async def test_the_sources_of_one_check_share_a_budget(own_expressions: Expressions) -> None:
     """None of them is slow by itself."""
     own_expressions._pool._seconds = 10  # the processor may be busy
-    text = "{% if a %}" + "{% elif a %}" * 1500 + "{% endif %}"
-    sources = [Source("template", text, f"nodes.{number}") for number in range(500)]
-    budget = Budget(seconds=0.3)
+    text = "{% if a %}" + "{% elif a %}" * 1000 + "{% endif %}"
+    sources = [Source("template", text, f"nodes.{number}") for number in range(200)]
+    budget = Budget(seconds=0.1)
     problems = await own_expressions.check(sources, ["a"], group="slow", budget=budget)
     assert [message for _, message in problems] == [
-        "the expressions take longer than 0.3 s together"
+        "the expressions take longer than 0.1 s together"
     ]
     assert budget.seconds_left <= 0
     # The next check has a budget of its own.
@@ -234,6 +235,7 @@ async def test_the_sources_of_one_check_share_a_budget(own_expressions: Expressi
 
 
 async def test_a_wait_for_a_process_is_bounded(own_expressions: Expressions) -> None:
+    own_expressions._pool._seconds = 0.3
     await _is_alive(own_expressions)
     first = asyncio.create_task(own_expressions.render(_SLOW_TEMPLATE, {}, group="a"))
     await until(lambda: own_expressions._pool._running)
