@@ -23,6 +23,10 @@ class _Reports:
             self.failures.append((msg, values, str(error)))
 
 
+def _fail() -> None:
+    pytest.fail("refused")
+
+
 def test_each_case_that_fails_is_reported_and_the_others_run() -> None:
     reports, done = _Reports(), []
     cases = FailingCases(cast("Any", reports))
@@ -32,7 +36,7 @@ def test_each_case_that_fails_is_reported_and_the_others_run() -> None:
             if number == 1:
                 raise ValueError("wrong")
     with cases.test(number=3):
-        pytest.fail("refused")
+        _fail()
     assert done == [0, 1, 2]
     assert reports.failures == [
         ("a number", {"number": 1}, "wrong"),
