@@ -16,7 +16,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 UV = Path(sys.executable).with_name("uv")
 
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+# Without those between them, except in the long run of the tests.
+PYTHONS = (
+    ("3.11", "3.14")
+    if os.environ.get("PARLEY_LONG_TESTS") != "1"
+    else ("3.11", "3.12", "3.13", "3.14")
+)
 LINUX = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 MACOS = "aarch64-apple-darwin"
 MACOS_VERSION = "14.0"

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from datetime import timedelta
 
-import httpx
 import pytest
 
 from app.kit import clock
@@ -14,6 +13,7 @@ from tests.accounts.api_calls import get_me_status, refresh_pair, refresh_tokens
 from tests.accounts.records import add_seconds, read_sessions, read_tenant_events
 from tests.accounts.replays import ReplayedSession, replay_refresh_token
 from tests.accounts.values import PAIR_KEYS
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.world import Client, World
 
@@ -157,7 +157,7 @@ async def test_uses_at_once_in_two_processes_return_one_pair(
     anonymous: Client, developer: Client, server: Server
 ) -> None:
     body = {"refresh_token": developer.refresh_token}
-    async with httpx.AsyncClient(base_url=server.url) as http:
+    async with open_client(base_url=server.url) as http:
         answers = await asyncio.gather(
             *(refresh_tokens(anonymous, developer.refresh_token) for _ in range(10)),
             *(http.post("/auth/refresh", json=body) for _ in range(10)),

@@ -24,6 +24,7 @@ from tests.accounts.mfa_users import enable_mfa, request_mfa_token, verify_code
 from tests.accounts.records import read_events, read_mailed_tokens, read_mails, set_user
 from tests.accounts.throttling import guess_passwords
 from tests.accounts.values import COMMON_PASSWORDS, NEW_PASSWORD, WEAK_PASSWORDS, WRONG_PASSWORD
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.stores import Stores
 from tests.world import PASSWORD, Client, World
@@ -331,7 +332,7 @@ async def test_a_web_process_writes_no_password_and_no_token_to_its_log(
     server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
     try:
         server.wait()
-        async with httpx.AsyncClient(base_url=server.url) as web:
+        async with open_client(base_url=server.url) as web:
             token = await _change_and_reset(web, developer, services)
     finally:
         server.close()

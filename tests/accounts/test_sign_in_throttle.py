@@ -16,6 +16,7 @@ from tests.accounts.api_calls import log_in, sign_in_pair
 from tests.accounts.records import add_seconds, read_sessions, set_user
 from tests.accounts.throttling import count_failures, guess_passwords
 from tests.accounts.values import WRONG_PASSWORD
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
 
@@ -236,7 +237,7 @@ async def test_failures_in_one_process_count_in_another(
     anonymous: Client, developer: Client, server: Server
 ) -> None:
     await guess_passwords(anonymous, developer.email, 5)
-    async with httpx.AsyncClient(base_url=server.url) as http:
+    async with open_client(base_url=server.url) as http:
         body = {"email": developer.email, "password": PASSWORD}
         answer = await http.post("/auth/login", json=body)
     assert answer.status_code == 429

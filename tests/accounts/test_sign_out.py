@@ -2,10 +2,10 @@
 
 import asyncio
 
-import httpx
 import pytest
 
 from tests.accounts.api_calls import get_me_status, refresh_pair, refresh_tokens, sign_in_pair
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.world import Client, World
 
@@ -42,7 +42,7 @@ async def test_a_sign_out_voids_the_access_token_in_another_process(
     developer: Client, server: Server
 ) -> None:
     headers = {"authorization": f"Bearer {developer.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers) as http:
+    async with open_client(base_url=server.url, headers=headers) as http:
         before = (await http.get("/auth/me")).status_code
         await developer.post("/auth/logout")
         after = (await http.get("/auth/me")).status_code
@@ -54,7 +54,7 @@ async def test_a_sign_out_in_another_process_voids_the_access_token_in_this_one(
 ) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
     headers = {"authorization": f"Bearer {developer.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers) as http:
+    async with open_client(base_url=server.url, headers=headers) as http:
         await http.post("/auth/logout")
     assert (await developer.get("/auth/me")).status_code == 401
 
@@ -63,7 +63,7 @@ async def test_a_sign_out_voids_the_refresh_token_in_another_process(
     developer: Client, server: Server
 ) -> None:
     await developer.post("/auth/logout")
-    async with httpx.AsyncClient(base_url=server.url) as http:
+    async with open_client(base_url=server.url) as http:
         body = {"refresh_token": developer.refresh_token}
         answer = await http.post("/auth/refresh", json=body)
     assert answer.status_code == 401

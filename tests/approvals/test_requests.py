@@ -13,7 +13,7 @@ from tests.approvals.factories import build_approval, read_approval, read_timer,
 from tests.asking import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.events.database import load_events
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -147,6 +147,7 @@ async def test_everybody_who_is_asked_is_notified_and_nobody_else(
     tenant_id = developer.tenant_id
     roles = ("agent_user", "agent_user", "viewer", "tenant_admin")
     people = [await world.user(role, tenant_id) for role in roles]
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "deliveries", "default", slots=4):
         await request(services, tenant_id, role="agent_user")
         await request(services, tenant_id, user_ids=[people[0].user_id, people[2].user_id])

@@ -16,7 +16,7 @@ from tests.approvals.factories import (
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows, run_sql
 from tests.events.database import load_events
-from tests.running_worker import run_worker
+from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
 from tests.world import Client, World
 from workers.main import JOBS, ON_DEAD
@@ -36,6 +36,7 @@ async def _let_time_pass(services: Services, approval_id: str) -> str:
 async def test_a_worker_ends_an_approval_when_its_time_is_up(
     services: Services, stores: Stores, developer: Client
 ) -> None:
+    await cancel_earlier_work(stores)
     async with run_worker(stores.settings, "default", slots=1):
         approval_id = await request(services, developer.tenant_id, timeout_seconds=0.05)
 

@@ -14,6 +14,7 @@ from app.kit.ids import new_id
 from app.services import Services
 from tests.browser import looks
 from tests.browser.chain import MARKUP, ROWS, Chain, create_chain
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
 
@@ -294,7 +295,7 @@ async def test_the_token_is_in_no_address_and_is_removed_together_with_the_trace
 
 
 async def _fetch_page(trace_page: TracePage, chain_id: str) -> httpx.Response:
-    async with httpx.AsyncClient() as client:
+    async with open_client() as client:
         return await client.get(f"{trace_page.url}/trace/{chain_id}")
 
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 
@@ -15,6 +14,7 @@ from db.session import ALL_TENANTS, Database, DatabaseUnavailable
 from tests.asking import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.database import fetch_rows
+from tests.http_clients import open_client
 from tests.ports import free_port
 from tests.processes import Processes, run_parley
 from tests.running_worker import run_worker
@@ -122,7 +122,7 @@ async def test_web_processes_and_workers_connect_with_tls(
         server = Server(settings)
         try:
             await asyncio.to_thread(server.wait)
-            async with httpx.AsyncClient(base_url=server.url) as client:
+            async with open_client(base_url=server.url) as client:
                 parts = (await client.get("/health/ready")).json()["parts"]
         finally:
             await asyncio.to_thread(server.close)

@@ -10,6 +10,7 @@ import msgspec
 
 from app.kit.ids import new_id
 from tests.embed.factories import create_embed_key
+from tests.http_clients import open_client
 from tests.server import Server
 from tests.talk import Talker, events_in
 
@@ -123,7 +124,7 @@ def assert_preflight_allowed(answer: httpx.Response, origin: str) -> None:
 
 @asynccontextmanager
 async def connect(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with open_client(base_url=server.url, timeout=30) as client:
         yield client
 
 

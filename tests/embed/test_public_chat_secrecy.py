@@ -2,12 +2,12 @@
 
 from contextlib import closing
 
-import httpx
 import msgspec
 import pytest
 
 from app.domain.embed import keys
 from tests.embed.sites import ORIGIN, Site, error_of, stream_chat
+from tests.http_clients import open_client
 from tests.model_server import Reply
 from tests.server import Server
 from tests.stores import Stores
@@ -48,7 +48,7 @@ async def test_a_key_in_the_query_is_not_in_the_processs_log(
     params, path = {"api_key": site.api_key}, f"{site.path}/chat"
     with closing(Server(msgspec.structs.replace(stores.settings, log_level="debug"))) as server:
         server.wait()
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        async with open_client(base_url=server.url, timeout=30) as client:
             assert (await client.post(path, json=site.body(), params=params)).status_code == 200
             site.talk.script(Reply(status=400))
             assert (await client.post(path, json=site.body(), params=params)).status_code == 502

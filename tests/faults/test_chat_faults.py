@@ -13,6 +13,7 @@ import pytest
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
+from tests.http_clients import open_client
 from tests.lengths import rounds
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
@@ -310,9 +311,7 @@ async def test_a_web_process_that_is_stopped_stores_partial_replies(
     headers = {"authorization": f"Bearer {talk.client.token}"}
     web, streams = workers.start_web(), rounds(10, 120)
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=30, limits=limits
-    ) as client:
+    async with open_client(base_url=url, headers=headers, timeout=30, limits=limits) as client:
         async with asyncio.timeout(START_SECONDS):
             while not await _is_live(client):  # noqa: ASYNC110  # it starts
                 await asyncio.sleep(0.05)

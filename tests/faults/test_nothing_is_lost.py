@@ -19,6 +19,7 @@ from tests.asking import until
 from tests.database import fetch_rows
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.faults.worker import EFFECT
+from tests.http_clients import open_client
 from tests.lengths import rounds
 from tests.processes import Processes
 from tests.stores import Stores
@@ -116,7 +117,7 @@ class _Inviter:
         return len(self.acknowledged) >= count
 
     async def send_all(self, count: int) -> None:
-        async with httpx.AsyncClient(headers=self._headers, timeout=20) as client:
+        async with open_client(headers=self._headers, timeout=20) as client:
             await asyncio.gather(*(self._send(client, number) for number in range(count)))
 
     async def _send(self, client: httpx.AsyncClient, number: int) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
 
-import httpx
 import msgspec
 import pytest
 from litestar import Litestar
@@ -28,6 +27,7 @@ from tests.files.api import (
     send_file,
     stored_files,
 )
+from tests.http_clients import open_client
 from tests.lengths import rounds
 from tests.server import Server
 from tests.stores import Stores
@@ -60,7 +60,7 @@ async def test_a_large_file_is_stored_and_sent_without_being_in_memory(
     server: Server, developer: Client, services: Services
 ) -> None:
     headers = _TYPE | {"authorization": f"Bearer {developer.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as http:
+    async with open_client(base_url=server.url, headers=headers, timeout=60) as http:
         assert (await http.post(PATH, content=_body(1))).status_code == 201
         before, count = _peak_mib(server.pid), rounds(40, 60) * MEGABYTE // len(_BLOCK)
         keyed = {"idempotency-key": "large"}

@@ -23,6 +23,7 @@ from app.kit.metrics_page import MetricsPage
 from app.main import create_app
 from tests.asking import until, wait_until
 from tests.http.connection import connect, is_closed
+from tests.http_clients import open_client
 from tests.ports import free_port
 from tests.stores import Stores
 from tests.world import Client
@@ -112,7 +113,7 @@ async def serving(port: int, page: MetricsPage, directory: str = "") -> AsyncIte
 
 async def _answers(url: str) -> bool:
     try:
-        async with httpx.AsyncClient() as client:
+        async with open_client() as client:
             return (await client.get(f"{url}/metrics")).status_code == 200
     except httpx.TransportError:
         return False
@@ -121,7 +122,7 @@ async def _answers(url: str) -> bool:
 async def test_the_address_serves_metrics_and_nothing_else() -> None:
     async with (
         serving(free_port(), MetricsPage()) as url,
-        httpx.AsyncClient(base_url=url) as client,
+        open_client(base_url=url) as client,
     ):
         await wait_until(lambda: _answers(url))
         page, head = await client.get("/metrics"), await client.head("/metrics?a=b")

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
@@ -15,6 +14,7 @@ from db import schema
 from db.session import ALL_TENANTS, Database
 from tests.asking import refused, until, wait_until
 from tests.http.test_requests import LIMIT_HEADERS
+from tests.http_clients import open_client
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
@@ -39,7 +39,7 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
     server = Server(behind)
     try:
         await asyncio.to_thread(server.wait)
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        async with open_client(base_url=server.url, timeout=30) as client:
 
             async def is_ready() -> bool:
                 return (await client.get("/health/ready")).is_success

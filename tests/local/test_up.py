@@ -170,6 +170,7 @@ def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str])
     assert isinstance(content["hour"], int)
 
 
+@pytest.mark.long
 def test_a_form_is_filled_in_by_sentences_that_the_local_model_reads(
     agent: tuple[httpx.Client, str],
 ) -> None:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI
 
 from tests.embed.factories import create_embed_key
 from tests.embed.sites import ORIGIN
+from tests.http_clients import open_client
 from tests.openai.completions import COMPLETIONS_PATH, HI, code_of, post_completion, with_key
 from tests.server import Server
 from tests.talk import Talker
@@ -45,7 +45,7 @@ async def test_an_allowed_site_may_read_the_answer(
             )
             body = {"model": talk.agent_id, "messages": HI, "stream": stream}
             headers = {"authorization": f"Bearer {key['api_key']}"}
-            async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+            async with open_client(base_url=server.url, timeout=30) as client:
                 answer = await client.post(
                     COMPLETIONS_PATH, json=body, headers={**headers, "origin": ORIGIN}
                 )
@@ -95,7 +95,7 @@ async def test_a_stock_client_in_a_browser_passes_the_preflight(
         "access-control-request-method": "POST",
         "access-control-request-headers": header_names,
     }
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with open_client(base_url=server.url, timeout=30) as client:
         answer = await client.options(COMPLETIONS_PATH, headers=headers)
     assert answer.status_code == 204
     allowed = {

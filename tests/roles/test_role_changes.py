@@ -2,12 +2,12 @@
 
 import asyncio
 
-import httpx
 import pytest
 
 from app.areas import AREAS
 from app.services import Services
 from tests.accounts.values import ROLES_BELOW_SUPER_ADMIN
+from tests.http_clients import open_client
 from tests.roles.api_calls import (
     VIEWER_GRANTS,
     put_permissions,
@@ -115,7 +115,7 @@ async def test_a_change_applies_to_another_process_at_once(
 ) -> None:
     viewer = await world.user("viewer")
     headers = {"authorization": f"Bearer {viewer.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
+    async with open_client(base_url=server.url, headers=headers) as client:
         before = (await client.get("/api/v1/event-log")).status_code
         await set_permissions(super_admin, "viewer", *VIEWER_GRANTS, "events:read")
         granted = (await client.get("/api/v1/event-log")).status_code
@@ -130,7 +130,7 @@ async def test_a_change_in_another_process_applies_to_this_one_at_once(
     viewer = await world.user("viewer")
     before = await _read_events_status(viewer)
     headers = {"authorization": f"Bearer {super_admin.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
+    async with open_client(base_url=server.url, headers=headers) as client:
         body = {"permissions": [*VIEWER_GRANTS, "events:read"]}
         answer = await client.put("/roles/viewer/permissions", json=body)
     assert (answer.status_code, before, await _read_events_status(viewer)) == (200, 403, 200)

@@ -13,6 +13,7 @@ from tests.asking import until
 from tests.embed.factories import list_embed_keys
 from tests.embed.sites import NO_CORS, ORIGIN, cors_headers, error_of
 from tests.embed.visits import Visit, call, create_shop, visit, visit_as
+from tests.http_clients import open_client
 from tests.model_server import SPEECH, ModelServer, Reply
 from tests.server import Server
 from tests.speech.hosted import PROVIDER, serve_hosted
@@ -201,7 +202,7 @@ async def test_a_visitor_who_leaves_ends_the_answer(
     )
     try:
         server.wait()
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        async with open_client(base_url=server.url, timeout=30) as client:
             sending = asyncio.create_task(
                 client.post(
                     f"{visitor.site.path}/chat/audio",

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from app.areas import AREAS
@@ -23,6 +22,7 @@ from db.retention import delete_expired
 from db.session import ALL_TENANTS
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows, run_sql
+from tests.http_clients import open_client
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.speech.calls import Voice, is_removed, list_files, list_jobs
@@ -127,7 +127,7 @@ async def test_a_client_that_goes_away_cancels_its_work(
     voice: Voice, services: Services, server: Server
 ) -> None:
     headers = {"authorization": f"Bearer {voice.talk.client.token}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+    async with open_client(base_url=server.url, headers=headers, timeout=60) as client:
         path = f"{voice.talk.path}/chat"
         for request in (
             client.post(f"{path}/audio", files={"audio": ("a.wav", tone())}),

@@ -97,10 +97,9 @@ async def test_the_script_shows_the_form_where_it_stands_and_as_high_as_it_is(
         await _expect_fit(page)
     submission = await read_submission(developer, form)
     assert submission["data"] == {"name": "Ada", "campaign": "spring"}
-    metadata = submission["metadata"]
-    assert metadata["source"] == "embed"
+    assert submission["metadata"]["source"] == "embed"
     # Without its query, which may have secrets.
-    assert metadata["referrer"] == f"{url}/shop/page"
+    assert submission["metadata"]["referrer"] == f"{url}/shop/page"
     assert await page.evaluate("window.sent") == {"submissionId": submission["id"]}
     assert logs == []
     # The frame, and what this test has set.

@@ -254,6 +254,7 @@ async def test_a_file_that_did_not_arrive_is_tried_again_and_stored_once(
     await retry.click()
     await expect(message).to_contain_text("the connection was lost")
     await retry.click()
+    await expect(page.get_by_role("progressbar")).to_have_count(0)
     await expect(message).to_be_empty()
     await form_page.submit()
     await form_page.expect_success()
