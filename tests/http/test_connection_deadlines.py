@@ -191,8 +191,8 @@ async def _read_slowly(connection: Connection) -> None:
     writer.write(_head("/large") + b"\r\n")
     await reader.readuntil(b"\r\n\r\n")
     for _ in range(BLOCKS // 20):
-        await reader.readexactly(20 * len(BLOCK))
         await asyncio.sleep(0.05)
+        await reader.readexactly(20 * len(BLOCK))
     writer.write(_head("/answer") + b"\r\n")
 
 
