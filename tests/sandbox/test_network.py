@@ -1,16 +1,26 @@
 """Code in the sandbox has no network and reaches no socket of the machine."""
 
+import asyncio
 import os
 import re
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
 
-from tests.sandbox.sandbox_runner import Attack, Report, SandboxRunner, create_open_folder
+from tests.sandbox.sandbox_runner import (
+    Attack,
+    Report,
+    SandboxRunner,
+    create_open_folder,
+    find_marked_processes,
+    new_mark,
+    wait_until,
+    wait_until_gone,
+)
 
 
 class Listeners:
@@ -237,3 +247,28 @@ def test_no_socket_of_any_family_is_opened(target: Target, subtests: pytest.Subt
                 r"^(AF_\w+|interfaces|ring|server|ping) could", output, re.MULTILINE
             )
             assert "127.0.0.1" not in output
+
+
+def _list_networks(mark: str) -> set[str]:
+    """Returns the network namespaces of a run's processes, those that start it included."""
+    networks = set()
+    for pid in find_marked_processes(mark):
+        with suppress(OSError):
+            networks.add(os.readlink(f"/proc/{pid}/ns/net"))  # noqa: PTH115  # of a process
+    return networks
+
+
+@pytest.mark.parametrize("runner", ["bubblewrap"], indirect=True)
+async def test_a_run_of_bubblewrap_has_a_network_of_its_own(runner: SandboxRunner) -> None:
+    """Beside the filter of calls, which alone would keep code from the network as well."""
+    mark, own = new_mark(), _read_own_network()
+    task = asyncio.create_task(runner.run("bash", "sleep 30; true", b"", 30, mark))
+    assert await wait_until(lambda: _list_networks(mark) - {own})
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await wait_until_gone(mark)
+
+
+def _read_own_network() -> str:
+    return os.readlink("/proc/self/ns/net")  # noqa: PTH115  # as above
