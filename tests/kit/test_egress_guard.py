@@ -37,6 +37,7 @@ _CASES: dict[str, str] = {
     "benchmarks": "198.18.0.1",
     "multicast": "224.0.0.1",
     "SSDP": "239.255.255.250",
+    "host of Azure's machines": "168.63.129.16",
     "reserved": "240.0.0.1",
     "broadcast": "255.255.255.255",
     "unspecified 6": "::",
