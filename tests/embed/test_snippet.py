@@ -1,19 +1,14 @@
 """GET /api/v1/public/agents/:id/embed: the tag that a web site puts into its pages."""
 
-from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from typing import Any
 
-import msgspec
 import pytest
-from litestar import Litestar
 
-from app.main import create_app
 from app.services import Services
+from tests.changed_settings import changed_settings
 from tests.embed.factories import KEYS_PATH, create_embed_key
 from tests.embed.sites import ORIGIN, error_of, key_options
-from tests.http.routes import ROUTES
-from tests.stores import Stores
 from tests.talk import Talker
 from tests.world import Client, World
 
@@ -252,21 +247,10 @@ async def test_an_agents_name_stays_text(talk: Talker, subtests: pytest.Subtests
             assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.fixture
-async def app_with_unsafe_address(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
-    """The same instance with an address that must be escaped."""
+async def test_the_address_of_the_instance_is_escaped(talk: Talker, services: Services) -> None:
     address = "https://parley.example.com/a&copy=1'\"<b>/"
-    settings = msgspec.structs.replace(stores.settings, base_url=address)
-    other_app = create_app(settings, routes=ROUTES)
-    yield other_app
-    await other_app.state.services.close()
-
-
-async def test_the_address_of_the_instance_is_escaped(
-    talk: Talker, app_with_unsafe_address: Litestar
-) -> None:
-    caller = Client(app_with_unsafe_address, talk.client.token)
-    snippet = await _get_snippet(caller, talk.agent_id)
+    with changed_settings(services, base_url=address):
+        snippet = await _get_snippet(talk.client, talk.agent_id)
     tag = _parse_script_tag(snippet["embed_code"])
     assert set(tag) == {"async", "src", "data-agent-id", "data-api-key"}
     assert tag["src"] == "https://parley.example.com/a&copy=1'\"<b>/embed/widget.js"
