@@ -32,7 +32,7 @@ def one_line_errors() -> Iterator[None]:
     from app.bootstrap import WeakPassword
     from app.kit.crypto import KeyProblem
     from app.kit.wheels import PartUnavailable
-    from app.local.up import CannotStart
+    from app.local.errors import CannotStart
     from db.schema import MigrationBlocked, SchemaBehind
 
     try:

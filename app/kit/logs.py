@@ -14,10 +14,14 @@ from functools import lru_cache
 from typing import Any, TextIO, cast
 
 import msgspec
-import structlog
-from structlog.typing import EventDict, ExcInfo, WrappedLogger
 
 from app.kit import trace
+from db.imports import hide_modules
+
+# structlog imports it where it is installed, for stack traces that are not in use here.
+with hide_modules("rich"):
+    import structlog
+from structlog.typing import EventDict, ExcInfo, WrappedLogger
 
 _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|api_?key|authorization|cookie|credential|private", re.IGNORECASE

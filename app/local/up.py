@@ -27,6 +27,7 @@ from app.bootstrap import AdminAccount
 from app.kit import heartbeat, keys, optional
 from app.kit.redis import connect
 from app.local import child, postgres, redis
+from app.local.errors import CannotStart
 from app.settings import Settings
 from db.session import Database
 
@@ -37,10 +38,6 @@ _STABLE_SECONDS = 60.0
 _WATCH_SECONDS = 0.05
 
 Report = Callable[[str], None]
-
-
-class CannotStart(RuntimeError):
-    """The message is one line for the operator."""
 
 
 def plan_restart(exits: int, seconds: float) -> tuple[int, float]:
