@@ -1,4 +1,4 @@
-"""Why parts of `parley up` cannot run. Apart from `up`, so that other commands need not import it."""
+"""Why parts of `parley up` cannot run; apart from `up`, which other commands need not import."""
 
 
 class CannotStart(RuntimeError):
