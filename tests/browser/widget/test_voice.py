@@ -1,24 +1,22 @@
 """Speaking with the agent, and hearing it."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from litestar import Litestar
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import expect
 
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
-from tests.browser.chromium import find_program
-from tests.browser.widget.shop import HostSite, Shop
+from tests.browser.widget.shop import Shop
 from tests.model_server import Reply
 from tests.running_worker import run_worker
-from tests.server import Server
 from tests.speech.calls import Voice, needs_recogniser
 from tests.speech.recordings import convert
 from tests.stores import Stores
-from tests.talk import Talker
 from workers.main import WorkerProcess
 
 SENTENCE = "When does the shop open in the morning?"
@@ -35,31 +33,13 @@ async def speech_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerPr
         yield process
 
 
-@pytest.fixture
-async def speaking_page(
-    talk: Talker, speech_worker: WorkerProcess, tmp_path: Path
-) -> AsyncIterator[Page]:
-    """A page in a browser whose microphone hears the sentence."""
-    del speech_worker
-    recording = tmp_path / "sentence.wav"
-    recording.write_bytes(convert(await Voice(talk).speak(SENTENCE), "wav", 44_100))
-    arguments = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream"]
-    arguments += [
-        "--use-fake-ui-for-media-stream",
-        f"--use-file-for-fake-audio-capture={recording}",
-    ]
-    async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=find_program(), args=arguments)
-        yield await browser.new_page()
-        await browser.close()
-
-
-async def test_a_visitor_speaks_and_hears_the_answer(
-    speaking_page: Page, host_site: HostSite, server: Server, talk: Talker
-) -> None:
-    shop = Shop(speaking_page, host_site, server, talk)
-    shop.site.policy = f"default-src 'none'; script-src {server.url}; connect-src {server.url}"
-    talk.script(Reply(texts=["We open at **nine**."]))
+@pytest.mark.usefixtures("speech_worker")
+async def test_a_visitor_speaks_and_hears_the_answer(shop: Shop, recording: Path) -> None:
+    spoken = convert(await Voice(shop.talk).speak(SENTENCE), "wav", 44_100)
+    await asyncio.to_thread(recording.write_bytes, spoken)
+    own = shop.server.url
+    shop.site.policy = f"default-src 'none'; script-src {own}; connect-src {own}"
+    shop.talk.script(Reply(texts=["We open at **nine**."]))
     await shop.create_key(allow_voice=True, require_session_token=True)
     await shop.open_chat()
     await shop.button("Speak").click()
