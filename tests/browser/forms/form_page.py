@@ -92,7 +92,8 @@ class FormPage:
                 await route.continue_()
                 return
             if losses.pop(0) == "answer":
-                await route.fetch()
+                # The server may have closed the connection that is used again.
+                await route.fetch(max_retries=3)
             await route.abort()
 
         await self.page.route(f"**{path}", handle)
