@@ -64,6 +64,11 @@ class TracePage:
     async def expect_status(self, text: str | re.Pattern[str]) -> None:
         await expect(self.page.get_by_role("status")).to_contain_text(text)
 
+    async def clear_status(self) -> None:
+        """Removes what the page says of the token before."""
+        script = "element => { element.textContent = element.className = '' }"
+        await self.page.get_by_role("status").evaluate(script)
+
     async def list_rows(self) -> list[tuple[str, int]]:
         """Returns the kind and name of each row, and how deep it stands, or -1."""
         rows: list[tuple[str, int]] = [
@@ -82,26 +87,43 @@ def trace_page(page: Page, server: Server) -> TracePage:
 
 
 async def test_a_sign_in_shows_the_trace_as_a_tree_and_requests_only_its_own_server(
-    trace_page: TracePage, developer: Client, chain: Chain
+    trace_page: TracePage, developer: Client, chain: Chain, subtests: pytest.Subtests
 ) -> None:
+    page = trace_page.page
     await trace_page.open(chain.id)
-    await expect(trace_page.page.get_by_text(chain.id)).to_be_visible()
+    await expect(page.get_by_text(chain.id)).to_be_visible()
     await trace_page.sign_in(developer.email)
     await trace_page.expect_status(SUMMARY)
     assert await trace_page.list_rows() == ROWS
-    await expect(trace_page.page.get_by_label("Password")).to_be_hidden()
+    await expect(page.get_by_label("Password")).to_be_hidden()
+    with subtests.test("a row shows its state and its time"):
+        await _check_row(page)
+    with subtests.test("markup in names is text"):
+        await _check_markup(page)
+    with subtests.test("looking again shows new events"):
+        await chain.event("agent.deleted", 3.2, "evt_unknown")
+        await page.get_by_role("button", name="Look again").click()
+        await trace_page.expect_status("5 events and 4 spans in 3.5 s")
+        assert ("event agent.deleted", 0) in await trace_page.list_rows()
     assert trace_page.console_lines == []
     assert {url[: len(trace_page.url)] for url in trace_page.requested_urls} == {trace_page.url}
 
 
-async def test_a_token_shows_the_trace_with_and_without_its_scheme(
-    trace_page: TracePage, developer: Client, chain: Chain
-) -> None:
-    for text in (developer.token or "", f"  Bearer {developer.token}\n"):
-        await trace_page.open(chain.id)
-        await trace_page.use_token(text)
-        await trace_page.expect_status(SUMMARY)
-        await trace_page.page.get_by_role("button", name="Forget my token").click()
+async def _check_row(page: Page) -> None:
+    row = page.get_by_role("row", name=MARKUP)
+    await expect(row.locator(".state")).to_have_text("failed")
+    await expect(row.locator(".time")).to_have_text("+1.4 s, 900 ms")
+    widths = "rects => rects.map((rect) => rect.getBoundingClientRect().width)"
+    assert min(await page.locator("rect").evaluate_all(widths)) > 0
+
+
+async def _check_markup(page: Page) -> None:
+    await page.get_by_role("row", name=MARKUP).click()
+    await expect(page.locator("#details h2")).to_have_text(MARKUP)
+    await page.get_by_role("row", name="event agent.chat.message").click()
+    await expect(page.locator("#details pre")).to_contain_text(msgspec.json.encode(MARKUP).decode())
+    await expect(page.locator("main img, main script")).to_have_count(0)
+    assert await page.title() == "Trace"
 
 
 async def _enable_mfa(caller: Client) -> pyotp.TOTP:
@@ -133,81 +155,71 @@ async def test_a_second_factor_is_asked_for(
     await trace_page.expect_status(SUMMARY)
 
 
-async def test_another_user_can_sign_in_when_a_code_is_required(
+async def test_another_sign_in_works_after_a_wrong_password_and_when_a_code_is_required(
     trace_page: TracePage, world: World, developer: Client, chain: Chain
 ) -> None:
+    status = trace_page.page.get_by_role("status")
+    await trace_page.open(chain.id)
+    await trace_page.sign_in(developer.email, "Wrong7Password")
+    await trace_page.expect_status(re.compile("e-mail|password", re.IGNORECASE))
+    await expect(status).to_have_class("bad")
+    await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
     other = await world.user("agent_developer", developer.tenant_id)
     await _enable_mfa(other)
-    await trace_page.open(chain.id)
     await trace_page.sign_in(other.email)
     await expect(trace_page.page.get_by_label("Code of your authenticator")).to_be_visible()
     await trace_page.sign_in(developer.email)
     await trace_page.expect_status(SUMMARY)
 
 
-# Errors
+# Tokens
 
 
-async def test_a_wrong_password_shows_an_error(
-    trace_page: TracePage, developer: Client, chain: Chain
+async def test_a_token_that_shows_nothing_says_why_and_is_asked_for_again(
+    trace_page: TracePage,
+    world: World,
+    developer: Client,
+    chain: Chain,
+    subtests: pytest.Subtests,
 ) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.sign_in(developer.email, "Wrong7Password")
-    await trace_page.expect_status(re.compile("e-mail|password", re.IGNORECASE))
-    await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
-    await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
-    await trace_page.sign_in(developer.email)
-    await trace_page.expect_status(SUMMARY)
-
-
-async def test_an_expired_token_shows_an_error_and_is_removed(
-    trace_page: TracePage, world: World, chain: Chain
-) -> None:
+    page, status = trace_page.page, trace_page.page.get_by_role("status")
     with clock.frozen(clock.now() - timedelta(hours=1)):
-        user = await world.user("agent_developer", chain.tenant_id)
+        expired = await world.user("agent_developer", chain.tenant_id)
     await trace_page.open(chain.id)
-    await trace_page.use_token(user.token or "")
-    await trace_page.expect_status("expired")
-    await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
-    assert await trace_page.page.evaluate("sessionStorage.length") == 0
+    texts = ("nonsense", "a b c", "…", "ключ 🎉", "x" * 9000)
+    invalid = [(text, re.compile("token", re.IGNORECASE)) for text in texts]
+    for token, expected in (*invalid, (expired.token or "", "expired")):
+        with subtests.test(token=token[:20]):
+            await trace_page.clear_status()
+            await trace_page.use_token(token)
+            await trace_page.expect_status(expected)
+            await expect(status).to_have_class("bad")
+            await expect(page.get_by_label("Access token")).to_be_visible()
+            assert await page.evaluate("sessionStorage.length") == 0
+    with subtests.test("a token works with its scheme"):
+        await trace_page.use_token(f"  Bearer {developer.token}\n")
+        await trace_page.expect_status(SUMMARY)
 
 
-async def test_an_invalid_token_shows_an_error(trace_page: TracePage, chain: Chain) -> None:
-    await trace_page.open(chain.id)
-    status = trace_page.page.get_by_role("status")
-    for token in ("nonsense", "a b c", "…", "ключ 🎉", "x" * 9000):
-        # What the page says of the token before this one.
-        await status.evaluate("element => { element.textContent = element.className = '' }")
-        await trace_page.use_token(token)
-        await trace_page.expect_status(re.compile("token", re.IGNORECASE))
-        await expect(status).to_have_class("bad")
-        await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
-
-
-async def test_an_unknown_correlation_id_shows_an_error(
-    trace_page: TracePage, developer: Client
-) -> None:
-    await trace_page.open("cor_nothing")
-    await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status("Nothing is known of the correlation id cor_nothing")
-    assert await trace_page.list_rows() == []
-
-
-async def test_another_tenants_trace_is_unknown(
-    trace_page: TracePage, admin: Client, chain: Chain
-) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(admin.token or "")
-    await trace_page.expect_status(f"Nothing is known of the correlation id {chain.id}")
-
-
-async def test_a_user_without_the_permission_sees_which_one_is_required(
-    trace_page: TracePage, world: World, chain: Chain
+async def test_a_trace_that_the_caller_may_not_see_is_not_shown(
+    trace_page: TracePage,
+    world: World,
+    admin: Client,
+    chain: Chain,
+    subtests: pytest.Subtests,
 ) -> None:
     viewer = await world.user("viewer", chain.tenant_id)
     await trace_page.open(chain.id)
-    await trace_page.use_token(viewer.token or "")
-    await trace_page.expect_status("events:read")
+    for caller, expected in (
+        (admin, f"Nothing is known of the correlation id {chain.id}"),
+        (viewer, "events:read"),
+    ):
+        with subtests.test(expected):
+            await trace_page.clear_status()
+            await trace_page.use_token(caller.token or "")
+            await trace_page.expect_status(expected)
+            assert await trace_page.list_rows() == []
+            await trace_page.page.get_by_role("button", name="Forget my token").click()
 
 
 async def test_any_correlation_id_is_shown_as_text(
@@ -215,42 +227,12 @@ async def test_any_correlation_id_is_shown_as_text(
 ) -> None:
     await trace_page.open("cor_nothing")
     await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status("Nothing is known of the correlation id cor_nothing")
+    assert await trace_page.list_rows() == []
     for chain_id in ("%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"):
         await trace_page.open(chain_id)
         await trace_page.expect_status(re.compile("Nothing is known of|nothing at this path"))
         await expect(trace_page.page.locator("#about b")).to_have_count(0)
-
-
-# Content
-
-
-async def test_markup_in_names_is_text(
-    trace_page: TracePage, developer: Client, chain: Chain
-) -> None:
-    await trace_page.show(chain, developer)
-    await trace_page.page.get_by_role("row", name=MARKUP).click()
-    await expect(trace_page.page.locator("#details h2")).to_have_text(MARKUP)
-    await trace_page.page.get_by_role("row", name="event agent.chat.message").click()
-    await expect(trace_page.page.locator("#details pre")).to_contain_text(
-        msgspec.json.encode(MARKUP).decode()
-    )
-    await expect(trace_page.page.locator("main img, main script")).to_have_count(0)
-    assert await trace_page.page.title() == "Trace"
-
-
-async def test_a_row_shows_its_state_and_its_time_and_looking_again_shows_new_events(
-    trace_page: TracePage, developer: Client, chain: Chain
-) -> None:
-    await trace_page.show(chain, developer)
-    row = trace_page.page.get_by_role("row", name=MARKUP)
-    await expect(row.locator(".state")).to_have_text("failed")
-    await expect(row.locator(".time")).to_have_text("+1.4 s, 900 ms")
-    widths = "rects => rects.map((rect) => rect.getBoundingClientRect().width)"
-    assert min(await trace_page.page.locator("rect").evaluate_all(widths)) > 0
-    await chain.event("agent.deleted", 3.2, "evt_unknown")
-    await trace_page.page.get_by_role("button", name="Look again").click()
-    await trace_page.expect_status("5 events and 4 spans in 3.5 s")
-    assert ("event agent.deleted", 0) in await trace_page.list_rows()
 
 
 async def test_a_long_chain_is_shown_completely(
@@ -265,9 +247,6 @@ async def test_a_long_chain_is_shown_completely(
     await trace_page.expect_status("12 events and 1 span in 11 s")
     depths = [depth for _, depth in await trace_page.list_rows()]
     assert depths == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
-
-
-# The token and the browser
 
 
 async def test_the_token_is_in_no_address_and_is_removed_together_with_the_trace(
@@ -299,10 +278,12 @@ async def _fetch_page(trace_page: TracePage, chain_id: str) -> httpx.Response:
         return await client.get(f"{trace_page.url}/trace/{chain_id}")
 
 
-async def test_the_content_security_policy_blocks_other_scripts(
+async def test_the_page_contains_nothing_of_the_trace_and_its_policy_blocks_other_scripts(
     trace_page: TracePage, chain: Chain
 ) -> None:
-    answer = await _fetch_page(trace_page, chain.id)
+    answer, other_answer = [await _fetch_page(trace_page, name) for name in (chain.id, "<x>")]
+    assert answer.text == other_answer.text
+    assert chain.id not in answer.text
     policy = dict(
         part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
     )
@@ -321,14 +302,6 @@ async def test_the_content_security_policy_blocks_other_scripts(
     )
     assert await trace_page.page.title() == "Trace"
     assert any("Content Security Policy" in line for line in trace_page.console_lines)
-
-
-async def test_the_html_of_the_page_contains_nothing_of_the_trace(
-    trace_page: TracePage, chain: Chain
-) -> None:
-    text, other_text = [(await _fetch_page(trace_page, name)).text for name in (chain.id, "<x>")]
-    assert text == other_text
-    assert chain.id not in text
 
 
 async def test_the_page_is_accessible_in_every_theme_and_width(
