@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from typing import Any
 
+import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser import screenshots
@@ -10,25 +12,43 @@ from tests.browser.widget.shop import Shop
 from tests.embed.factories import KEYS_PATH, revoke_key
 from tests.model_server import Reply
 
+# Rules of a key that refuse this visitor.
+_REFUSALS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"allowed_domains": ["https://other.example.com"]},
+        "This chat is not set up for this website.",
+    ),
+    ({"require_user_token": True}, "Sign in on this page to use the chat."),
+]
 
-async def test_a_site_that_is_not_allowed_is_told_so(shop: Shop) -> None:
-    await shop.create_key(allowed_domains=["https://other.example.com"])
-    await shop.open_page()
-    await shop.launcher.click()
-    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
-    await screenshots.take(shop.page, "widget-wrong-origin")
+
+async def test_a_chat_that_cannot_start_says_why(shop: Shop, subtests: pytest.Subtests) -> None:
+    for rules, text in _REFUSALS:
+        with subtests.test(text):
+            await shop.create_key(**rules)
+            await shop.open_page()
+            # A panel that was open before opens again.
+            await shop.page.evaluate("Parley.open()")
+            await expect(shop.notice).to_have_text(text)
+            await screenshots.take(shop.page, "widget-refused")
 
 
-async def test_a_revoked_key_ends_the_chat(shop: Shop) -> None:
+async def test_a_key_that_is_changed_or_revoked_holds_for_the_next_message(shop: Shop) -> None:
     await shop.open_chat()
     await shop.ask("Hi", "Hello there")
+    rules = {"allowed_domains": ["https://other.example.com"]}
+    answer = await shop.talk.client.put(f"{KEYS_PATH}/{shop.key['id']}", rules)
+    assert answer.status_code == 200, answer.text
+    await shop.send("May I?")
+    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
     await revoke_key(shop.talk.client, shop.key["id"])
     await shop.send("Still there?")
     await expect(shop.notice).to_have_text("This chat is no longer available.")
 
 
 async def test_a_used_up_day_says_when_to_come_back(shop: Shop) -> None:
-    await shop.create_key(max_messages_per_day=1)
+    # With tokens of sessions, which such a key demands.
+    await shop.create_key(max_messages_per_day=1, require_session_token=True)
     await shop.open_chat()
     await shop.ask("Hi", "Hello there")
     await shop.send("More?")
@@ -52,8 +72,13 @@ async def test_a_rate_limit_counts_down(shop: Shop) -> None:
     await screenshots.take(shop.page, "widget-limited")
 
 
-async def test_a_failed_answer_can_be_asked_for_again(shop: Shop) -> None:
-    shop.talk.script(Reply(status=400), Reply(texts=["Now it works."]))
+async def test_an_answer_that_fails_or_breaks_off_can_be_asked_for_again(shop: Shop) -> None:
+    shop.talk.script(
+        Reply(status=400),
+        Reply(texts=["Now it works."]),
+        Reply(texts=["Half an", " answer"], drop_after=1),
+        Reply(texts=["All of it."]),
+    )
     await shop.open_chat()
     await shop.send("Hi")
     await expect(shop.notice).to_contain_text("Something went wrong on our side.")
@@ -62,13 +87,9 @@ async def test_a_failed_answer_can_be_asked_for_again(shop: Shop) -> None:
     await expect(shop.replies.last).to_contain_text("Now it works.")
     await expect(shop.questions).to_have_count(1)
     await expect(shop.notice).to_be_hidden()
-
-
-async def test_a_broken_stream_keeps_what_was_said(shop: Shop) -> None:
-    shop.talk.script(Reply(texts=["Half an", " answer"], drop_after=1), Reply(texts=["All of it."]))
-    await shop.open_chat()
-    await shop.send("Hi")
+    await shop.send("And more?")
     await expect(shop.notice).to_be_visible()
+    # What was said before the stream broke stays.
     await expect(shop.replies.last).to_contain_text("Half an")
     await shop.button("Try again").click()
     await expect(shop.replies.last).to_contain_text("All of it.")
@@ -104,25 +125,3 @@ async def test_a_message_waits_for_the_connection(shop: Shop) -> None:
     await shop.page.context.set_offline(False)
     await expect(shop.replies.last).to_contain_text("Hello there")
     await expect(shop.questions).to_have_count(1)
-
-
-async def test_a_chat_for_customers_asks_visitors_to_sign_in(shop: Shop) -> None:
-    await shop.create_key(require_user_token=True)
-    await shop.open_page()
-    await shop.launcher.click()
-    await expect(shop.notice).to_have_text("Sign in on this page to use the chat.")
-
-
-async def test_a_key_that_demands_tokens_works_in_the_widget(shop: Shop) -> None:
-    await shop.create_key(require_session_token=True)
-    await shop.open_chat()
-    await shop.ask("Hi", "Hello there")
-
-
-async def test_rules_that_change_hold_for_the_next_message(shop: Shop) -> None:
-    await shop.open_chat()
-    rules = {"allowed_domains": ["https://other.example.com"]}
-    answer = await shop.talk.client.put(f"{KEYS_PATH}/{shop.key['id']}", rules)
-    assert answer.status_code == 200, answer.text
-    await shop.send("Hi")
-    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
