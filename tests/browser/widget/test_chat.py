@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.asking import until
 from tests.browser import screenshots
@@ -26,14 +26,18 @@ We are open **every day** but *Sunday*, see [our page](https://shop.example.com/
 
 ```python
 print("hello")
+print("there")
 ```
 
 1. Come in
 2. Say `hello`
 """
 
+_CODE = 'print("hello")\nprint("there")'
 
-async def test_a_message_is_answered_in_markdown(shop: Shop) -> None:
+
+async def test_a_message_is_answered_in_markdown_whose_code_can_be_copied(shop: Shop) -> None:
+    await shop.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shop.talk.script(Reply(texts=re.findall(r"\S+\s*", MARKDOWN)))
     await shop.open_chat(greeting="Hello! How can I help?", suggestions="Hours?|Returns?")
     await screenshots.take(shop.page, "widget-open")
@@ -45,21 +49,42 @@ async def test_a_message_is_answered_in_markdown(shop: Shop) -> None:
     await expect(reply.locator("a")).to_have_attribute("href", "https://shop.example.com/hours")
     await expect(reply.locator("ul > li > ul > li")).to_have_text("in December until 18")
     await expect(reply.locator("tbody tr")).to_have_count(2)
-    await expect(reply.locator("pre code")).to_have_text('print("hello")')
+    await expect(reply.locator("pre code")).to_have_text(_CODE, use_inner_text=True)
     await expect(reply.locator("ol > li")).to_have_count(2)
     await screenshots.take(shop.page, "widget-markdown")
     assert await find_violations(shop.page) == []
+    await shop.button("Copy").click()
+    await expect(shop.button("Copied")).to_be_visible()
+    assert await shop.page.evaluate("navigator.clipboard.readText()") == _CODE
 
 
-async def test_a_reply_grows_while_it_arrives_and_a_stop_cancels_the_model(shop: Shop) -> None:
-    latch = Latch(first=2)
-    shop.talk.script(Reply(texts=["One sentence. ", "Half of", " another."], hold=latch))
+async def test_a_reply_grows_is_spoken_in_whole_sentences_and_can_be_stopped(shop: Shop) -> None:
+    latch = Latch(first=3)
+    texts = ["First **sen", "tence**. And", " the sec", "ond one. "]
+    shop.talk.script(Reply(texts=texts, hold=latch))
     await shop.open_chat()
-    closed_early = shop.talk.models.closed_early
     await shop.send("Tell me")
-    await expect(shop.replies.last).to_contain_text("One sentence. Half of")
+    await expect(shop.replies.last).to_contain_text("First sentence. And the sec")
     await expect(shop.replies.last).to_have_class(re.compile("streaming"))
     await screenshots.take(shop.page, "widget-streaming")
+    await latch.reached.wait()
+    # What screen readers hear.
+    live = shop.panel.locator("[aria-live=polite] p")
+    await expect(live).to_have_text(["First sentence."])
+    await expect(shop.panel.get_by_role("log")).to_have_attribute("aria-live", "off")
+    latch.open()
+    await expect(live).to_have_text(["First sentence.", "And the second one."])
+    await _stop_a_reply(shop)
+
+
+async def _stop_a_reply(shop: Shop) -> None:
+    """The model is cancelled, and answers the next message."""
+    latch = Latch(first=2)
+    shop.talk.script(Reply(texts=["One sentence. ", "Half of", " another."], hold=latch))
+    await expect(shop.button("Send")).to_be_visible()
+    closed_early = shop.talk.models.closed_early
+    await shop.send("Go on")
+    await expect(shop.replies.last).to_contain_text("One sentence. Half of")
     await latch.reached.wait()
     await shop.button("Stop").click()
     await expect(shop.replies.last).to_contain_text("Stopped")
@@ -67,20 +92,6 @@ async def test_a_reply_grows_while_it_arrives_and_a_stop_cancels_the_model(shop:
     await until(lambda: shop.talk.models.closed_early > closed_early)
     shop.talk.script(Reply(texts=["Back again."]))
     await shop.ask("And now?", "Back again.")
-
-
-async def test_screen_readers_hear_whole_sentences(shop: Shop) -> None:
-    latch = Latch(first=3)
-    texts = ["First **sen", "tence**. And", " the sec", "ond one. "]
-    shop.talk.script(Reply(texts=texts, hold=latch))
-    await shop.open_chat()
-    await shop.send("Tell me")
-    await latch.reached.wait()
-    live = shop.panel.locator("[aria-live=polite] p")
-    await expect(live).to_have_text(["First sentence."])
-    latch.open()
-    await expect(live).to_have_text(["First sentence.", "And the second one."])
-    await expect(shop.panel.get_by_role("log")).to_have_attribute("aria-live", "off")
 
 
 async def test_a_reload_keeps_the_conversation(shop: Shop) -> None:
@@ -120,13 +131,3 @@ async def test_a_reply_to_a_closed_panel_is_counted_as_unread(shop: Shop) -> Non
     await shop.launcher.click()
     await expect(shop.replies.last).to_contain_text("While you were away.")
     await expect(shop.launcher).to_have_accessible_name("Close chat")
-
-
-async def test_a_code_block_can_be_copied(shop: Shop, page: Page) -> None:
-    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    shop.talk.script(Reply(texts=["```\nls -l\ncd /\n```"]))
-    await shop.open_chat()
-    await shop.ask("How?", "ls -l")
-    await shop.button("Copy").click()
-    await expect(shop.button("Copied")).to_be_visible()
-    assert await page.evaluate("navigator.clipboard.readText()") == "ls -l\ncd /"

@@ -5,13 +5,18 @@ from playwright.async_api import FrameLocator, expect
 from tests.browser import screenshots
 from tests.browser.widget.shop import Shop
 
+_STRICT = "default-src 'none'; script-src {0}; connect-src {0}; frame-src {0}"
+
 
 def _frame_of(shop: Shop) -> FrameLocator:
     return shop.page.frame_locator("parley-chat iframe")
 
 
 async def test_the_same_panel_works_in_a_frame_that_the_page_cannot_read(shop: Shop) -> None:
-    await shop.open_page(mode="frame", greeting="Hello!")
+    lines: list[str] = []
+    shop.page.on("console", lambda message: lines.append(message.text))
+    shop.site.policy = _STRICT.format(shop.server.url)
+    await shop.open_page(mode="frame", greeting="Hello!", color="#b45309")
     await shop.launcher.click()
     frame = _frame_of(shop)
     await expect(frame.locator(".message.assistant")).to_contain_text("Hello!")
@@ -19,6 +24,7 @@ async def test_the_same_panel_works_in_a_frame_that_the_page_cannot_read(shop: S
     await frame.get_by_label("Your message").press("Enter")
     await expect(frame.locator(".message.assistant").last).to_contain_text("Hello there")
     await screenshots.take(shop.page, "widget-frame")
+    assert [line for line in lines if "favicon" not in line] == []
     read = (
         "document.querySelector('parley-chat').shadowRoot.querySelector('iframe').contentDocument"
     )

@@ -1,6 +1,5 @@
 """Texts of models, agents and sites that are hostile."""
 
-import pytest
 from playwright.async_api import expect
 
 from tests.browser import hostile, screenshots
@@ -50,27 +49,16 @@ async def test_no_name_or_attribute_runs_or_loads_anything(shop: Shop) -> None:
     assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
 
 
-@pytest.mark.parametrize("mode", ["shadow", "frame"])
-async def test_a_strict_policy_needs_only_our_origin(shop: Shop, mode: str) -> None:
+async def test_a_strict_policy_needs_only_our_origin_and_the_page_has_one_new_global(
+    shop: Shop,
+) -> None:
     lines: list[str] = []
     shop.page.on("console", lambda message: lines.append(message.text))
-    policy = STRICT.format(shop.server.url)
-    shop.site.policy = policy if mode == "shadow" else f"{policy}; frame-src {shop.server.url}"
-    await shop.open_page(mode=mode, color="#b45309")
-    await shop.launcher.click()
-    if mode == "shadow":
-        await shop.ask("Hi", "Hello there")
-    else:
-        frame = shop.page.frame_locator("parley-chat iframe")
-        await frame.get_by_label("Your message").fill("Hi")
-        await frame.get_by_label("Your message").press("Enter")
-        await expect(frame.locator(".message.assistant")).to_contain_text("Hello there")
-    assert [line for line in lines if "favicon" not in line] == []
-
-
-async def test_a_page_has_one_new_global(shop: Shop) -> None:
+    shop.site.policy = STRICT.format(shop.server.url)
     await shop.site_without_widget()
     before = set(await shop.page.evaluate("Object.getOwnPropertyNames(window)"))
-    await shop.open_chat()
+    await shop.open_chat(color="#b45309")
+    await shop.ask("Hi", "Hello there")
+    assert [line for line in lines if "favicon" not in line] == []
     after = set(await shop.page.evaluate("Object.getOwnPropertyNames(window)"))
     assert {name for name in after - before if not name.isdigit()} == {"Parley"}

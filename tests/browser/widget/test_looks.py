@@ -89,18 +89,14 @@ async def test_the_widget_is_mirrored_on_a_page_from_right_to_left(shop: Shop) -
     assert await find_violations(shop.page) == []
 
 
-async def test_texts_come_from_attributes(shop: Shop) -> None:
-    await shop.open_chat(text_send="Absenden", placeholder="Ihre Frage…", lang="de", title="Laden")
+async def test_the_page_controls_the_widget_and_its_texts(shop: Shop) -> None:
+    await shop.open_page(text_send="Absenden", placeholder="Ihre Frage…", lang="de", title="Laden")
+    await shop.page.evaluate("Parley.open()")
+    await expect(shop.input).to_be_focused()
     await expect(shop.button("Absenden")).to_be_visible()
     await expect(shop.input).to_have_attribute("placeholder", "Ihre Frage…")
     await expect(shop.panel).to_have_attribute("lang", "de")
     await expect(shop.panel).to_have_accessible_name("Laden")
-
-
-async def test_the_page_controls_the_widget(shop: Shop) -> None:
-    await shop.open_page()
-    await shop.page.evaluate("Parley.open()")
-    await expect(shop.input).to_be_focused()
     await shop.page.evaluate("Parley.close()")
     await expect(shop.panel).to_be_hidden()
     await shop.page.evaluate("Parley.destroy()")
