@@ -15,8 +15,9 @@ from tests.lengths import IS_LONG
 from tests.server import Server
 from tests.stores import Stores
 
+Scheme = Literal["light", "dark"]
 # A theme, a width, and the rules that are applied; none are all.
-Look = tuple[Literal["light", "dark"], int, tuple[str, ...]]
+Look = tuple[Scheme, int, tuple[str, ...]]
 _FEW_LOOKS: Final[list[Look]] = [("light", 1280, ()), ("dark", 360, axe.CONTRAST)]
 _ALL_LOOKS: Final[list[Look]] = [
     ("light", 1280, ()),
@@ -37,6 +38,25 @@ class Shop:
 
     def find_form(self, page: Page) -> FrameLocator:
         return page.frame_locator("#contact iframe")
+
+
+class Visit:
+    """The console lines and requests of a page since `start`."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.console: list[str] = []
+        self.requested_urls: list[str] = []
+        page.on("console", lambda line: self.console.append(f"{line.type}: {line.text}"))
+        page.on("request", lambda request: self.requested_urls.append(request.url))
+
+    async def start(self, url: str) -> None:
+        self.console.clear()
+        self.requested_urls.clear()
+        await self.page.goto(url)
+
+    def list_origins(self) -> set[str]:
+        return {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, self.requested_urls)}
 
 
 @pytest.fixture
@@ -63,19 +83,28 @@ async def test_the_page_appears_by_itself_and_works(
     await expect(page.get_by_role("heading", level=1)).to_have_text(
         "Stoneware for slow mornings", timeout=30_000
     )
-    with subtests.test("a visitor sends the form and opens the chat"):
-        await _send_form_and_open_chat(shop, page)
-    for scheme, width, rules in _LOOKS:
+    visit = Visit(page)
+    for number, (scheme, width, rules) in enumerate(_LOOKS):
         with subtests.test(f"accessible in the {scheme}", width=width):
-            await page.emulate_media(color_scheme=scheme)
-            await page.set_viewport_size({"width": width, "height": 800})
+            await _show(page, scheme, width)
+            if number:
+                await visit.start(shop.url)
             await _look_at_all(shop, page, rules)
             await screenshots.take(page, f"demo-{scheme}-{width}")
+    await _show(page, "light", 1280)
+    with subtests.test("a visitor sends the form and opens the chat"):
+        await _send_form_and_open_chat(shop, page)
+    assert visit.console == []
+    assert visit.list_origins() == {shop.origin}
+
+
+async def _show(page: Page, scheme: Scheme, width: int) -> None:
+    await page.emulate_media(color_scheme=scheme)
+    await page.set_viewport_size({"width": width, "height": 800})
 
 
 async def _look_at_all(shop: Shop, page: Page, rules: tuple[str, ...]) -> None:
     assert page.viewport_size
-    await page.goto(shop.url)
     await expect(page.locator("#open-now")).to_be_visible()
     await page.locator("#contact").scroll_into_view_if_needed()
     await expect(shop.find_form(page).get_by_role("button").first).to_be_visible()
@@ -85,11 +114,6 @@ async def _look_at_all(shop: Shop, page: Page, rules: tuple[str, ...]) -> None:
 
 
 async def _send_form_and_open_chat(shop: Shop, page: Page) -> None:
-    console: list[str] = []
-    requested: list[str] = []
-    page.on("console", lambda line: console.append(f"{line.type}: {line.text}"))
-    page.on("request", lambda request: requested.append(request.url))
-    await page.goto(shop.url)
     form = shop.find_form(page)
     await form.get_by_label("Your name").fill("Ada")
     await form.get_by_label("Your e-mail address").fill("ada@example.com")
@@ -104,5 +128,3 @@ async def _send_form_and_open_chat(shop: Shop, page: Page) -> None:
     for question in demo_shop.SUGGESTIONS:
         await expect(page.get_by_role("button", name=question)).to_be_visible()
     await screenshots.take(page, "demo-chat")
-    assert console == []
-    assert {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, requested)} == {shop.origin}
