@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from aiohttp import web
 from playwright.async_api import FrameLocator, Page, expect
 
@@ -106,59 +105,57 @@ async def test_the_script_shows_the_form_where_it_stands_and_as_high_as_it_is(
     assert set(await page.evaluate("Object.keys(window)")) - set(names) == {"0", "sent"}
 
 
-async def test_messages_of_others_do_not_change_the_frame(
+async def test_only_the_form_changes_the_frame_and_redirects_the_page_around_it(
     page: Page, server: Server, developer: Client
 ) -> None:
-    form = await create_form(developer)
-    async with _serve(_build_tag(server, form)) as url:
-        await page.goto(url)
-        await expect(_find_frame(page).get_by_label("Your name")).to_be_visible()
-        await _expect_fit(page)
-        before, _ = await _read_heights(page)
-        for message in (
-            {"type": "parley:height", "height": 5000},
-            {"type": "parley:redirect", "url": "https://evil.example"},
-        ):
-            await page.evaluate("message => window.postMessage(message, '*')", message)
-        # What the frame itself sends is checked, too.
-        script = "url => parent.postMessage({ type: 'parley:redirect', url }, '*')"
-        await page.frames[1].evaluate(script, "javascript:document.title='hacked'")
-        await page.frames[1].evaluate("parent.postMessage({ type: 'parley:height', height: -1 })")
-        assert (await _read_heights(page))[0] == before
-        assert page.url.startswith(url)
-        assert await page.title() == "Host"
-
-
-@pytest.mark.parametrize("is_script", [True, False])
-async def test_a_sent_form_redirects_the_page_around_it(
-    page: Page, server: Server, developer: Client, *, is_script: bool
-) -> None:
     async with _serve("") as next_url:
-        settings = {"redirect_url": f"{next_url}/thanks"}
-        form = await create_form(developer, settings=settings)
-        frame = f'<iframe src="{server.url}/f/{form["slug"]}" height="600" title="Form"></iframe>'
-        async with _serve(_build_tag(server, form) if is_script else frame) as url:
+        form = await create_form(developer, settings={"redirect_url": f"{next_url}/thanks"})
+        async with _serve(_build_tag(server, form)) as url:
             await page.goto(url)
+            await expect(_find_frame(page).get_by_label("Your name")).to_be_visible()
+            await _expect_fit(page)
+            await _expect_no_change(page)
+            assert page.url.startswith(url)
             await _find_frame(page).get_by_label("Your name").fill("Ada")
             await _find_frame(page).locator("[type=submit]").click()
             await page.wait_for_url(f"{next_url}/thanks")
 
 
-async def test_a_plain_frame_scrolls_to_the_problems(
+async def _expect_no_change(page: Page) -> None:
+    """Messages of others do not change the frame, and wrong ones of the frame do not either."""
+    before, _ = await _read_heights(page)
+    for message in (
+        {"type": "parley:height", "height": 5000},
+        {"type": "parley:redirect", "url": "https://evil.example"},
+    ):
+        await page.evaluate("message => window.postMessage(message, '*')", message)
+    script = "url => parent.postMessage({ type: 'parley:redirect', url }, '*')"
+    await page.frames[1].evaluate(script, "javascript:document.title='hacked'")
+    await page.frames[1].evaluate("parent.postMessage({ type: 'parley:height', height: -1 })")
+    assert (await _read_heights(page))[0] == before
+    assert await page.title() == "Host"
+
+
+async def test_a_plain_frame_scrolls_to_the_problems_and_redirects_the_page_around_it(
     page: Page, server: Server, developer: Client
 ) -> None:
-    fields = [{**TEXT, "id": f"name{number}"} for number in range(20)]
-    form = await create_form(developer, *fields)
-    code = (await developer.get(f"/api/v1/public/forms/{form['slug']}/embed")).json()
-    frame_tag = re.sub('src="[^"]*/f/', f'src="{server.url}/f/', code["data"]["iframe_embed"])
-    async with _serve(frame_tag) as url:
-        await page.goto(url)
-        frame = _find_frame(page)
-        await frame.locator("[type=submit]").click()
-        await expect(frame.locator(".summary")).to_be_focused()
-        await expect(frame.locator(".summary")).to_be_in_viewport()
-        assert await page.evaluate(_FRAME_HEIGHT) == 600
-        await take(page, "form-framed")
+    fields = [{**TEXT, "id": f"name{number}", "required": not number} for number in range(20)]
+    async with _serve("") as next_url:
+        settings = {"redirect_url": f"{next_url}/thanks"}
+        form = await create_form(developer, *fields, settings=settings)
+        code = (await developer.get(f"/api/v1/public/forms/{form['slug']}/embed")).json()
+        frame_tag = re.sub('src="[^"]*/f/', f'src="{server.url}/f/', code["data"]["iframe_embed"])
+        async with _serve(frame_tag) as url:
+            await page.goto(url)
+            frame = _find_frame(page)
+            await frame.locator("[type=submit]").click()
+            await expect(frame.locator(".summary")).to_be_focused()
+            await expect(frame.locator(".summary")).to_be_in_viewport()
+            assert await page.evaluate(_FRAME_HEIGHT) == 600
+            await take(page, "form-framed")
+            await frame.get_by_label("Your name").first.fill("Ada")
+            await frame.locator("[type=submit]").click()
+            await page.wait_for_url(f"{next_url}/thanks")
 
 
 async def test_the_form_fits_a_dark_page_and_a_light_one(
