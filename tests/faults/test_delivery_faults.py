@@ -20,6 +20,7 @@ from tests.faults.instance import fetch_value, wait_for_count
 from tests.lengths import rounds
 from tests.peer import Handler, Peer
 from tests.processes import Processes
+from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -126,7 +127,6 @@ async def test_deliveries_survive_killed_workers_and_a_flushed_redis_and_are_sto
     third = processes.python(*WORKER)
     await _wait_for_deliveries(own_services, owner, total * 4 // 10)
     processes.kill(third)
-    processes.python(*WORKER)
     await emitter
     await own_services.redis.flushall()
     await _wait_for_deliveries(own_services, owner, total)
@@ -148,8 +148,8 @@ async def test_what_a_killed_worker_was_sending_is_sent_and_stored_once_by_anoth
     await until(lambda: endpoints.waiting >= ENDPOINTS, 60)
     processes.kill(worker)
     endpoints.hold.set()
-    processes.python(*WORKER)
-    await _wait_for_deliveries(own_services, owner, ENDPOINTS * EVENTS)
+    async with run_worker(own_services.settings, "deliveries", "default", slots=4):
+        await _wait_for_deliveries(own_services, owner, ENDPOINTS * EVENTS)
     assert set(endpoints.received) == {(name, event) for name in names for event in event_ids}
     assert endpoints.received.total() > ENDPOINTS * EVENTS
     await _check_deliveries(own_services, owner)
@@ -171,7 +171,7 @@ async def test_a_worker_that_is_stopped_sends_nothing_twice(
         leased = "SELECT count(*) FROM work WHERE tenant_id = $1 AND state = 'leased'"
         assert await fetch_value(own_services, leased, owner.tenant_id) == 0
         await emitter
-        processes.python(*WORKER)
+    async with run_worker(settings, "deliveries", "default", slots=4):
         await _wait_for_deliveries(own_services, owner, ENDPOINTS * events_count)
     assert set(endpoints.received.values()) == {1}
     assert len(endpoints.received) == ENDPOINTS * events_count

@@ -10,14 +10,13 @@ from tests.asking import wait_until
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.knowledge.librarian import Librarian
 from tests.lengths import IS_LONG, rounds
-from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.world import Client, World
 
 WORKER = ("-m", "app.cli", "worker", "--queues", "ingest,default")
-DOCUMENTS = rounds(6, 12)
+DOCUMENTS = rounds(4, 12)
 SECTIONS = rounds(8, 40)
 
 pytestmark = pytest.mark.timeout(180)
@@ -46,11 +45,11 @@ async def _count_chunks(services: Services, agent_id: str) -> Counter[str]:
 
 
 async def test_documents_survive_a_worker_that_is_killed_while_it_reads_and_removes(
-    librarian: Librarian, own_services: Services, processes: Processes
+    librarian: Librarian, own_stores: Stores, own_services: Services, processes: Processes
 ) -> None:
-    """In the long run, the next one is killed while it rebuilds the table."""
+    """In the long run, another one is killed while it rebuilds the table."""
     worker, agent_id = processes.python(*WORKER), librarian.agent_id
-    old = {f"old{number}_md": _text(f"old{number}") for number in range(3)}
+    old = {f"old{number}_md": _text(f"old{number}") for number in range(rounds(2, 3))}
     (first, *deleted) = [document["id"] for document in await librarian.add(**old)]
     files = {f"file{number}_md": _text(f"file{number}") for number in range(DOCUMENTS)}
     accepted = await librarian.upload(**files)
@@ -62,21 +61,20 @@ async def test_documents_survive_a_worker_that_is_killed_while_it_reads_and_remo
     processes.kill(worker)
     # The chunks of before are served while no worker runs.
     await _find(librarian, "Section 7 of old0")
-    worker = processes.python(*WORKER)
-    await _wait_for_ready(own_services, agent_id, 1 + DOCUMENTS)
-    await _wait_for_value(own_services, _HIDDEN.format(agent_id), 0)
+    async with run_worker(own_stores.settings, "ingest", "default", slots=2):
+        await _wait_for_ready(own_services, agent_id, 1 + DOCUMENTS)
+        await _wait_for_value(own_services, _HIDDEN.format(agent_id), 0)
     counts = await _count_chunks(own_services, agent_id)
     assert counts == Counter(dict.fromkeys((first, *ids), SECTIONS))
     if IS_LONG:
-        await _kill_while_rebuilding(own_services, processes, worker, agent_id)
+        await _kill_while_rebuilding(own_services, processes, agent_id)
         assert await _count_chunks(own_services, agent_id) == counts
     await _find(librarian, "Section 7 of file1")
 
 
-async def _kill_while_rebuilding(
-    services: Services, processes: Processes, worker: PreloadedProcess, agent_id: str
-) -> None:
+async def _kill_while_rebuilding(services: Services, processes: Processes, agent_id: str) -> None:
     """The next worker has rebuilt the table when this returns."""
+    worker = processes.python(*WORKER)
     due = f"UPDATE knowledge_bases SET maintain_at = now() WHERE agent_id = '{agent_id}'"
     await fetch_value(services, due)
     await _wait_for_work(services, "knowledge.maintain", agent_id, "leased")

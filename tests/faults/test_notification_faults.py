@@ -20,7 +20,7 @@ from tests.peer import Handler, Peer
 from tests.processes import Processes
 from tests.world import Client, World
 
-USERS = rounds(40, 1_000)
+USERS = rounds(25, 1_000)
 MESSAGES = rounds(4, 10)
 TOTAL = USERS * MESSAGES
 # The first request of every so many mails fails.

@@ -13,6 +13,7 @@ from tests.faults.instance import fetch_value
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
+from tests.running_worker import run_worker
 from tests.speech.calls import Voice, is_removed
 from tests.speech.recordings import tone
 from tests.stores import Stores
@@ -47,33 +48,28 @@ async def voice(own_world: World, models: ModelServer) -> Voice:
     return voice
 
 
-async def test_a_request_gets_its_answer_although_the_worker_was_killed_while_transcribing(
+async def test_requests_get_their_answers_although_the_worker_was_killed(
     workers: Workers, voice: Voice, models: ModelServer, own_services: Services
 ) -> None:
-    """A transcription has no effect, so another worker repeats it."""
+    """While it transcribed one and spoke the other. Neither has an effect, so another worker
+    repeats both.
+    """
     killed, model = asyncio.Event(), "ear-in-faults"
     models.script(model, Reply(texts=["Late"], hold=killed), Reply(texts=["What time is it?"]))
     first = workers.start()
-    request = asyncio.create_task(voice.say(tone()))
+    question = asyncio.create_task(voice.say(tone()))
     await until(lambda: models.asked(model), 30)
+    # The recording is decoded, so the next child process speaks.
+    speech = asyncio.create_task(voice.request_speech({"text": "Hello " * 20}))
+    await until(lambda: psutil.Process(first.pid).children(), 30)
     workers.kill(first)
     killed.set()
-    workers.start()
-    assert (await request)["transcript"] == "What time is it?"
-    assert len(voice.talk.asked) == 1
-    attempts = "SELECT attempt FROM work WHERE kind = 'speech.run' ORDER BY created_at DESC LIMIT 1"
-    assert await fetch_value(own_services, attempts) == 2
-    await wait_until(lambda: is_removed(own_services, voice))
-
-
-async def test_a_text_is_spoken_although_the_worker_was_killed_while_speaking(
-    workers: Workers, voice: Voice, own_services: Services
-) -> None:
-    worker = workers.start()
-    request = asyncio.create_task(voice.request_speech({"text": "Hello " * 100}))
-    await until(lambda: psutil.Process(worker.pid).children(), 30)
-    workers.kill(worker)
-    workers.start()
-    answer = await request
+    async with run_worker(own_services.settings, "speech", slots=2):
+        assert (await question)["transcript"] == "What time is it?"
+        answer = await speech
+        await wait_until(lambda: is_removed(own_services, voice))
     assert (answer.status_code, answer.headers["content-type"]) == (200, "audio/mpeg")
-    await wait_until(lambda: is_removed(own_services, voice))
+    assert len(voice.talk.asked) == 1
+    attempts = "SELECT array_agg(attempt) FROM work WHERE kind = 'speech.run' AND tenant_id = $1"
+    tenant_id = voice.talk.client.tenant_id
+    assert await fetch_value(own_services, attempts, tenant_id) == [2, 2]
