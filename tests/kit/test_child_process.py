@@ -10,6 +10,7 @@ from app.kit import child_process
 from app.kit.child_process import Limits, ProcessFailed, ScriptRefused
 from tests.asking import until
 from tests.kit.child_scripts import is_running, write_script
+from tests.lengths import IS_LONG
 
 _LIMITS = Limits(seconds=30, cpu_seconds=5)
 
@@ -30,8 +31,10 @@ async def test_the_script_has_no_environment_variables(
 async def test_a_script_that_fails_or_exceeds_a_limit_is_an_error(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
+    # The kernel counts whole seconds; the limit of each script is tested with its rights.
+    endless = ["while True: pass"] if IS_LONG else []
     for code in [
-        "while True: pass",
+        *endless,
         "bytearray(4 << 30)",
         "print('x' * (9 << 20))",
         "raise SystemExit(3)",

@@ -26,13 +26,18 @@ def _pids(expressions: Expressions) -> list[int]:
     return [process.pid for process in expressions._pool._started if process.pid]
 
 
+def _kill_running(expressions: Expressions) -> None:
+    for process in expressions._pool._running:
+        os.kill(process.pid or 0, signal.SIGKILL)
+
+
 async def _is_alive(expressions: Expressions, group: str = "other") -> bool:
     result: int = await expressions.render("{{ a + 1 }}", {"a": 1}, group=group)
     return result == 2
 
 
 async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expressions) -> None:
-    own_expressions._pool._seconds = 0.5
+    own_expressions._pool._seconds = 0.2
     await _is_alive(own_expressions)
     started = time.monotonic()
     slow = [
@@ -44,12 +49,12 @@ async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expres
         assert await _is_alive(own_expressions)
         answers += 1
     assert time.monotonic() - started < 2
-    assert answers > 50
+    assert answers > 20
     for result in await asyncio.gather(*slow, return_exceptions=True):
         assert isinstance(result, ExpressionProblem)
         assert (result.code, str(result)) == (
             "expression_limit",
-            "the expression takes longer than 0.5 s",
+            "the expression takes longer than 0.2 s",
         )
     assert await _is_alive(own_expressions, "slow")
 
@@ -57,20 +62,21 @@ async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expres
 async def test_slow_groups_never_hold_all_processes(own_expressions: Expressions) -> None:
     own_expressions._pool._seconds = 0.1
     await _is_alive(own_expressions)
-    for group in "abc":
+    for group in "ab":
         with pytest.raises(ExpressionProblem):
             await own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group=group)
     own_expressions._pool._seconds = 1
     slow = [
         asyncio.create_task(own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group=group))
-        for group in "abc"
+        for group in "ab"
     ]
     await until(lambda: own_expressions._pool._running)
     assert await _is_alive(own_expressions)
     assert len(own_expressions._pool._running_groups) == 1
     assert sum(task.done() for task in slow) <= 1
-    await own_expressions.close()
-    await asyncio.gather(*slow, return_exceptions=True)
+    for task in slow:
+        task.cancel()
+    _kill_running(own_expressions)
 
 
 BOMBS = [
@@ -100,7 +106,7 @@ async def test_common_bombs_fail_at_once(
 
 
 async def test_an_expression_ends_at_the_limit_of_memory(own_expressions: Expressions) -> None:
-    own_expressions._pool._seconds = 10
+    own_expressions._pool._seconds = 10  # the processor may be busy
     doubled = "{{ " + "[" * 10 + "'x' * 4000000" + "]" * 10 + " | list }}"
     text = "".join(f"{{% set a{number} = 'x' * 999999 %}}" for number in range(600))
     for template in (text, doubled):
@@ -141,10 +147,10 @@ async def test_a_killed_process_is_replaced(own_expressions: Expressions) -> Non
     for pid in _pids(own_expressions):
         os.kill(pid, signal.SIGKILL)
     assert await _is_alive(own_expressions)
-    own_expressions._pool._seconds = 0.5
+    own_expressions._pool._seconds = 0.2
     task = asyncio.create_task(own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a"))
     await until(lambda: own_expressions._pool._running)
-    os.kill(next(iter(own_expressions._pool._running)).pid or 0, signal.SIGKILL)
+    _kill_running(own_expressions)
     with pytest.raises(ExpressionProblem):
         await task
     assert await _is_alive(own_expressions, "a")
@@ -178,7 +184,7 @@ async def test_a_check_ends_at_the_first_overrun(own_expressions: Expressions) -
 
 
 async def test_a_closed_object_has_no_process() -> None:
-    expressions = Expressions()
+    expressions = Expressions(processes=1)
     await _is_alive(expressions)
     pids = _pids(expressions)
     slow = asyncio.create_task(expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a"))
@@ -222,8 +228,12 @@ async def test_processes_end_with_their_parent() -> None:
 async def test_the_sources_of_one_check_share_a_budget(own_expressions: Expressions) -> None:
     """None of them is slow by itself."""
     own_expressions._pool._seconds = 10  # the processor may be busy
-    text = "{% if a %}" + "{% elif a %}" * 1000 + "{% endif %}"
-    sources = [Source("template", text, f"nodes.{number}") for number in range(200)]
+    # Each has a text of its own, because a process keeps those that it has checked.
+    text = "{% if a == @number@ %}" + "{% elif a %}" * 50 + "{% endif %}"
+    sources = [
+        Source("template", text.replace("@number@", str(number)), f"nodes.{number}")
+        for number in range(200)
+    ]
     budget = Budget(seconds=0.1)
     problems = await own_expressions.check(sources, ["a"], group="slow", budget=budget)
     assert [message for _, message in problems] == [
