@@ -24,6 +24,8 @@ from app.kit.sandbox import seccomp
 from app.kit.sandbox.box import Sandbox
 from app.kit.sandbox.program import Language, Program, RunResult
 
+# For what is decided outside of the tiers: the limits of a machine, pipes, priorities.
+in_one_tier = pytest.mark.parametrize("runner", ["bubblewrap"], indirect=True)
 LANGUAGES: Final[tuple[Language, ...]] = ("python", "node", "bash")
 # Between two looks at the processes of an attack.
 _LOOK_SECONDS = 0.2

@@ -12,6 +12,7 @@ from tests.sandbox.sandbox_runner import (
     Attack,
     SandboxRunner,
     exists,
+    in_one_tier,
     list_names,
 )
 
@@ -118,6 +119,7 @@ async def test_every_bomb_of_bash_ends_at_its_time(
 
 
 @pytest.mark.usefixtures("little_memory")
+@in_one_tier
 async def test_a_program_that_sorts_has_the_memory_of_the_run(runner: SandboxRunner) -> None:
     """It asks for most of the machine's memory, and for files where that is not enough."""
     code = "yes {1..500} | sort -S 90% > /dev/null; echo sorted"

@@ -11,6 +11,7 @@ from tests.sandbox.sandbox_runner import (
     Attack,
     SandboxRunner,
     find_marked_processes,
+    in_one_tier,
     new_mark,
     wait_until,
     wait_until_gone,
@@ -112,6 +113,7 @@ async def test_a_flood_of_output_ends_the_run(
             assert outcome.seconds < PROMPT_SECONDS
 
 
+@in_one_tier
 async def test_a_flood_of_log_output_is_discarded(
     runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
@@ -122,6 +124,7 @@ async def test_a_flood_of_log_output_is_discarded(
             assert outcome.seconds < PROMPT_SECONDS
 
 
+@in_one_tier
 async def test_a_large_log_does_not_keep_a_run_from_ending(runner: SandboxRunner) -> None:
     code = "import sys; sys.stderr.write('x' * 5_000_000); print('done')"
     result = await runner.run("python", code)

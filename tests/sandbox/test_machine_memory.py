@@ -11,7 +11,11 @@ from app.kit.sandbox import machine_memory
 from app.kit.sandbox.limits import MIB, Limits
 from app.kit.sandbox.usage import Usage
 from app.kit.sandbox.watcher import NoRoom, WatchedRun, Watcher
-from tests.sandbox.sandbox_runner import SandboxRunner, wait_until
+from tests.sandbox.sandbox_runner import (
+    SandboxRunner,
+    in_one_tier,
+    wait_until,
+)
 
 FLOOR = 256 * MIB
 PLENTY, LITTLE = 4096 * MIB, 100 * MIB
@@ -45,6 +49,7 @@ def _allocate(mib: int) -> str:
     return code.replace("@mib@", str(mib)) + "sys.stdin.read()\ntime.sleep(1.5)\nprint('done')\n"
 
 
+@in_one_tier
 async def test_the_largest_run_ends_when_the_machine_is_short_of_memory(
     runner: SandboxRunner, machine: Machine
 ) -> None:
@@ -67,6 +72,7 @@ async def test_the_largest_run_ends_when_the_machine_is_short_of_memory(
     assert (result.ending, result.output) == ("exited", b"ready\ndone\n")
 
 
+@in_one_tier
 async def test_a_new_run_waits_until_there_is_room_and_then_has_all_its_time(
     runner: SandboxRunner, machine: Machine
 ) -> None:
@@ -80,6 +86,7 @@ async def test_a_new_run_waits_until_there_is_room_and_then_has_all_its_time(
     assert (result.ending, result.output) == ("exited", b"ran\n")
 
 
+@in_one_tier
 async def test_a_run_that_waits_for_longer_than_its_time_is_refused(
     runner: SandboxRunner, machine: Machine
 ) -> None:
@@ -88,6 +95,7 @@ async def test_a_run_that_waits_for_longer_than_its_time_is_refused(
         await runner.run("python", "print(1)", seconds=0.3)
 
 
+@in_one_tier
 async def test_without_a_floor_the_memory_of_the_machine_is_not_read(
     runner: SandboxRunner, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,12 +80,17 @@ def test_sources_are_not_built(sandbox_dir: Path, tmp_path: Path) -> None:
     assert packages.installed(sandbox_dir) == {}
 
 
-async def test_user_code_imports_only_added_packages(
+async def test_user_code_imports_only_added_packages_despite_a_strict_umask(
     runner: SandboxRunner, sandbox_dir: Path, tmp_path: Path
 ) -> None:
-    packages.add(sandbox_dir, [str(wheel(tmp_path, "planted-package", "1.2"))])
-    sandbox = Sandbox(Settings(data_dir=sandbox_dir / "data", sandbox_dir=sandbox_dir))
-    assert await sandbox.start((runner.sandbox.tier,)) == runner.tier
+    home = sandbox_dir / "sandbox"
+    sandbox = Sandbox(Settings(data_dir=sandbox_dir / "data", sandbox_dir=home))
+    before = os.umask(0o077)
+    try:
+        packages.add(home, [str(wheel(tmp_path, "planted-package", "1.2"))])
+        assert await sandbox.start((runner.sandbox.tier,)) == runner.tier
+    finally:
+        os.umask(before)
     code = """
 import planted_package
 print(planted_package.SAYS)
@@ -103,19 +108,6 @@ for name in ("litestar", "msgspec", "sqlalchemy"):
         "no msgspec",
         "no sqlalchemy",
     ], result.log
-
-
-async def test_user_code_reads_packages_despite_a_strict_umask(
-    runner: SandboxRunner, sandbox_dir: Path, tmp_path: Path
-) -> None:
-    home = sandbox_dir / "sandbox"
-    sandbox = Sandbox(Settings(data_dir=sandbox_dir / "data", sandbox_dir=home))
-    before = os.umask(0o077)
-    try:
-        packages.add(home, [str(wheel(tmp_path, "planted-package", "1.2"))])
-        assert await sandbox.start((runner.sandbox.tier,)) == runner.tier
-    finally:
-        os.umask(before)
     code = """
 python3 -c 'import planted_package; print(planted_package.SAYS)'
 node -e 'console.log("node")'

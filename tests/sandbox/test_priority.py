@@ -13,6 +13,7 @@ from tests.sandbox.sandbox_runner import (
     Attack,
     SandboxRunner,
     find_marked_processes,
+    in_one_tier,
     new_mark,
     wait_until,
 )
@@ -56,7 +57,7 @@ def _session_nice(pid: int) -> str:
 async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxRunner) -> None:
     """Each of them tries to get a session of its own, which would have a share of its own."""
     mark = new_mark()
-    before = await _measure_waits(0.3)
+    before = await _measure_waits(0.15)
     code = _SPINNING.code("python", {})
     task = asyncio.create_task(runner.run("python", code, b"", 20, mark))
     own_session = os.getsid(0)
@@ -70,7 +71,7 @@ async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxR
     assert own_session not in sessions
     assert len(sessions) <= 2
     assert {_session_nice(pid) for pid in sessions} == {"5"}
-    during = await _measure_waits(0.3)
+    during = await _measure_waits(0.15)
     assert not task.done()
     task.cancel()
     await asyncio.wait([task])
@@ -120,11 +121,13 @@ async def test_no_process_of_a_run_changes_its_class(runner: SandboxRunner) -> N
 _LATER = "import os, time; time.sleep(0.5); print(os.getpriority(os.PRIO_PROCESS, 0))"
 
 
+@in_one_tier
 async def test_a_short_run_keeps_its_priority(runner: SandboxRunner) -> None:
     result = await runner.run("python", _LATER)
     assert int(result.output) == runner.sandbox.limits.nice + _nice_of(0)
 
 
+@in_one_tier
 async def test_a_run_that_lasts_has_the_lowest_priority_whatever_time_it_shows(
     runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

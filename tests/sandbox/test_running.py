@@ -22,7 +22,13 @@ from app.kit.sandbox.supervisor import Supervisor
 from app.kit.sandbox.watcher import WatchedRun
 from app.settings import Settings
 from tests.asking import until
-from tests.sandbox.sandbox_runner import LANGUAGES, Attack, SandboxRunner, list_names
+from tests.sandbox.sandbox_runner import (
+    LANGUAGES,
+    Attack,
+    SandboxRunner,
+    in_one_tier,
+    list_names,
+)
 
 _COUNT_INPUT = Attack(
     python="count = len(sys.stdin.buffer.read())\nprint('log'); os.write(3, b'%d' % count)",
@@ -31,6 +37,7 @@ _COUNT_INPUT = Attack(
 )
 
 
+@in_one_tier
 async def test_more_input_than_a_pipe_holds_arrives_and_the_result_is_separate_from_the_log(
     runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
@@ -49,6 +56,7 @@ _CLOSE_INPUT = Attack(
 )
 
 
+@in_one_tier
 async def test_a_program_may_close_its_input(
     runner: SandboxRunner, subtests: pytest.Subtests
 ) -> None:
@@ -71,6 +79,7 @@ async def test_a_program_may_end_before_its_input_is_written() -> None:
     assert (result.ending, result.exit_code, result.output) == ("exited", 0, b"done\n")
 
 
+@in_one_tier
 async def test_without_a_result_on_descriptor_3_it_is_closed(runner: SandboxRunner) -> None:
     result = await runner.run("bash", "echo no >&3 || echo closed")
     assert result.output == b"closed\n"
