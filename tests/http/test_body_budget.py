@@ -4,17 +4,15 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import cast
 
-import msgspec
 import pytest
+from litestar import Litestar
 from starlette.types import ASGIApp
 
 from app.http.body_budget import BodyBudget
 from app.http.server_protocol import BoundedHttpProtocol
 from app.kit.errors import ApiError
-from app.main import create_app
 from tests.asking import refused
 from tests.http.connection import connect, read_response, serve
-from tests.stores import Stores
 
 _MEGABYTE = 1024 * 1024
 
@@ -76,13 +74,13 @@ def test_what_a_request_took_is_free_when_it_ends() -> None:
     assert _send(budget, "a", 2) == 200
 
 
-async def test_unfinished_bodies_of_one_address_are_bounded(stores: Stores) -> None:
+async def test_unfinished_bodies_of_one_address_are_bounded(changed_app: Litestar) -> None:
     """Each is within its own limit; an address has 2 MB of 16."""
     head = b"POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
     head += b"Content-Length: 1000000\r\n\r\n"
-    app = create_app(msgspec.structs.replace(stores.settings, body_memory_mb=16))
+    app = cast("ASGIApp", changed_app)
     async with AsyncExitStack() as stack:
-        port = await stack.enter_async_context(serve(cast("ASGIApp", app), BoundedHttpProtocol))
+        port = await stack.enter_async_context(serve(app, BoundedHttpProtocol))
         readers = []
         for _ in range(3):
             reader, writer = await stack.enter_async_context(connect(port))
@@ -95,4 +93,3 @@ async def test_unfinished_bodies_of_one_address_are_bounded(stores: Stores) -> N
         assert len(waiting) == 2
         for task in waiting:
             task.cancel()
-    await app.state.services.close()

@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
-from litestar import get, post
+from litestar import Litestar, get, post
 from starlette.types import ASGIApp
 
 from app.http.server_protocol import BoundedHttpProtocol
-from app.main import create_app
 from tests.asking import until
 from tests.http.connection import connect, read_response, serve
-from tests.stores import Stores
 
 _started: list[str] = []
 _ended: dict[str, str] = {}
@@ -44,12 +42,13 @@ async def change() -> None:
     await _hang("change")
 
 
+ROUTES = (read, check, change)
+
+
 @pytest.fixture(scope="module")
-async def port(stores: Stores) -> AsyncIterator[int]:
-    app = create_app(stores.settings, routes=[read, check, change])
-    async with serve(cast("ASGIApp", app), BoundedHttpProtocol) as port:
+async def port(changed_app: Litestar) -> AsyncIterator[int]:
+    async with serve(cast("ASGIApp", changed_app), BoundedHttpProtocol) as port:
         yield port
-    await app.state.services.close()
 
 
 @pytest.fixture(autouse=True)

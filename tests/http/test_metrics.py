@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
-import msgspec
 import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
@@ -20,12 +19,10 @@ from app.http.health import BacklogCollector
 from app.kit import metrics_server
 from app.kit.metrics import RequestMetrics
 from app.kit.metrics_page import MetricsPage
-from app.main import create_app
 from tests.asking import until, wait_until
 from tests.http.connection import connect, is_closed
 from tests.http_clients import open_client
 from tests.ports import free_port
-from tests.stores import Stores
 from tests.world import Client
 
 MAX_BYTES = 150_000
@@ -75,19 +72,16 @@ async def test_the_web_port_has_no_metrics(app: Litestar, anonymous: Client) -> 
     assert "/metrics" not in (await anonymous.get("/openapi.json")).json()["paths"]
 
 
-async def test_the_web_port_has_metrics_when_their_address_is_its_own(stores: Stores) -> None:
-    address = f"{stores.settings.host}:{stores.settings.port}"
-    app = create_app(msgspec.structs.replace(stores.settings, metrics_address=address))
-    try:
-        anonymous = Client(app)
-        for method in ("GET", "HEAD"):
-            answer = await anonymous(method, "/metrics")
-            assert answer.status_code == 200
-            assert answer.headers["content-type"].startswith("text/plain")
-            assert ("parley_requests_total" in answer.text) == (method == "GET")
-            assert answer.headers["x-ratelimit-remaining"] == answer.headers["x-ratelimit-limit"]
-    finally:
-        await app.state.services.close()
+async def test_the_web_port_has_metrics_when_their_address_is_its_own(
+    changed_app: Litestar,
+) -> None:
+    anonymous = Client(changed_app)
+    for method in ("GET", "HEAD"):
+        answer = await anonymous(method, "/metrics")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert ("parley_requests_total" in answer.text) == (method == "GET")
+        assert answer.headers["x-ratelimit-remaining"] == answer.headers["x-ratelimit-limit"]
 
 
 # The address of the metrics
