@@ -53,7 +53,7 @@ async def _run(services: Services, sql: str, *args: object) -> None:
 @pytest.fixture
 async def owners(world: World, services: Services) -> AsyncIterator[list[Client]]:
     """Users of several tenants, since the planner is right while there is only one."""
-    owners = [await world.user("tenant_admin", await world.tenant()) for _ in range(3)]
+    owners = [await world.user("tenant_admin", await world.tenant()) for _ in range(2)]
     yield owners
     for owner in owners:
         await _run(services, "DELETE FROM tenants WHERE id = $1", owner.tenant_id)

@@ -21,7 +21,7 @@ from tests.talk import talker
 from tests.world import World
 from workers.sweep import update_statistics
 
-_ROWS = 4_000
+_ROWS = 2_000
 # How often a plan is made anew for its values before one is cached for all values.
 _TURNS = 8
 # The tables that grow with turns, and the columns that must differ between copies of a row.

@@ -18,7 +18,7 @@ from db.session import ALL_TENANTS, Database
 from tests.stores import Stores
 
 RULES = (*PLATFORM_RULES, ledger.RETENTION, *AREAS.retention)
-_YOUNG_ROWS, _OLD_ROWS = 2000, 200
+_YOUNG_ROWS, _OLD_ROWS = 1000, 100
 _AGENTS = 5
 _MAX_ROWS_READ = 50
 
