@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import httpx
 import psutil
 
 from tests.preloaded import PreloadedProcess
-from tests.processes import ROOT, run_parley_with
+from tests.processes import run_parley_with
 from tests.stores import wait_for
 
 QUESTION = {"message": "When does the shop open?"}
@@ -27,34 +25,29 @@ def wait_for_answer(condition: Callable[[], bool], what: str, seconds: float = 6
 
 
 class Instance:
+    """A `parley up` that writes to the file `output`, and serves on `port` of loopback."""
+
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], folder: Path, port: int
+        self, process: subprocess.Popen[bytes] | PreloadedProcess, output: Path, port: int
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.http = httpx.Client(base_url=self.url, timeout=60)
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            command,
-            env=env,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.lines.extend(self.process.stdout)
+        self.process = process
+        self._output = output
 
     @property
     def text(self) -> str:
-        return "".join(self.lines)
+        return self._output.read_text(encoding="utf-8") if self._output.exists() else ""
+
+    @property
+    def _has_ended(self) -> bool:
+        if isinstance(self.process, PreloadedProcess):
+            return not self.process.is_running
+        return self.process.poll() is not None
 
     def wait_printed(self, pattern: str, seconds: float = 60) -> re.Match[str]:
         wait_for(
-            lambda: re.search(pattern, self.text) or self.process.poll() is not None,
+            lambda: re.search(pattern, self.text) or self._has_ended,
             seconds,
             f"{pattern!r} in {self.text[-2000:]}",
         )
@@ -83,13 +76,21 @@ class Instance:
         return self.wait_ended()
 
     def wait_ended(self) -> int:
-        """Waits for the end of the process and of its output; returns the exit code."""
+        """Waits for the end of the process; returns its exit code."""
         code = self.process.wait(60)
-        self._reader.join(10)
         self.http.close()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
         return code
+
+
+def start_command(
+    command: Sequence[str], env: Mapping[str, str], folder: Path, port: int
+) -> Instance:
+    output = folder / "output"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            command, env=env, cwd=folder, stdout=file, stderr=subprocess.STDOUT
+        )
+    return Instance(process, output, port)
 
 
 def _environment(data_dir: Path, port: int, **extra: str) -> dict[str, str]:
@@ -103,12 +104,22 @@ def _environment(data_dir: Path, port: int, **extra: str) -> dict[str, str]:
     }
 
 
-class Up(Instance):
-    """`parley up` of this checkout with this Python."""
+_WITH_OUTPUT = """
+import os, runpy, sys
+output = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.dup2(output, 1)
+os.dup2(output, 2)
+runpy.run_module("app.cli", run_name="__main__", alter_sys=True)
+"""
 
-    def __init__(self, data_dir: Path, port: int, **extra: str) -> None:
+
+class Up(Instance):
+    """`parley up` of this checkout. Its own process need not import anything, its parts do."""
+
+    def __init__(self, output: Path, data_dir: Path, port: int, **extra: str) -> None:
         self.env = _environment(data_dir, port, **extra)
-        super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
+        process = PreloadedProcess("-c", _WITH_OUTPUT, str(output), "up", env=self.env)
+        super().__init__(process, output, port)
 
     def find_child(self, word: str) -> psutil.Process:
         for process in psutil.Process(self.process.pid).children():
@@ -120,17 +131,8 @@ class Up(Instance):
         return run_parley_with({**self.env, **extra}, *command)
 
 
-_WITH_OUTPUT = """
-import os, runpy, sys
-output = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-os.dup2(output, 1)
-os.dup2(output, 2)
-runpy.run_module("app.cli", run_name="__main__", alter_sys=True)
-"""
-
-
-class ForkedUp:
-    """`parley up` without the local model, in a process that need not import it."""
+class UpWithoutModel:
+    """Like `Up`, without the local model, for a start that is refused or killed."""
 
     def __init__(self, output: Path, data_dir: Path, port: int) -> None:
         self._output = output

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.local import bare_machine
-from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
+from tests.local.instance import QUESTION, create_agent_on_local_model, start_command
 from tests.packages import locked, source
 from tests.ports import free_port
 from tests.processes import ROOT
@@ -46,7 +46,7 @@ def test_up_needs_nothing_but_python(folder: Path) -> None:
         checkout, _cache(), "./scripts/up",
         PARLEY_PORT=str(port), UV_CACHE_DIR="/cache", UV_FIND_LINKS="/parley",
     )  # fmt: skip
-    instance = Instance(command, {}, folder, port)
+    instance = start_command(command, {}, folder, port)
     try:
         instance.wait_ready(400)
         assert "speech recognition: off, planted-optional==1.0 has no" in instance.text

@@ -8,7 +8,7 @@ import pytest
 from app.bootstrap import AdminAccount
 from app.local.up import Up
 from app.settings import Settings
-from tests.local.instance import ForkedUp
+from tests.local.instance import UpWithoutModel
 from tests.ports import free_port
 from tests.processes import run_parley_with
 
@@ -18,7 +18,7 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        started = ForkedUp(tmp_path / "output", tmp_path / "data", port)
+        started = UpWithoutModel(tmp_path / "output", tmp_path / "data", port)
         assert started.wait_ended() == 1
     (problem,) = [line for line in started.text.splitlines() if line.startswith("parley:")]
     assert str(port) in problem
@@ -49,7 +49,7 @@ def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> Non
     run_dir = Settings(data_dir=data_dir).run_dir
     run_dir.mkdir(mode=0o755)
     run_dir.chmod(0o755)
-    started = ForkedUp(tmp_path / "output", data_dir, free_port())
+    started = UpWithoutModel(tmp_path / "output", data_dir, free_port())
     code = started.wait_ended()
     run_dir.rmdir()
     assert code == 1

@@ -22,8 +22,8 @@ from db.url import parse_url
 from tests.lengths import IS_LONG, rounds
 from tests.local.instance import (
     QUESTION,
-    ForkedUp,
     Up,
+    UpWithoutModel,
     create_agent_on_local_model,
     wait_for_answer,
 )
@@ -44,7 +44,7 @@ def data_dir() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def instance(data_dir: Path) -> Iterator[Up]:
     # With one thread, the model spends no time on waiting for others.
-    started = Up(data_dir, free_port(), OMP_THREAD_LIMIT="1")
+    started = Up(data_dir.with_name("output"), data_dir, free_port(), OMP_THREAD_LIMIT="1")
     try:
         started.wait_ready()
         yield started
@@ -275,7 +275,7 @@ def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
 def test_a_second_up_on_the_same_data_is_refused(
     instance: Up, data_dir: Path, tmp_path: Path
 ) -> None:
-    second = ForkedUp(tmp_path / "output", data_dir, free_port())
+    second = UpWithoutModel(tmp_path / "output", data_dir, free_port())
     assert second.wait_ended() == 1
     assert second.text.count("\n") == 1
     assert "already running" in second.text
@@ -329,7 +329,7 @@ def test_stopping_ends_every_process_and_the_data_survives(
     assert "everything is stopped" in instance.text
     assert not [child for child in children if child.is_running()]
 
-    again = ForkedUp(tmp_path / "again", data_dir, free_port())
+    again = UpWithoutModel(tmp_path / "again", data_dir, free_port())
     try:
         wait_for(lambda: f"warning: {schema.describe('9999')}" in again.text, what="the warning")
         asyncio.run(_sign_in(data_dir, password))
@@ -340,7 +340,7 @@ def test_stopping_ends_every_process_and_the_data_survives(
     finally:
         _check_that_children_end_with_a_killed_up(again)
     (data_dir / "keys" / "master.keys").unlink()
-    without_key = ForkedUp(tmp_path / "without_key", data_dir, free_port())
+    without_key = UpWithoutModel(tmp_path / "without_key", data_dir, free_port())
     assert without_key.wait_ended() == 1
     assert "root key" in without_key.text
 
@@ -359,7 +359,7 @@ def _has_processes(children: list[psutil.Process]) -> bool:
     return {"serve", "worker"} <= set(words)
 
 
-def _check_that_children_end_with_a_killed_up(instance: ForkedUp) -> None:
+def _check_that_children_end_with_a_killed_up(instance: UpWithoutModel) -> None:
     children = instance.children()
     instance.kill()
     wait_for(lambda: all(map(has_ended, children)), 40, "the end of all children")
