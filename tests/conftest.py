@@ -10,6 +10,7 @@ from app.services import Services
 from db import connection_use
 from tests.event_loop import use_uvloop
 from tests.failing_cases import FailingCases
+from tests.generated_values import ignore_constants_of_modules
 from tests.http.routes import ROUTES
 from tests.lengths import IS_LONG
 from tests.model_server import ModelServer, serving
@@ -25,6 +26,8 @@ from workers.main import WorkerProcess
 pytest_plugins = ["tests.slow_files"]
 memory.collect_rarely()
 use_uvloop()
+if not IS_LONG:
+    ignore_constants_of_modules()
 
 
 def pytest_collection_finish() -> None:
