@@ -141,6 +141,9 @@ async def _count_notifications(*people: Client) -> list[int]:
     ]
 
 
+_UNFINISHED = "SELECT 1 FROM work WHERE tenant_id = $1 AND state IN ('pending', 'leased')"
+
+
 async def test_everybody_who_is_asked_is_notified_and_nobody_else(
     services: Services, world: World, stores: Stores, developer: Client
 ) -> None:
@@ -153,9 +156,10 @@ async def test_everybody_who_is_asked_is_notified_and_nobody_else(
         await request(services, tenant_id, user_ids=[people[0].user_id, people[2].user_id])
 
         async def is_complete() -> bool:
-            return await _count_notifications(*people, developer) == [2, 1, 1, 0, 0]
+            return not await fetch_rows(services, _UNFINISHED, tenant_id)
 
         await wait_until(is_complete)
+    assert await _count_notifications(*people, developer) == [2, 1, 1, 0, 0]
     (notification, _) = (await people[0].get("/api/v1/notifications")).json()["data"]
     assert notification["title"] == "Your decision is needed: Refund order 4711"
     assert notification["message"] == "The customer wants 49.90 back."

@@ -37,15 +37,16 @@ async def test_a_worker_ends_an_approval_when_its_time_is_up(
     services: Services, stores: Stores, developer: Client
 ) -> None:
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "default", slots=1):
+    async with run_worker(stores.settings, "default", slots=1) as worker:
         approval_id = await request(services, developer.tenant_id, timeout_seconds=0.05)
 
-        async def is_timed_out() -> bool:
-            approval = await read_approval(developer, approval_id)
-            return bool(approval["status"] == "timed_out")
+        async def has_run() -> bool:
+            await worker.sweeper.poll()
+            return bool((await read_timer(services, approval_id))["state"] == "done")
 
-        await wait_until(is_timed_out)
+        await wait_until(has_run)
     approval = await read_approval(developer, approval_id)
+    assert approval["status"] == "timed_out"
     assert approval["decided_at"] >= approval["expires_at"]
     assert (approval["decided_by"], approval["comment"]) == (None, None)
 
