@@ -12,6 +12,7 @@ from app.services import Services
 from tests.database import Row, fetch_rows
 from tests.talk import Talker
 
+QUESTION = "When does the shop open?"
 needs_recogniser = pytest.mark.skipif(
     not optional.is_installed(optional.SPEECH_RECOGNITION),
     reason=optional.read_missing_reason(optional.SPEECH_RECOGNITION),

@@ -1,10 +1,13 @@
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from litestar import Litestar
 
+from app.domain.speech import engines
+from tests.child_scripts import run_scripts_here
 from tests.running_worker import run_worker
-from tests.speech.calls import Voice
+from tests.speech.calls import QUESTION, Voice
 from tests.stores import Stores
 from tests.talk import Talker
 from workers.main import WorkerProcess
@@ -27,3 +30,19 @@ def voice(talk: Talker) -> Voice:
 def served_voice(voice: Voice, speech_worker: WorkerProcess) -> Voice:
     """Like `voice`, with a worker."""
     return voice
+
+
+@pytest.fixture
+def recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Understands every recording as the same question, without a model."""
+
+    async def transcribe(*_: Any) -> str:
+        return QUESTION
+
+    monkeypatch.setattr(engines, "_transcribe", transcribe)
+
+
+@pytest.fixture
+def scripts_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings are decoded in this process."""
+    run_scripts_here(monkeypatch)

@@ -9,30 +9,19 @@ import msgspec
 import pytest
 
 from app.domain.chat.schemas import ChatReply
-from app.domain.speech import audio, engines, jobs
+from app.domain.speech import audio, jobs
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
 from tests.model_server import ModelServer
-from tests.speech.calls import Voice, create_archived, is_removed, list_jobs
+from tests.speech.calls import QUESTION, Voice, create_archived, is_removed, list_jobs
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import talker
 from tests.world import World
 
 MIB = 1024 * 1024
-QUESTION = "When does the shop open?"
-
-
-@pytest.fixture
-def recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Understands every recording as the same question, without a model."""
-
-    async def transcribe(*_: Any) -> str:
-        return QUESTION
-
-    monkeypatch.setattr(engines, "_transcribe", transcribe)
 
 
 async def test_the_reply_is_the_chat_reply_with_the_transcript(
@@ -97,7 +86,8 @@ async def test_bodies_without_a_recording_are_refused(voice: Voice) -> None:
 async def test_unreadable_recordings_are_refused_by_their_content(
     served_voice: Voice, services: Services
 ) -> None:
-    for content in (b"", b"text", tone("mp4", rate=44_100)):
+    """`test_decoding.py` has many more."""
+    for content in (b"", tone("mp4", rate=44_100)):
         error = refused(await served_voice.send(content), 415, "unsupported_file_type")
         assert set(error["details"]) == {"audio"}
     await wait_until(lambda: is_removed(services, served_voice))

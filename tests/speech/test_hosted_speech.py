@@ -22,6 +22,7 @@ from tests.talk import give_key, talker
 from tests.world import World
 from workers.main import WorkerProcess
 
+pytestmark = pytest.mark.usefixtures("scripts_here")
 EAR, MOUTH = "ear-1", "mouth-1"
 
 

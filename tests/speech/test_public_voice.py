@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 from litestar import Litestar
 
@@ -16,15 +15,16 @@ from tests.embed.visits import Visit, call, create_shop, visit, visit_as
 from tests.http_clients import open_client
 from tests.model_server import SPEECH, ModelServer, Reply
 from tests.server import Server
-from tests.speech.hosted import PROVIDER, serve_hosted
+from tests.speech.calls import QUESTION
+from tests.speech.hosted import serve_hosted
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import Talker, give_key, talker
 from tests.world import World
 from workers.main import WorkerProcess
 
+pytestmark = pytest.mark.usefixtures("scripts_here")
 EAR, MOUTH = "ear-of-visitors", "mouth-of-visitors"
-QUESTION = "When does the shop open?"
 SECRETS = ("hearing", EAR, MOUTH, "sk-")
 
 
@@ -193,15 +193,16 @@ async def test_visitors_do_not_see_which_model_is_missing(
 
 
 async def test_a_visitor_who_leaves_ends_the_answer(
-    visitor: Visit, hosted_talk: Talker, models: ModelServer, stores: Stores
+    talk: Talker,
+    models: ModelServer,
+    server: Server,
+    speech_worker: WorkerProcess,
+    recogniser: None,
 ) -> None:
+    visitor = await visit(await create_shop(talk, allow_voice=True))
     hold, closed = asyncio.Event(), models.closed_early
-    hosted_talk.script(Reply(hold=hold))
-    server = Server(
-        msgspec.structs.replace(stores.settings, transcription_model=f"{PROVIDER}/{EAR}")
-    )
+    talk.script(Reply(hold=hold))
     try:
-        server.wait()
         async with open_client(base_url=server.url, timeout=30) as client:
             sending = asyncio.create_task(
                 client.post(
@@ -211,10 +212,9 @@ async def test_a_visitor_who_leaves_ends_the_answer(
                     headers={"authorization": f"Bearer {visitor.token}", "origin": ORIGIN},
                 )
             )
-            await until(lambda: hosted_talk.asked or sending.done(), 30)
+            await until(lambda: talk.asked or sending.done(), 30)
             sending.cancel()
             await asyncio.wait([sending])
         await until(lambda: models.closed_early > closed, 2)
     finally:
         hold.set()
-        server.close()

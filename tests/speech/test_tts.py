@@ -26,19 +26,14 @@ def _seconds(mp3: bytes) -> float:
         return sum(frame.samples / frame.sample_rate for frame in file.decode(audio=0))
 
 
-async def test_a_text_is_spoken_as_mp3(served_voice: Voice, services: Services) -> None:
+async def test_a_text_is_spoken_as_mp3_with_the_voice_of_the_request(
+    served_voice: Voice, services: Services
+) -> None:
     short, long = await served_voice.speak("Hello"), await served_voice.speak("Hello " * 20)
     assert 0.2 < _seconds(short) < 3
     assert _seconds(long) > 3 * _seconds(short)
+    assert await served_voice.speak("Hello", voice="de") != short
     await wait_until(lambda: is_removed(services, served_voice))
-
-
-async def test_the_voice_can_be_chosen(served_voice: Voice) -> None:
-    default, other = (
-        await served_voice.speak("Guten Morgen"),
-        await served_voice.speak("Guten Morgen", voice="de"),
-    )
-    assert default != other
 
 
 async def test_texts_are_taken_literally(subtests: pytest.Subtests) -> None:
