@@ -22,20 +22,15 @@ from tests.profile.api_calls import (
 )
 from tests.world import Client, World
 
-
-async def test_a_new_picture_has_a_new_address(developer: Client) -> None:
-    assert await set_avatar(developer) != await set_avatar(developer)
+pytestmark = pytest.mark.usefixtures("scripts_here")
 
 
-async def test_a_new_picture_makes_the_old_address_404(
-    developer: Client, anonymous: Client
+async def test_a_new_picture_has_a_new_address_and_deletes_the_old_one(
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     paths = [await set_avatar(developer), await set_avatar(developer)]
+    assert paths[0] != paths[1]
     assert [(await anonymous.get(path)).status_code for path in paths] == [404, 200]
-
-
-async def test_a_new_picture_deletes_the_old_file(developer: Client, services: Services) -> None:
-    paths = [await set_avatar(developer), await set_avatar(developer)]
     assert [await is_avatar_stored(services, path) for path in paths] == [False, True]
 
 
