@@ -8,6 +8,7 @@ import pytest
 
 from app.domain.tools.executors import sqlite
 from tests.asking import refused
+from tests.child_scripts import run_scripts_here
 from tests.stores import Stores
 from tests.tools.executor import ToolExecutor
 from tests.tools.factories import ToolCaller, ToolClient
@@ -17,6 +18,12 @@ from tests.world import World
 @pytest.fixture(scope="module")
 def tools(executor: ToolExecutor) -> ToolExecutor:
     return executor
+
+
+@pytest.fixture(autouse=True)
+def _scripts_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements run in this process, except where a test undoes it."""
+    run_scripts_here(monkeypatch)
 
 
 def _create_tenant_folder(stores: Stores, tenant_id: str) -> Path:
@@ -46,7 +53,10 @@ async def _create_sqlite_tool(tools: ToolCaller, database: str = "shop.db", **co
     return await tools.create("database", {"db_type": "sqlite", "database": database, **config})
 
 
-async def test_a_file_of_the_tenant_is_read(tools: ToolExecutor, folder: Path) -> None:
+async def test_a_file_of_the_tenant_is_read(
+    tools: ToolExecutor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
     query = "SELECT id, name, size FROM things WHERE id < ? OR name = ? ORDER BY id"
     output = await tools.get_output(
         await _create_sqlite_tool(tools), {"query": query, "params": [2, "b"]}
@@ -158,8 +168,9 @@ async def test_a_virtual_table_is_never_created(tools: ToolExecutor, folder: Pat
 
 
 async def test_a_file_with_a_write_ahead_log_is_read_and_written(
-    tools: ToolExecutor, folder: Path
+    tools: ToolExecutor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.undo()
     connection = sqlite3.connect(folder / "shop.db")
     connection.execute("PRAGMA journal_mode = wal")
     connection.close()
@@ -178,7 +189,10 @@ async def test_a_reader_creates_no_file(tools: ToolExecutor, folder: Path) -> No
     assert not (folder / "missing.db").exists()
 
 
-async def test_a_writer_creates_and_fills_its_file(tools: ToolExecutor, folder: Path) -> None:
+async def test_a_writer_creates_and_fills_its_file(
+    tools: ToolExecutor, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
     (folder / "new.db").unlink(missing_ok=True)
     tool = await _create_sqlite_tool(
         tools, "new.db", allowed_operations=["create", "insert", "select"]
@@ -237,8 +251,9 @@ _ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELE
 
 
 async def test_an_endless_query_of_sqlite_is_a_timeout(
-    tools: ToolExecutor, folder: Path, subtests: pytest.Subtests
+    tools: ToolExecutor, folder: Path, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.undo()
     for query in [
         f"{_ENDLESS} count(*) FROM n",
         f"{_ENDLESS} max(a.x) FROM n a, n b",
@@ -246,7 +261,7 @@ async def test_an_endless_query_of_sqlite_is_a_timeout(
     ]:
         with subtests.test(query=query):
             data = await tools.run(
-                await _create_sqlite_tool(tools, timeout_ms=400), {"query": query}
+                await _create_sqlite_tool(tools, timeout_ms=200), {"query": query}
             )
             assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
 
@@ -255,6 +270,7 @@ async def test_sorting_in_sqlite_uses_no_disk(
     tools: ToolExecutor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite sorts in memory only, and its memory is limited."""
+    monkeypatch.undo()
     monkeypatch.setattr(sqlite, "_MAX_MEMORY_MIB", 192)
     query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 600"
     arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}
