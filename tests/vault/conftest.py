@@ -7,6 +7,7 @@ from app import bootstrap, container
 from app.kit.crypto import Keyring
 from app.main import create_app
 from app.services import Services
+from tests.child_scripts import run_scripts_here
 from tests.stores import Stores
 from tests.vault.chain import delete_chains
 from tests.vault.servers import (
@@ -63,6 +64,12 @@ async def ssh_server() -> AsyncIterator[SshServer]:
 
 
 @pytest.fixture
+def scripts_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SSH keys are read in this process."""
+    run_scripts_here(monkeypatch)
+
+
+@pytest.fixture
 async def other_processes(stores: Stores, services: Services) -> AsyncIterator[list[Services]]:
     """The services of two more processes."""
     processes = [container.build(stores.settings) for _ in range(2)]
@@ -71,7 +78,7 @@ async def other_processes(stores: Stores, services: Services) -> AsyncIterator[l
         await process.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def chain_world(stores: Stores) -> AsyncIterator[World]:
     """A World with a database of its own: other tests must not see its broken chains."""
     settings = msgspec.structs.replace(

@@ -1,6 +1,8 @@
 """A secret is in no response, no table, no value of Redis and no line of the log."""
 
 import base64
+import io
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from app.domain.vault.types import TYPES
 from app.kit import logs
 from app.kit.ids import new_id
 from app.services import Services
+from tests.child_scripts import run_scripts_here
 from tests.database import fetch_rows, run_sql
 from tests.stored_texts import NewRows, find_in_redis
 from tests.vault.api import PATH, unseal_credential
@@ -75,10 +78,11 @@ async def _call_everything(request: Request, secret: str, token_server: TokenSer
 
 
 class UsedCredentials(msgspec.Struct):
-    """Credentials of every type with the same secret, all responses and all rows."""
+    """Credentials of every type with the same secret, all responses, the log and all rows."""
 
     secret: str
     texts: list[str]
+    log: str
     new_rows: NewRows
 
 
@@ -88,13 +92,29 @@ async def used(world: World, services: Services) -> AsyncIterator[UsedCredential
     await token_server.start()
     await services.redis.flushdb()
     new_rows = await NewRows.start(services)
-    admin = await world.user("tenant_admin")
-    texts = await _call_everything(admin, secret, token_server)
+    admin, log = await world.user("tenant_admin"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        run_scripts_here(patch)
+        patch.setattr(sys, "stderr", log)
+        logs.configure("debug", "json")
+        try:
+            texts = await _call_everything(admin, secret, token_server)
+            await _fail_to_reveal(admin, services)
+        finally:
+            logs.configure("warning", "json")
     credential = await create_credential(admin, secrets={"token": secret})
     await grant_access(admin, credential["id"])
     await unseal_credential(services, admin, credential["id"])
-    yield UsedCredentials(secret, texts, new_rows)
+    yield UsedCredentials(secret, texts, log.getvalue(), new_rows)
     await token_server.close()
+
+
+async def _fail_to_reveal(admin: Client, services: Services) -> None:
+    credential = await create_credential(admin)
+    corrupt = "UPDATE credentials SET secrets = 'x' WHERE id = $1"
+    await run_sql(services, corrupt, credential["id"])
+    answer = await admin.get(f"{PATH}/{credential['id']}/reveal")
+    assert answer.status_code == 500
 
 
 def _list_encodings(secret: str) -> list[str]:
@@ -118,27 +138,11 @@ async def test_a_secret_is_nowhere_in_redis(used: UsedCredentials, services: Ser
     assert await find_in_redis(services.redis, *_list_encodings(used.secret)) == []
 
 
-async def test_a_secret_is_in_no_line_of_the_log(
-    admin: Client,
-    services: Services,
-    token_server: TokenServer,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_a_secret_is_in_no_line_of_the_log(used: UsedCredentials) -> None:
     """The log has all lines of level debug, failures included."""
-    secret = new_id("planted")
-    logs.configure("debug", "json")
-    try:
-        await _call_everything(admin, secret, token_server)
-        credential = await create_credential(admin)
-        corrupt = "UPDATE credentials SET secrets = 'x' WHERE id = $1"
-        await run_sql(services, corrupt, credential["id"])
-        answer = await admin.get(f"{PATH}/{credential['id']}/reveal")
-        assert answer.status_code == 500
-    finally:
-        logs.configure("warning", "json")
-    logged = "".join(capsys.readouterr())
-    assert "request failed" in logged
-    assert [encoding for encoding in _list_encodings(secret) if encoding in logged] == []
+    assert "request failed" in used.log
+    assert f"{PATH}/" in used.log
+    assert [encoding for encoding in _list_encodings(used.secret) if encoding in used.log] == []
 
 
 async def test_the_same_secrets_are_encrypted_differently_each_time(

@@ -14,6 +14,8 @@ from tests.vault.connections import check_connection
 from tests.vault.servers import ConnectionHandler, SshServer, serve_tcp
 from tests.world import World
 
+pytestmark = pytest.mark.usefixtures("scripts_here")
+
 
 def _build_secrets(type_: str, engine: str, port: int, ssh_server: SshServer) -> dict[str, Any]:
     match type_:
