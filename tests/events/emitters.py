@@ -68,8 +68,9 @@ async def emit_agent_deleted(context: EmitterContext) -> None:
 async def emit_document_processed(context: EmitterContext) -> None:
     path = await _create_agent(context)
     librarian = Librarian(context.admin, path.rpartition("/")[2])
-    async with run_worker(context.services.settings, "ingest"):
-        await librarian.add(hours_txt="The shop opens at nine.")
+    async with run_worker(context.services.settings, "ingest", slots=1):
+        # Nothing is embedded, which would load the vector database.
+        await librarian.add(hours_pdf="no PDF")
 
 
 async def emit_document_deleted(context: EmitterContext) -> None:

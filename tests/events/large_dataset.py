@@ -9,14 +9,16 @@ import msgspec
 
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.list_bounds import LOW_BOUND
 from tests.world import Client, World
 
 # Before the rows of all other tests, so that they do not list these rows.
 START = datetime(1999, 1, 1, tzinfo=UTC)
 BEFORE = START - timedelta(days=30)
 END = START + timedelta(days=1)
-# More than twice the bound of exact totals, so that half of it is not taken for the bound.
-COUNT = 12_000
+# More than twice the bound of exact totals, so that half of it is not taken for the bound, and so
+# many that the planner does not read all rows of a time instead of the few of a type.
+COUNT = 12 * LOW_BOUND
 # How long it is from the first row to the last.
 SECONDS = COUNT // 3
 COMMON, RARE = "many.common", "many.rare"
