@@ -8,6 +8,7 @@ import pytest
 
 from app import container
 from app.kit import background
+from app.kit.expressions import Expressions
 from app.kit.redis import connect
 from app.settings import Settings
 from tests.stores import Stores
@@ -33,14 +34,19 @@ async def cancel_earlier_work(stores: Stores) -> None:
 
 @asynccontextmanager
 async def run_worker(
-    settings: Settings, *queues: str, slots: int | None = None
+    settings: Settings,
+    *queues: str,
+    slots: int | None = None,
+    expressions: Expressions | None = None,
 ) -> AsyncIterator[WorkerProcess]:
     """Runs a worker for these queues, with services of its own.
 
     With `slots`, each queue has as many: a worker starts faster with few, since each of them opens
-    a connection to Redis.
+    a connection to Redis. With `expressions` of other services, it starts no processes for its own.
     """
     services = container.build(settings)
+    own_expressions = services.get(Expressions)
+    services.add(expressions or own_expressions)
     with pytest.MonkeyPatch.context() as patch:
         if slots is not None:
             for queue in queues:
@@ -52,4 +58,5 @@ async def run_worker(
     finally:
         process.stopped.set()
         await task
+        services.add(own_expressions)
         await services.close()

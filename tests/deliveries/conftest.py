@@ -2,8 +2,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from litestar import Litestar
 
+from app.kit.expressions import Expressions
 from app.services import Services
 from tests.deliveries.receiver import Receiver, run_receiver
 from tests.deliveries.sender import CreateSender, Sender
@@ -21,10 +21,13 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 # Package scope, because other folders have tests that need mails and work to stay pending.
 @pytest.fixture(scope="package")
-async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+async def courier(services: Services, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events and delivers them, within this process."""
     await cancel_earlier_work(stores)
-    async with run_worker(stores.settings, "deliveries", "default") as process:
+    expressions = services.get(Expressions)
+    async with run_worker(
+        stores.settings, "deliveries", "default", expressions=expressions
+    ) as process:
         yield process
 
 

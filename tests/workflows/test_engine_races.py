@@ -21,8 +21,8 @@ from tests.workflows.factories import (
 )
 from tests.world import Client
 
-ROUNDS = rounds(12, 50)
-FEW_ROUNDS = rounds(4, 8)
+ROUNDS = rounds(6, 50)
+FEW_ROUNDS = rounds(3, 8)
 
 
 @pytest.fixture

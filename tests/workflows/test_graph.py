@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.workflows.definitions import Definition, Edge, Node
 from app.domain.workflows.graph import Graph, NodeState, Progress, find_problems
+from tests.lengths import rounds
 
 BRANCHES = [None, True, False]
 
@@ -179,6 +180,7 @@ def _check_ready(graph: Graph, progress: Progress, ready: Iterable[str]) -> None
         assert before <= {"completed", "skipped"}
 
 
+@settings(max_examples=rounds(40, 100))
 @given(graphs(), st.randoms(use_true_random=False), st.integers(0, 9), st.integers(0, 9))
 def test_all_nodes_end_alike_in_whatever_order_they_complete(
     graph: Graph, generator: random.Random, seed: int, other_seed: int
@@ -197,6 +199,7 @@ def test_all_nodes_end_alike_in_whatever_order_they_complete(
         assert (state.status == "completed") == (any(taken) or not taken)
 
 
+@settings(max_examples=rounds(40, 100))
 @given(graphs())
 def test_the_order_puts_each_node_after_those_before_it(graph: Graph) -> None:
     position = {name: index for index, name in enumerate(graph.order)}
@@ -205,6 +208,7 @@ def test_the_order_puts_each_node_after_those_before_it(graph: Graph) -> None:
         assert all(position[other] < position[name] for other in graph.list_before(name))
 
 
+@settings(max_examples=rounds(40, 100))
 @given(graphs(), st.data())
 def test_an_edge_back_makes_a_cycle_that_is_named(graph: Graph, data: st.DataObject) -> None:
     edges = [edge for outgoing in graph.outgoing.values() for edge in outgoing]

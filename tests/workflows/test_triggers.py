@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from litestar import Litestar
 
 from app.domain.events.service import emit_dead
+from app.kit.expressions import Expressions
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import wait_until
@@ -25,10 +25,11 @@ pytestmark = pytest.mark.usefixtures("dispatcher")
 
 
 @pytest.fixture(scope="module")
-async def dispatcher(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+async def dispatcher(services: Services, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that fans out events and runs workflows."""
     queues = ("workflows", "default", "deliveries")
-    async with run_worker(stores.settings, *queues, slots=6) as process:
+    expressions = services.get(Expressions)
+    async with run_worker(stores.settings, *queues, slots=6, expressions=expressions) as process:
         yield process
 
 
