@@ -65,7 +65,11 @@ class Sender:
 
     async def wait_for_attempt(self, webhook_id: str, number: int = 1) -> dict[str, Any]:
         """Returns the webhook's only delivery once it has so many recorded attempts."""
-        await factories.wait_for_attempt(self.client, webhook_id, number)
+
+        async def is_recorded() -> bool:
+            return await self.count_deliveries(webhook_id, f"attempt >= {number}") > 0
+
+        await wait_until(is_recorded)
         (delivery,) = await self.list_deliveries(webhook_id)
         return await self.read_delivery(webhook_id, delivery["id"])
 
