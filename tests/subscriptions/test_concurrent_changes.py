@@ -83,7 +83,7 @@ async def test_updates_during_fan_out_all_succeed(
         with subtests.test(change=change):
             developer = await world.user()
             receiver.reset()
-            for _ in range(rounds(2, 5)):
+            for _ in range(rounds(1, 5)):
                 subscriptions = [
                     await subscribe_url(developer, f"{receiver.url}/200") for _ in range(3)
                 ]
