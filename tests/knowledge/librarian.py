@@ -1,11 +1,11 @@
 """An agent with documents: uploads them, waits until they are read, and searches them."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tests.asking import wait_until
 from tests.talk import Talker
 from tests.world import Client
 
@@ -46,13 +46,13 @@ class Librarian(msgspec.Struct):
         return document
 
     async def wait_for(self, document_id: str) -> dict[str, Any]:
-        """Returns the document once it is ready or failed."""
-
-        async def find_read() -> dict[str, Any] | None:
-            document = await self.document(document_id)
-            return document if document["status"] in {"ready", "failed"} else None
-
-        return await wait_until(find_read) or {}
+        """Returns the document once it is ready or failed, which takes longer than most work."""
+        async with asyncio.timeout(70):
+            while True:
+                document = await self.document(document_id)
+                if document["status"] in {"ready", "failed"}:
+                    return document
+                await asyncio.sleep(0.06)
 
     async def add(self, **files: str | bytes) -> list[dict[str, Any]]:
         """Uploads files and returns their documents once they are read."""

@@ -1,6 +1,7 @@
 """What a turn sees of the agent's documents, and what it shows of them."""
 
 import os
+from pathlib import Path
 
 from app.domain.agents.service import KnowledgeInfo
 from app.domain.knowledge.retrieval import find_passages, shorten
@@ -8,6 +9,7 @@ from app.domain.models.service import upper_bound_tokens
 from app.services import Services
 from tests.knowledge.librarian import HANDBOOK, Librarian
 from tests.knowledge.tables import find_base
+from tests.lengths import IS_LONG
 from tests.model_server import Reply
 from tests.preloaded import PreloadedProcess
 from tests.running_worker import run_worker
@@ -148,12 +150,29 @@ async def test_an_asynchronous_reply_has_sources(
     assert job["reply"]["sources"][0]["document_name"] == "handbook.md"
 
 
-def test_the_vector_database_loads_late_and_adds_nothing_to_the_start_of_processes() -> None:
+_PLANTED = """
+import os
+
+def hook(): pass
+
+os.register_at_fork(after_in_child=hook)
+"""
+
+
+def test_the_vector_database_loads_late_and_adds_nothing_to_the_start_of_processes(
+    tmp_path: Path,
+) -> None:
     """A turn without documents searches nothing: the import alone would take 100 MiB. The hook for
-    forked processes would run in each of them, and may wait for ever.
+    forked processes would run in each of them, and may wait for ever. The database takes seconds
+    to load, so a short run has a small package in its place, with such a hook.
     """
+    package = tmp_path / "lancedb"
+    package.mkdir()
+    for name, text in (("__init__", _PLANTED), ("index", ""), ("query", "")):
+        (package / f"{name}.py").write_text(text)
     code = (
         "import os, sys; import app.main; import workers.main;"
+        f"sys.path.insert(0, {'' if IS_LONG else str(tmp_path)!r});"
         "loaded = {'lancedb', 'pyarrow', 'numpy', 'tokenizers', 'av'} & set(sys.modules);"
         "assert not loaded, loaded;"
         "hooks = [];"
