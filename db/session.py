@@ -361,6 +361,8 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
+            # The connections that were used last have prepared most statements.
+            pool_use_lifo=True,
             pool_recycle=1800,
             hide_parameters=True,
             # Also decodes JSON for plain SQL.

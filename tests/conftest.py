@@ -1,3 +1,7 @@
+# Before Litestar, which would import advanced-alchemy with all optional libraries that it finds.
+import db.base  # noqa: F401
+
+# isort: split
 from collections.abc import AsyncIterator, Iterator
 
 import pytest

@@ -7,6 +7,7 @@ from app.domain.agents.service import KnowledgeInfo
 from app.domain.knowledge.retrieval import find_passages, shorten
 from app.domain.models.service import upper_bound_tokens
 from app.services import Services
+from tests.embed.sites import create_site
 from tests.knowledge.librarian import HANDBOOK, Librarian
 from tests.knowledge.tables import find_base
 from tests.lengths import IS_LONG
@@ -35,7 +36,7 @@ def _system_prompt(talk: Talker) -> str:
 
 async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librarian) -> None:
     (document,) = await librarian.add(handbook_md=HANDBOOK)
-    talk.script(*[Reply(texts=["At eleven [1]."]) for _ in range(2)])
+    talk.script(*[Reply(texts=["At eleven [1]."]) for _ in range(3)])
     reply = await talk.say(QUESTION)
     (first, *_) = reply["sources"]
     assert first["document_name"] == "handbook.md"
@@ -47,6 +48,11 @@ async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librar
     assert messages[1]["sources"] == reply["sources"]
     stream = await talk.client.post(f"{talk.path}/chat/stream", {"message": QUESTION})
     assert '"sources":[{"document_name":"handbook.md"' in stream.text
+    shown = (await (await create_site(talk)).say(QUESTION))["sources"][0]
+    assert (shown["document_name"], shown["chunk_preview"]) == (
+        first["document_name"],
+        first["chunk_preview"],
+    )
 
 
 async def test_the_prompt_asks_for_an_answer_from_its_passages_which_are_the_sources(
