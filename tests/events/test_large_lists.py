@@ -311,7 +311,9 @@ async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
             )
             assert page_plan.rows_read("event_log") <= _with_margin(tenants * 20 * page) + 20
             assert page_plan.sorted_rows() <= tenants * 20 * page
-            assert count_plan.rows_read("event_log") <= _with_margin(LOW_BOUND + 1)
+            # Postgres rounds the rows of each tenant to hundredths.
+            counted = LOW_BOUND + 1 + tenants // 200
+            assert count_plan.rows_read("event_log") <= _with_margin(counted)
 
 
 EXECUTIONS: list[dict[str, Any]] = [

@@ -152,7 +152,7 @@ async def test_a_channel_that_hangs_delays_no_other_channel_and_no_other_tenant(
     slow = await sender.create("webhook", url=hanging.url)
     for _ in range(_MAX_CONCURRENT + 4):
         await sender.send(slow)
-    await until(lambda: hanging.count == _MAX_CONCURRENT)
+    await until(lambda: hanging.count == _MAX_CONCURRENT, 70)
     neighbour = ChannelSender(await world.user(), sender.services, sender.process, sender.providers)
     for other in (sender, neighbour):
         channel_id = await other.create(to=_FIVE)
