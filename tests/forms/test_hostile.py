@@ -88,16 +88,16 @@ async def test_html_is_stored_as_it_was_sent_and_escaped_in_the_mail(
 async def test_an_answer_cannot_add_headers_or_templates_to_the_mail(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    note = _build_field("textarea") | {"label": "{{ 7 * 7 }}"}
+    note = _build_field("textarea") | {"label": "{{ 1234 * 5678 }}"}
     await allow_mails(services, developer.tenant_id)
     form = await create_form(developer, note, settings={"notifications": {"email": TEAM}})
-    text = "{{ 7 * 7 }} {% for x in y %}\r\nBcc: all@example.com\r\n\r\n<b>"
+    text = "{{ 1234 * 5678 }} {% for x in y %}\r\nBcc: all@example.com\r\n\r\n<b>"
     submission_id = await submit(anonymous, form, {"f_textarea": text})
     await process(services, submission_id)
     ((recipient, content),) = await read_mails(services, developer.tenant_id)
     assert recipient == TEAM
-    assert "{{ 7 * 7 }}" in content.text
-    assert "49" not in content.text.replace(submission_id, "")
+    assert "{{ 1234 * 5678 }}" in content.text
+    assert "7006652" not in content.text
     assert "\n" not in content.subject
 
 

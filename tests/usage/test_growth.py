@@ -67,9 +67,9 @@ _OLD = 20_000
 
 
 def _rows_read(plan: dict[str, Any]) -> float:
-    """Returns how many rows the scans of a plan read, with those that a filter removed."""
+    """Returns how many rows of usage the scans of a plan read, with those that a filter removed."""
     rows = 0.0
-    if "Relation Name" in plan:
+    if plan.get("Relation Name", "").startswith("usage"):
         read = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
         rows = read * plan["Actual Loops"]
     return rows + sum(map(_rows_read, plan.get("Plans", [])))

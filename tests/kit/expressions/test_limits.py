@@ -144,9 +144,11 @@ async def test_values_of_extreme_depth_are_refused(expressions: Expressions) -> 
 
 async def test_a_killed_process_is_replaced(own_expressions: Expressions) -> None:
     await _is_alive(own_expressions)
-    for pid in _pids(own_expressions):
-        os.kill(pid, signal.SIGKILL)
+    killed = own_expressions._pool._idle[-1].pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
     assert await _is_alive(own_expressions)
+    await until(lambda: killed not in _pids(own_expressions))
     own_expressions._pool._seconds = 0.2
     task = asyncio.create_task(own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a"))
     await until(lambda: own_expressions._pool._running)
