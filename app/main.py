@@ -339,4 +339,5 @@ def asgi() -> Litestar:
     BoundedHttpProtocol.limits = ConnectionLimits.of(settings)
     app = create_app(settings)
     memory.tune_gc()
+    memory.return_large_blocks()
     return app

@@ -37,6 +37,7 @@ if not IS_LONG:
 def pytest_collection_finish() -> None:
     """A collection that walks all tests and modules takes longer than most tests."""
     memory.tune_gc()
+    memory.return_large_blocks()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -355,4 +355,5 @@ def main(
     import uvloop  # noqa: PLC0415  # not on every platform
 
     memory.tune_gc()
+    memory.return_large_blocks()
     uvloop.run(_main(settings, queues or list(QUEUES), metrics_address, functions))
