@@ -70,7 +70,8 @@ async def test_spinning_processes_leave_the_processor_to_others(runner: SandboxR
     sessions = {os.getsid(pid) for pid in find_marked_processes(mark)}
     assert own_session not in sessions
     assert len(sessions) <= 2
-    assert {_session_nice(pid) for pid in sessions} == {"5"}
+    # The kernel takes few changes per second; the watcher repeats one that was refused.
+    assert await wait_until(lambda: {_session_nice(pid) for pid in sessions} == {"5"})
     during = await _measure_waits(0.15)
     assert not task.done()
     task.cancel()
