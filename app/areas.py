@@ -2,34 +2,36 @@
 
 from typing import Final
 
-from app.domain.accounts.area import AREA as ACCOUNTS
-from app.domain.agents.area import AREA as AGENTS
-from app.domain.approvals.area import AREA as APPROVALS
+from app.domain.agents.definition.area import AREA as AGENTS
+from app.domain.agents.knowledge.area import AREA as KNOWLEDGE
+from app.domain.agents.llm.area import AREA as MODELS
+from app.domain.agents.search.area import AREA as SEARCH
+from app.domain.agents.tools.area import AREA as TOOLS
+from app.domain.agents.usage.area import AREA as USAGE
+from app.domain.agents.vault.area import AREA as VAULT
 from app.domain.area import Areas
-from app.domain.chat.area import AREA as CHAT
-from app.domain.deliveries.area import AREA as DELIVERIES
-from app.domain.embed.area import AREA as EMBED
-from app.domain.events.area import AREA as EVENTS
-from app.domain.files.area import AREA as FILES
-from app.domain.forms.area import AREA as FORMS
-from app.domain.incoming.area import AREA as INCOMING
-from app.domain.knowledge.area import AREA as KNOWLEDGE
-from app.domain.mail.area import AREA as MAIL
-from app.domain.mfa.area import AREA as MFA
-from app.domain.models.area import AREA as MODELS
-from app.domain.notifications.area import AREA as NOTIFICATIONS
-from app.domain.roles.area import AREA as ROLES
-from app.domain.search.area import AREA as SEARCH
-from app.domain.speech.area import AREA as SPEECH
-from app.domain.storage.area import AREA as STORAGE
-from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
-from app.domain.tables.area import AREA as TABLES
-from app.domain.tenants.area import AREA as TENANTS
-from app.domain.tools.area import AREA as TOOLS
-from app.domain.usage.area import AREA as USAGE
-from app.domain.vault.area import AREA as VAULT
-from app.domain.webhooks.area import AREA as WEBHOOKS
-from app.domain.workflows.area import AREA as WORKFLOWS
+from app.domain.automation.approvals.area import AREA as APPROVALS
+from app.domain.automation.incoming.area import AREA as INCOMING
+from app.domain.automation.subscriptions.area import AREA as SUBSCRIPTIONS
+from app.domain.automation.workflows.area import AREA as WORKFLOWS
+from app.domain.conversations.chat.area import AREA as CHAT
+from app.domain.conversations.embed.area import AREA as EMBED
+from app.domain.conversations.speech.area import AREA as SPEECH
+from app.domain.data.tables.area import AREA as TABLES
+from app.domain.forms.conversation.area import AREA as FORM_CONVERSATIONS
+from app.domain.forms.definition.area import AREA as FORMS
+from app.domain.forms.submissions.area import AREA as FORM_SUBMISSIONS
+from app.domain.identity.accounts.area import AREA as ACCOUNTS
+from app.domain.identity.mfa.area import AREA as MFA
+from app.domain.identity.roles.area import AREA as ROLES
+from app.domain.identity.tenants.area import AREA as TENANTS
+from app.domain.messaging.deliveries.area import AREA as DELIVERIES
+from app.domain.messaging.notifications.area import AREA as NOTIFICATIONS
+from app.domain.messaging.webhooks.area import AREA as WEBHOOKS
+from app.domain.platform.events.area import AREA as EVENTS
+from app.domain.platform.files.area import AREA as FILES
+from app.domain.platform.mail.area import AREA as MAIL
+from app.domain.platform.storage.area import AREA as STORAGE
 
 AREAS: Final = Areas(
     [
@@ -60,5 +62,7 @@ AREAS: Final = Areas(
         APPROVALS,
         WORKFLOWS,
         FORMS,
+        FORM_SUBMISSIONS,
+        FORM_CONVERSATIONS,
     ]
 )

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.areas import AREAS
-from app.kit import key_check
-from app.kit.crypto import Keyring
+from app.crypto import key_check
+from app.crypto.keyring import Keyring
 from app.kit.ids import new_id
 from app.security import passwords
 from app.security.sessions import bump_grants

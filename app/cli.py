@@ -50,13 +50,13 @@ def up() -> None:
 
 async def _check_keys(settings: Settings) -> None:
     """Raises KeyProblem. Each web process checks again, once the database can be reached."""
-    from app.kit import keys
-    from app.kit.readiness import Readiness
+    from app.crypto import key_file
+    from app.observe.readiness import Readiness
     from db.session import Database
 
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
-        await Readiness(db, keys.load(settings)).check()
+        await Readiness(db, key_file.load(settings)).check()
     finally:
         await db.close()
 
@@ -101,7 +101,7 @@ def serve(workers: int) -> None:
 )
 def worker(queues: str, metrics_port: int | None, metrics_host: str) -> None:
     """Run a worker process."""
-    from app.kit.work import QUEUES
+    from app.jobs.work import QUEUES
 
     settings = load_settings()
     names = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
@@ -158,7 +158,8 @@ def admin() -> None:
 @click.option("--email", "address", prompt=True, help="The e-mail to sign in with.")
 def admin_create(address: str) -> None:
     """Create a super_admin. The password is read from the terminal or from standard input."""
-    from app import bootstrap, email_addresses
+    from app import bootstrap
+    from app.kit import email_addresses
     from app.security import passwords
 
     try:
@@ -189,11 +190,11 @@ def tenants() -> None:
     """List the tenants."""
 
     async def run(services: Any) -> list[Any]:
-        from app.domain.tenants import service
+        from app.domain.identity.tenants import api
         from db.session import ALL_TENANTS
 
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            return await service.list_with_user_counts(tx)
+            return await api.list_with_user_counts(tx)
 
     for row in run_with_services(run):
         click.echo(f"{row['id']}  {row['plan']:<10}  {row['users']:>5} users  {row['name']}")
@@ -201,7 +202,7 @@ def tenants() -> None:
 
 async def _verify_keys(services: Any) -> None:
     """Raises KeyProblem when the root keys are not those of the database."""
-    from app.kit import key_check
+    from app.crypto import key_check
     from db.session import ALL_TENANTS
 
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -224,7 +225,7 @@ def keys_rotate(*, verify: bool) -> None:
     every process, then put it in front of the list of every process, then run this. It can be
     stopped and run again. Remove the old key when --verify lists the new one alone.
     """
-    from app.kit import rotation
+    from app.crypto import rotation
 
     async def run(services: Any) -> rotation.Counts:
         if verify:
@@ -252,7 +253,7 @@ def vault_verify() -> None:
     """Check every audit chain; name the first edited or missing row of each that is broken."""
 
     async def run(services: Any) -> tuple[int, list[Any]]:
-        from app.domain.vault import audit
+        from app.domain.agents.vault.api import audit
 
         await _verify_keys(services)
         return await audit.verify(services.db, services.keyring)
@@ -279,7 +280,7 @@ def tools_packages() -> None:
 @click.argument("names", nargs=-1, required=True)
 def packages_add(names: tuple[str, ...]) -> None:
     """Install packages and their dependencies for tools, as wheels only; `name==version` works."""
-    from app.kit.sandbox import packages
+    from app.sandbox import packages
 
     home = load_settings().sandbox_home
     try:
@@ -299,7 +300,7 @@ def packages_list() -> None:
 @click.argument("name")
 def packages_remove(name: str) -> None:
     """Remove a package."""
-    from app.kit.sandbox import packages
+    from app.sandbox import packages
 
     if not packages.remove(load_settings().sandbox_home, name):
         stop(f"{name} is not installed")
@@ -307,7 +308,7 @@ def packages_remove(name: str) -> None:
 
 
 def _list_packages() -> None:
-    from app.kit.sandbox import packages
+    from app.sandbox import packages
 
     installed = packages.installed(load_settings().sandbox_home)
     for name, version in installed.items():
@@ -320,7 +321,7 @@ def _list_packages() -> None:
 @click.argument("number", type=int, required=False)
 def mail(number: int | None) -> None:
     """List the mails in the mailbox folder, or show one by its number in the list."""
-    from app.domain.mail.service import mailbox
+    from app.domain.platform.mail.api import mailbox
 
     folder = mailbox(load_settings())
     messages = sorted(folder.glob("*.eml"))

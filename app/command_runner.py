@@ -30,7 +30,7 @@ def stop(message: str) -> NoReturn:
 def one_line_errors() -> Iterator[None]:
     """Prints errors that a user can correct as one line, without a stack trace."""
     from app.bootstrap import WeakPassword
-    from app.kit.crypto import KeyProblem
+    from app.crypto.keyring import KeyProblem
     from app.kit.wheels import PartUnavailable
     from app.local.errors import CannotStart
     from db.schema import MigrationBlocked, SchemaBehind
@@ -48,7 +48,8 @@ def one_line_errors() -> Iterator[None]:
 def run_with_services(call: Callable[[Any], Awaitable[T]], *, any_schema: bool = False) -> T:
     """Stops when the schema is older than this release, unless `any_schema` is set."""
     from app import container
-    from app.kit import logs, readiness
+    from app.kit import logs
+    from app.observe import readiness
 
     settings = load_settings()
     logs.configure("warning", settings.log_format)

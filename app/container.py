@@ -1,18 +1,18 @@
 """Builds the services of a process, with the shared objects of each area."""
 
 from app.areas import AREAS
+from app.crypto import key_file
 from app.domain.area import Areas
-from app.kit import keys
-from app.kit.batches import Batches
+from app.jobs.batches import Batches
+from app.jobs.threads import TenantThreads
+from app.jobs.work import Doorbell
 from app.kit.concurrency import ConcurrencyLimit
 from app.kit.csv_export import ExportLimit
-from app.kit.egress import Egress, Guard
 from app.kit.files import Files
-from app.kit.readiness import Readiness
 from app.kit.redis import connect
-from app.kit.sandbox.box import Sandbox
-from app.kit.threads import TenantThreads
-from app.kit.work import Doorbell
+from app.net.egress import Egress, Guard
+from app.observe.readiness import Readiness
+from app.sandbox.box import Sandbox
 from app.security.sessions import Grants, SessionCache
 from app.security.tokens import Tokens
 from app.services import Services
@@ -22,7 +22,7 @@ from db.session import Database
 
 def build(settings: Settings, areas: Areas = AREAS) -> Services:
     """Opens no connection, so that it works before Postgres and Redis run."""
-    keyring = keys.load(settings)
+    keyring = key_file.load(settings)
     db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
     redis = connect(settings.redis_address)
     doorbell = Doorbell(settings.redis_address, areas.work_kinds)

@@ -13,20 +13,20 @@ import aiohttp
 import msgspec
 
 from app.areas import AREAS
-from app.domain.knowledge import local_embedder
-from app.domain.knowledge.chunk_store import ChunkStore
-from app.domain.models.service import LOCAL, provider_of
-from app.domain.search.engines.protocol import SearchFailed, SearchRequest
-from app.domain.search.engines.searxng import Searxng, open_egress
-from app.domain.speech import espeak, moonshine
-from app.kit import heartbeat, key_check, keys, optional
-from app.kit.crypto import KeyProblem
+from app.crypto import key_check, key_file
+from app.crypto.keyring import KeyProblem
+from app.domain.agents.knowledge.api import ChunkStore, local_embedder
+from app.domain.agents.llm.api import LOCAL, provider_of
+from app.domain.agents.search.api import SearchFailed, SearchRequest, Searxng, open_egress
+from app.domain.conversations.speech.api import espeak, moonshine
+from app.kit import optional
 from app.kit.files import Files
 from app.kit.optional import Feature
 from app.kit.redis import connect
-from app.kit.sandbox import machine_memory
-from app.kit.sandbox.box import Sandbox
-from app.kit.sandbox.limits import MIB
+from app.observe import heartbeat
+from app.sandbox import machine_memory
+from app.sandbox.box import Sandbox
+from app.sandbox.limits import MIB
 from app.settings import Settings
 from db import key_checks, schema
 from db.session import ALL_TENANTS, Database
@@ -124,7 +124,7 @@ async def _check_data_dir(settings: Settings) -> Finding:
 
 async def _check_keys(settings: Settings) -> Finding:
     try:
-        keyring = keys.load(settings)
+        keyring = key_file.load(settings)
     except KeyProblem as error:
         return Finding("keys", "BAD", str(error), "see Configuration in the README")
     text = f"active {keyring.active}, {len(keyring.kids)} in all"

@@ -17,65 +17,66 @@ from app import container
 from app import settings as configuration
 from app.areas import AREAS
 from app.demo import service as demo
-from app.domain.accounts.controllers import AuthController, UserController
-from app.domain.agents.controllers import (
+from app.domain.agents.definition.controllers import (
     AgentBatchController,
     AgentController,
     SubAgentController,
 )
-from app.domain.approvals.controllers import ApprovalController
-from app.domain.chat.controllers import ChatController, ConversationController
-from app.domain.embed import service as embed
-from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
-from app.domain.events.controllers import EventLogController, EventTypeController
-from app.domain.events.request_spans import RequestSpans
-from app.domain.files.controllers import FileController
-from app.domain.forms.controllers import (
-    FormController,
-    FormFieldTypeController,
-    FormSubmissionController,
-)
-from app.domain.forms.conversation_controllers import (
-    FormConversationController,
-    FormDraftController,
-)
-from app.domain.forms.public_controllers import PublicFormController
-from app.domain.forms.recipient_controllers import FormRecipientController
-from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
-from app.domain.knowledge.controllers import KnowledgeController
-from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
-from app.domain.models.controllers import ModelController, ProviderKeyController
-from app.domain.notifications.controllers import ChannelController, NotificationController
-from app.domain.openai.controllers import OpenAiController
-from app.domain.profile.controllers import AvatarController, ProfileController
-from app.domain.roles.controllers import RoleController
-from app.domain.search.controllers import WebSearchController
-from app.domain.speech.controllers import SpeechController
-from app.domain.speech.public_controllers import PublicSpeechController
-from app.domain.storage import service as storage
-from app.domain.subscriptions.controllers import (
+from app.domain.agents.knowledge.controllers import KnowledgeController
+from app.domain.agents.llm.controllers import ModelController, ProviderKeyController
+from app.domain.agents.search.controllers import WebSearchController
+from app.domain.agents.tools.controllers import AgentToolController, ToolController
+from app.domain.agents.usage.api import RequestCounter
+from app.domain.agents.usage.controllers import UsageController
+from app.domain.agents.vault.controllers import CredentialController
+from app.domain.automation.approvals.controllers import ApprovalController
+from app.domain.automation.incoming.controllers import IncomingWebhookController, receive_payload
+from app.domain.automation.subscriptions.controllers import (
     SubscriptionController,
     TestEventController,
     WorkflowSubscriptionController,
 )
-from app.domain.tables.controllers import (
-    DataRowController,
-    DataTableController,
-    DataTransferController,
-)
-from app.domain.tenants import rate_limits
-from app.domain.tenants.controllers import TenantController
-from app.domain.tools.controllers import AgentToolController, ToolController
-from app.domain.usage.controllers import UsageController
-from app.domain.usage.request_counter import RequestCounter
-from app.domain.vault.controllers import CredentialController
-from app.domain.webhooks.controllers import WebhookController
-from app.domain.workflows.controllers import (
+from app.domain.automation.workflows.controllers import (
     WorkflowBatchController,
     WorkflowController,
     WorkflowExecutionController,
     WorkflowNodeTypeController,
 )
+from app.domain.conversations.chat.controllers import ChatController, ConversationController
+from app.domain.conversations.embed import api as embed
+from app.domain.conversations.embed.controllers import EmbedKeyController, PublicAgentController
+from app.domain.conversations.openai.controllers import OpenAiController
+from app.domain.conversations.speech.controllers import SpeechController
+from app.domain.conversations.speech.public_controllers import PublicSpeechController
+from app.domain.data.tables.controllers import (
+    DataRowController,
+    DataTableController,
+    DataTransferController,
+)
+from app.domain.forms.conversation.conversation_controllers import FormConversationController
+from app.domain.forms.definition.controllers import FormController, FormFieldTypeController
+from app.domain.forms.definition.recipient_controllers import FormRecipientController
+from app.domain.forms.submissions.controllers import FormSubmissionController
+from app.domain.forms.submissions.public_controllers import (
+    FormDraftController,
+    PublicFormController,
+)
+from app.domain.identity.accounts.controllers import AuthController, UserController
+from app.domain.identity.mfa.controllers import (
+    MfaController,
+    MfaResetController,
+    MfaSignInController,
+)
+from app.domain.identity.profile.controllers import AvatarController, ProfileController
+from app.domain.identity.roles.controllers import RoleController
+from app.domain.identity.tenants.api import rate_limits
+from app.domain.identity.tenants.controllers import TenantController
+from app.domain.messaging.notifications.controllers import ChannelController, NotificationController
+from app.domain.messaging.webhooks.controllers import WebhookController
+from app.domain.platform.events.api import RequestSpans
+from app.domain.platform.events.controllers import EventLogController, EventTypeController
+from app.domain.platform.files.controllers import FileController
+from app.domain.platform.storage import api as storage
 from app.http import (
     authorization,
     bodies,
@@ -105,8 +106,10 @@ from app.http.server_protocol import BoundedHttpProtocol
 from app.http.stalls import watch_requests
 from app.http.transaction import provide_context, provide_tx
 from app.http.uploads import MEGABYTE
-from app.kit import background, logs, memory, metrics_server, transaction_waits
+from app.jobs import background
+from app.kit import logs, memory
 from app.kit.redis import LuaScriptClient
+from app.observe import metrics_server, transaction_waits
 from app.security.principal import ClientInfo, Principal
 from app.services import Services
 from app.settings import Settings

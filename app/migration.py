@@ -1,7 +1,7 @@
 """Brings a database to the schema of this release, for `parley migrate` and `parley up`."""
 
-from app.kit import key_check
-from app.kit.crypto import Keyring
+from app.crypto import key_check
+from app.crypto.keyring import Keyring
 from db import migrate, schema
 from db.session import ALL_TENANTS, Database
 

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import msgspec
 from redis.asyncio import Redis
 
-from app.kit import background
-from app.kit.batches import Batches
+from app.crypto.keyring import Keyring
+from app.jobs import background
+from app.jobs.batches import Batches
+from app.jobs.work import Doorbell
 from app.kit.concurrency import ConcurrencyLimit
-from app.kit.crypto import Keyring
-from app.kit.egress import Egress
 from app.kit.files import Files
-from app.kit.readiness import Readiness
-from app.kit.sandbox.box import Sandbox
-from app.kit.work import Doorbell
+from app.net.egress import Egress
+from app.observe.readiness import Readiness
+from app.sandbox.box import Sandbox
 from app.security.sessions import Grants, SessionCache
 from app.security.tokens import Tokens
 from app.settings import Settings

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from app import email_addresses
+from app.kit import email_addresses
 from db.url import parse_url
 
 PREFIX = "PARLEY_"

@@ -23,7 +23,7 @@ class Base(AdvancedDeclarativeBase):
 
 
 class Sealed(LargeBinary):
-    """A column for values sealed by `app.kit.crypto`; key rotation finds it by this type."""
+    """A column for values sealed by `app.crypto.keyring`; key rotation finds it by this type."""
 
     cache_ok = True
 

@@ -1,7 +1,7 @@
 """Declares which rows count toward the storage quota of their tenant, and with how many bytes.
 
 Each area declares its own tables. Triggers count the rows: a migration creates them, and
-`tests/storage/test_declarations.py` compares them with what is declared.
+`tests/platform/storage/test_declarations.py` compares them with what is declared.
 """
 
 from typing import Final, Literal

@@ -41,11 +41,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from app import settings as configuration
 from app.areas import AREAS
-from app.domain.accounts import sign_in
-from app.domain.accounts.schemas import Login
-from app.kit import logs, work
+from app.domain.identity.accounts import sign_in
+from app.domain.identity.accounts.schemas import Login
+from app.domain.job import Job
+from app.jobs import work
+from app.jobs.work import WorkKind
+from app.kit import logs
 from app.kit.errors import Unauthorized
-from app.kit.work import WorkKind
 from app.local.postgres import Postgres
 from app.security import passwords
 from app.security.principal import ClientInfo
@@ -54,8 +56,7 @@ from db.session import ALL_TENANTS
 from tests.ports import free_port
 from tests.stores import Stores
 from tests.world import PASSWORD, Client, World
-from workers.job import Job
-from workers.main import CONCURRENCY, JOBS
+from workers.main import CONCURRENCY
 from workers.main import main as worker_main
 
 ROUNDS = 3
@@ -93,7 +94,7 @@ async def noop(_job: Job) -> None:
 
 def ledger_worker() -> None:
     AREAS.work_kinds[NOOP.name] = NOOP
-    worker_main(configuration.load(), ["default"], functions={**JOBS, NOOP.name: noop})
+    worker_main(configuration.load(), ["default"], functions={NOOP.name: noop})
 
 
 def saq_worker() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 
 from app import settings as configuration
-from app.domain.agents.events import AgentDeleted
-from app.domain.events import service as events
+from app.domain.agents.definition.events import AgentDeleted
+from app.domain.platform.events import service as events
 from tests.world import Client, World
 from workers.main import main as worker_main
 

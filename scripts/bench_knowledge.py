@@ -15,15 +15,15 @@ import numpy as np
 import psutil
 
 from app import settings as configuration
-from app.domain.agents import service as agents
-from app.domain.agents.service import KnowledgeInfo
-from app.domain.knowledge import chunk_store, parsing, retrieval
-from app.domain.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
-from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
-from app.domain.knowledge.local_embedder import NAME, TokenTable
-from app.domain.knowledge.writer_lease import hold_table
-from tests.knowledge.evaluation import Corpus, Ranks, read_corpus, read_questions
-from tests.knowledge.sample_packages import make_raw_docx, paragraph
+from app.domain.agents.definition import api as agents
+from app.domain.agents.definition.runtime import KnowledgeInfo
+from app.domain.agents.knowledge import chunk_store, parsing, retrieval
+from app.domain.agents.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
+from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.agents.knowledge.local_embedder import NAME, TokenTable
+from app.domain.agents.knowledge.writer_lease import hold_table
+from tests.agents.knowledge.evaluation import Corpus, Ranks, read_corpus, read_questions
+from tests.agents.knowledge.sample_packages import make_raw_docx, paragraph
 from tests.world import Client, World
 from workers.main import main as worker_main
 

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 
 from app import settings as configuration
-from app.domain.tools import execute, queries
-from app.domain.tools.executors.protocol import Auth
-from app.domain.tools.run_plan import build_plan
+from app.domain.agents.tools import execute, queries
+from app.domain.agents.tools.executors.protocol import Auth
+from app.domain.agents.tools.run_plan import build_plan
 from tests.world import Client, World
 from workers.main import main as worker_main
 

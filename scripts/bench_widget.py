@@ -8,7 +8,7 @@ from playwright.async_api import Browser, async_playwright
 
 from app.web import assets
 from tests.browser.chromium import find_program
-from tests.embed.factories import create_agent, create_embed_key
+from tests.conversations.embed.factories import create_agent, create_embed_key
 from tests.peer import answering
 from tests.world import World
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from app import settings as configuration
-from app.domain.workflows import service as workflows
+from app.domain.automation.workflows import api as workflows
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 from workers.main import main as worker_main

@@ -1,6 +1,6 @@
 """Runs the scripts of child processes within the test process, which takes a hundredth of the time.
 
-For tests of what surrounds a script. `tests/kit/test_child_rights.py` starts every script in a
+For tests of what surrounds a script. `tests/sandbox/test_child_rights.py` starts every script in a
 process, and the tests of each script do so with what it reads.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from app.kit import child_process
-from app.kit.child_process import Limits, ProcessFailed
+from app.sandbox import child_process
+from app.sandbox.child_process import Limits, ProcessFailed
 
 
 def run_scripts_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import asyncpg
 import pytest
 
 from app import container
-from app.kit import background
-from app.kit.expressions import Expressions
+from app.jobs import background
 from app.kit.redis import connect
 from app.settings import Settings
+from app.templating.expressions import Expressions
 from tests.stores import Stores
 from workers.main import CONCURRENCY, WorkerProcess
 

@@ -14,7 +14,7 @@ import asyncpg
 import msgspec
 import redis as redis_client
 
-from app.kit.crypto import Keyring
+from app.crypto.keyring import Keyring
 from app.kit.ids import new_id
 from app.local.postgres import Postgres
 from app.local.redis import Redis

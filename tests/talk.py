@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.models import keys
+from app.domain.agents.llm import keys
 from app.kit.ids import new_id
 from tests.database import fetch_rows
 from tests.model_server import ModelServer, Reply

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from app import bootstrap
 from app.cli import main
-from app.kit.crypto import Keyring, SealContext
+from app.crypto.keyring import Keyring, SealContext
 from app.main import create_app
 from app.services import Services
 from db.models import IdempotencyKey, User

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from app import container
-from app.kit import key_check
-from app.kit.crypto import Keyring
+from app.crypto import key_check
+from app.crypto.keyring import Keyring
 from app.settings import Settings
 from db import schema
 from db.session import ALL_TENANTS

@@ -10,11 +10,11 @@ import pytest
 from app import doctor
 from app.doctor import Finding
 from app.kit import optional
-from app.kit.sandbox import machine_memory
+from app.sandbox import machine_memory
 from app.services import Services
 from app.settings import Settings
+from tests.agents.search.engine_server import EngineServer
 from tests.ports import free_port
-from tests.search.engine_server import EngineServer
 from tests.stores import Stores
 
 _SETTINGS = {

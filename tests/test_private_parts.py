@@ -21,16 +21,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlglot.dialects.dialect import Dialect
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.domain.tools.executors.sql import DIALECTS
+from app.domain.agents.tools.executors.sql import DIALECTS
 from db.models import Tenant
 
 ROOT = Path(__file__).parent.parent
 # By the module that uses it: the names of private parts, and the library that they belong to.
 PRIVATE_PARTS = {
     "db/session.py": ("sqlalchemy", {"_start_transaction", "_values"}),
-    "app/kit/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
-    "app/domain/tools/executors/sql.py": ("sqlglot", {"_advance"}),
-    "app/domain/speech/moonshine.py": (
+    "app/net/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
+    "app/domain/agents/tools/executors/sql.py": ("sqlglot", {"_advance"}),
+    "app/domain/conversations/speech/moonshine.py": (
         "moonshine-voice",
         {"_handle", "_lib", "_parse_transcript"},
     ),

@@ -8,22 +8,22 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from app.domain.forms.fields.registry import FIELD_TYPES
-from app.domain.incoming.verification import SCHEMES, SchemeName
-from app.domain.notifications.providers.protocol import ChannelType
-from app.domain.notifications.providers.registry import PROVIDERS
-from app.domain.notifications.types import TYPES as NOTIFICATION_TYPES
-from app.domain.notifications.types import TypeName
-from app.domain.subscriptions.actions import ACTIONS, ActionType
-from app.domain.tools.auth_configs import AUTH_TYPES, AuthType
-from app.domain.tools.configs import TOOL_TYPES, ToolType
-from app.domain.tools.executors.registry import EXECUTORS
-from app.domain.vault import connection_tests
-from app.domain.vault.types import TYPES as CREDENTIAL_TYPES
-from app.domain.vault.types import Type as CredentialTypeName
-from app.domain.workflows import resources
-from app.domain.workflows.nodes.protocol import Kind as ReferenceKind
-from app.domain.workflows.nodes.registry import NODE_TYPES
+from app.domain.agents.tools.auth_configs import AUTH_TYPES, AuthType
+from app.domain.agents.tools.configs import TOOL_TYPES, ToolType
+from app.domain.agents.tools.executors.registry import EXECUTORS
+from app.domain.agents.vault import connection_tests
+from app.domain.agents.vault.types import TYPES as CREDENTIAL_TYPES
+from app.domain.agents.vault.types import Type as CredentialTypeName
+from app.domain.automation.incoming.verification import SCHEMES, SchemeName
+from app.domain.automation.subscriptions.actions import ACTIONS, ActionType
+from app.domain.automation.workflows import resources
+from app.domain.automation.workflows.nodes.protocol import Kind as ReferenceKind
+from app.domain.automation.workflows.nodes.registry import NODE_TYPES
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
+from app.domain.messaging.notifications.providers.protocol import ChannelType
+from app.domain.messaging.notifications.providers.registry import PROVIDERS
+from app.domain.messaging.notifications.types import TYPES as NOTIFICATION_TYPES
+from app.domain.messaging.notifications.types import TypeName
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,8 +42,12 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 REGISTRIES = {
-    "fields": Registry("app.domain.forms", "app.domain.forms.fields", FIELD_TYPES),
-    "nodes": Registry("app.domain.workflows", "app.domain.workflows.nodes", NODE_TYPES),
+    "fields": Registry(
+        "app.domain.forms.definition", "app.domain.forms.definition.fields", FIELD_TYPES
+    ),
+    "nodes": Registry(
+        "app.domain.automation.workflows", "app.domain.automation.workflows.nodes", NODE_TYPES
+    ),
 }
 
 

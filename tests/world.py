@@ -9,7 +9,7 @@ from typing import Any, cast
 import httpx
 from litestar import Litestar
 
-from app.domain.accounts import sessions
+from app.domain.identity.accounts import sessions
 from app.kit import clock
 from app.kit.ids import new_id
 from app.security import passwords

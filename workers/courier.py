@@ -5,17 +5,10 @@ respond never delay other deliveries.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from operator import attrgetter
-from typing import Any, Final
+from collections.abc import Collection, Mapping
 
-import msgspec
-
-from app.domain.deliveries import requests
-from app.domain.deliveries.service import DELIVER
-from app.domain.notifications import sending
-from app.domain.notifications.service import SEND
-from app.kit.work import FollowUp
+from app.domain.area import CourierOptions
+from app.jobs.work import FollowUp
 from app.services import Services
 from db.lanes import Capacity
 from db.ledger import WorkRow
@@ -23,54 +16,21 @@ from db.session import Tx
 from workers.lane_scanner import LaneScanner
 from workers.runner import PUT_BACK_SECONDS, Runner
 
-# Loads what the jobs need, by the id of their delivery.
-LoadPayloads = Callable[[Tx, list[str]], Awaitable[Mapping[str, Any]]]
-# Returns how many jobs of its lane may run at a time, by the payload of one of them.
-ReadLaneLimit = Callable[[Any], int]
-
-
-class CourierLimits(msgspec.Struct, frozen=True):
-    total: int
-    per_tenant: int
-    per_lane: int
-
-
-WEBHOOKS: Final = CourierLimits(total=500, per_tenant=120, per_lane=10)
-# A channel has more slots than `per_lane` once its first work shows that its provider allows them.
-CHANNELS: Final = CourierLimits(total=400, per_tenant=100, per_lane=8)
 _MAX_LANE_LIMITS = 1000
 
 
 class Courier(LaneScanner):
     def __init__(
-        self,
-        services: Services,
-        runner: Runner,
-        kind: str,
-        load: LoadPayloads,
-        limits: CourierLimits,
-        read_lane_limit: ReadLaneLimit | None = None,
+        self, services: Services, runner: Runner, kind: str, options: CourierOptions
     ) -> None:
-        super().__init__(services, runner, kind, slots=limits.total, share=limits.per_tenant)
-        self._load = load
-        self._limits = limits
-        self._read_lane_limit = read_lane_limit
+        super().__init__(services, runner, kind, slots=options.total, share=options.per_tenant)
+        self._options = options
         # The limits of lanes that differ from `per_lane`.
         self._lane_limits: dict[str, int] = {}
         # When work that was put back becomes due again.
         self._put_back_at = 0.0
         # Until when no work of a lane is claimed, by lane.
         self._paused: dict[str, float] = {}
-
-    @classmethod
-    def for_webhooks(cls, services: Services, runner: Runner) -> "Courier":
-        return cls(services, runner, DELIVER.name, requests.load, WEBHOOKS)
-
-    @classmethod
-    def for_channels(cls, services: Services, runner: Runner) -> "Courier":
-        return cls(
-            services, runner, SEND.name, sending.load, CHANNELS, attrgetter("max_concurrent")
-        )
 
     def pause(self, lane: str, seconds: float) -> None:
         """Claims nothing more of a lane for a while, because all of it would have to wait."""
@@ -80,7 +40,7 @@ class Courier(LaneScanner):
         """Reserves a slot in each lane with free capacity and returns these lanes. `release` frees
         the slots. A scan claims the work of the other lanes.
         """
-        capacity, free = self.capacity(), self._limits.total - len(self._tasks)
+        capacity, free = self.capacity(), self._options.total - len(self._tasks)
         free = max(0, min(free, capacity.per_tenant - self._tenants[tenant_id]))
         is_full = self._has_no_slots or tenant_id in self._full_tenants
         # New work must not overtake work that is waiting.
@@ -108,7 +68,7 @@ class Courier(LaneScanner):
     async def run_claimed(self, row: WorkRow) -> None:
         """Runs work that was claimed by its id because a request waits for it."""
         has_slot = self._has_slot(row, self.capacity().per_tenant)
-        if has_slot and len(self._tasks) < self._limits.total:
+        if has_slot and len(self._tasks) < self._options.total:
             self._start(row, None)
             # Others may have been accepted with it.
             self._scan_soon()
@@ -123,7 +83,7 @@ class Courier(LaneScanner):
 
     def capacity(self) -> Capacity:
         """Each tenant may use half of the free slots, so that some remain for other tenants."""
-        limits = self._limits
+        limits = self._options
         share = min(limits.per_tenant, (limits.total - len(self._tasks)) // 2)
         share = max(limits.per_lane, share)
         return Capacity(self._count_lanes(), self._tenants, limits.per_lane, share)
@@ -134,7 +94,7 @@ class Courier(LaneScanner):
         """
         if not self._paused and not self._lane_limits:
             return self._lanes
-        per_lane, now = self._limits.per_lane, time.monotonic()
+        per_lane, now = self._options.per_lane, time.monotonic()
         self._paused = {lane: until for lane, until in self._paused.items() if until > now}
         adjusted = {
             lane: self._lanes[lane] + per_lane - limit for lane, limit in self._lane_limits.items()
@@ -142,17 +102,17 @@ class Courier(LaneScanner):
         return {**self._lanes, **adjusted, **dict.fromkeys(self._paused, per_lane)}
 
     async def _load_payloads(self, tx: Tx, rows: list[WorkRow]) -> Mapping[str, object]:
-        payloads = await self._load(tx, [row.ref_id or "" for row in rows])
-        if self._read_lane_limit is not None:
+        payloads = await self._options.load(tx, [row.ref_id or "" for row in rows])
+        if self._options.read_lane_limit is not None:
             for row in rows:
                 if (payload := payloads.get(row.ref_id or "")) is not None:
-                    self._set_lane_limit(row.lane or "", self._read_lane_limit(payload))
+                    self._set_lane_limit(row.lane or "", self._options.read_lane_limit(payload))
         return payloads
 
     def _set_lane_limit(self, lane: str, limit: int) -> None:
         if len(self._lane_limits) >= _MAX_LANE_LIMITS:
             self._lane_limits.clear()
-        if limit != self._limits.per_lane:
+        if limit != self._options.per_lane:
             self._lane_limits[lane] = limit
         else:
             # The channel has another provider now.
@@ -161,7 +121,7 @@ class Courier(LaneScanner):
     async def _start_rows(self, rows: list[WorkRow], payloads: Mapping[str, object]) -> None:
         excess = []
         for row in rows:
-            if self._has_slot(row, self._limits.per_tenant):
+            if self._has_slot(row, self._options.per_tenant):
                 self._start(row, payloads.get(row.ref_id or ""))
             else:
                 # Other deliveries took the slots while these rows were claimed.
@@ -171,7 +131,7 @@ class Courier(LaneScanner):
 
     def _has_slot(self, row: WorkRow, per_tenant: int) -> bool:
         lane = row.lane or ""
-        limit = self._lane_limits.get(lane, self._limits.per_lane)
+        limit = self._lane_limits.get(lane, self._options.per_lane)
         return self._lanes[lane] < limit and self._tenants[row.tenant_id or ""] < per_tenant
 
     async def _put_back(self, rows: list[WorkRow]) -> None:

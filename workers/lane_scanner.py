@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from app.kit import background, logs
+from app.jobs import background
+from app.kit import logs
 from app.kit.ids import new_id
 from app.services import Services
 from db import fast, ledger

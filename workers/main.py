@@ -15,112 +15,27 @@ from saq.worker import Worker
 from sqlalchemy.orm import configure_mappers
 
 from app import container
-from app.domain.events import service as events
-from app.kit import background, heartbeat, logs, memory, transaction_waits
-from app.kit.heartbeat import Beat
-from app.kit.loop_watcher import LoopWatcher
-from app.kit.metrics_page import MetricsPage
-from app.kit.metrics_server import MetricsServer
-from app.kit.pubsub import listen_forever
+from app.domain.area import Areas
+from app.domain.job import JobFunction
+from app.domain.platform.events import api as events
+from app.jobs import background
+from app.jobs.pubsub import listen_forever
+from app.jobs.work import CANCEL_CHANNEL, QUEUES
+from app.kit import logs, memory
 from app.kit.redis import connect
-from app.kit.work import CANCEL_CHANNEL, QUEUES
+from app.observe import heartbeat, transaction_waits
+from app.observe.heartbeat import Beat
+from app.observe.loop_watcher import LoopWatcher
+from app.observe.metrics_page import MetricsPage
+from app.observe.metrics_server import MetricsServer
 from app.services import Services
 from app.settings import Settings
-from workers.approvals import expire_approval, on_dead_expiry
-from workers.chat import on_dead_turn, report_cancelled, run_turn
 from workers.courier import Courier
-from workers.deliveries import (
-    deliver,
-    fan_out_event,
-    on_dead_delivery,
-    run_subscription_action,
-)
-from workers.files import sweep_files
-from workers.forms import (
-    erase_submission,
-    on_dead_submission,
-    process_submission,
-    send_form_digest,
-)
-from workers.job import JobFunction, OnDead
-from workers.knowledge import (
-    drop_table,
-    ingest_document,
-    maintain_table,
-    on_dead_document,
-    remove_agent,
-    remove_document,
-    sweep_tables,
-)
 from workers.lane_scanner import LaneScanner
-from workers.mail import send_mail
-from workers.notifications import (
-    dispatch_message,
-    on_dead_notification,
-    send_digest,
-    send_notification,
-)
-from workers.runner import Runner, describe_work
-from workers.speech import on_dead_speech, run_speech
+from workers.runner import NO_FUNCTIONS, Runner, describe_work
 from workers.sweep import Sweeper
-from workers.tables import import_rows, on_dead_import
-from workers.tools import on_dead_tool, report_deleted, run_tool
-from workers.workflows import (
-    cancel_executions,
-    fail_start,
-    on_dead_node,
-    run_node,
-    start_executions,
-    stop_waiting,
-)
 
 log = logs.get("worker")
-
-JOBS: Final[dict[str, JobFunction]] = {
-    "approvals.expire": expire_approval,
-    "chat.report_cancelled": report_cancelled,
-    "chat.turn": run_turn,
-    "events.act": run_subscription_action,
-    "events.fan_out": fan_out_event,
-    "files.sweep": sweep_files,
-    "forms.process": process_submission,
-    "forms.digest": send_form_digest,
-    "forms.erase": erase_submission,
-    "knowledge.drop_table": drop_table,
-    "knowledge.ingest": ingest_document,
-    "knowledge.maintain": maintain_table,
-    "knowledge.remove_agent": remove_agent,
-    "knowledge.remove_document": remove_document,
-    "knowledge.sweep": sweep_tables,
-    "webhooks.deliver": deliver,
-    "mail.send": send_mail,
-    "notifications.digest": send_digest,
-    "notifications.dispatch": dispatch_message,
-    "notifications.send": send_notification,
-    "speech.run": run_speech,
-    "tables.import": import_rows,
-    "tools.report_deleted": report_deleted,
-    "tools.run": run_tool,
-    "workflows.cancel_all": cancel_executions,
-    "workflows.fail_start": fail_start,
-    "workflows.node": run_node,
-    "workflows.start": start_executions,
-    "workflows.stop": stop_waiting,
-}
-
-# Called in the transaction that gives up work of a kind.
-ON_DEAD: Final[dict[str, OnDead]] = {
-    "approvals.expire": on_dead_expiry,
-    "chat.turn": on_dead_turn,
-    "forms.process": on_dead_submission,
-    "knowledge.ingest": on_dead_document,
-    "notifications.send": on_dead_notification,
-    "speech.run": on_dead_speech,
-    "tables.import": on_dead_import,
-    "tools.run": on_dead_tool,
-    "webhooks.deliver": on_dead_delivery,
-    "workflows.node": on_dead_node,
-}
 
 # How many jobs of a queue one process runs at a time.
 CONCURRENCY: Final = {
@@ -202,27 +117,22 @@ def _connect_queues(redis_address: str, queues: list[str]) -> Redis:
 
 class WorkerProcess:
     def __init__(
-        self, services: Services, queues: list[str], functions: Mapping[str, JobFunction] = JOBS
+        self,
+        services: Services,
+        queues: list[str],
+        functions: Mapping[str, JobFunction] = NO_FUNCTIONS,
     ) -> None:
-        missing = services.doorbell.kinds.keys() - functions.keys()
-        if missing:
-            raise RuntimeError(f"no function runs the kinds {', '.join(sorted(missing))}")
+        """`functions` replaces those of the areas, by the kind of work; tests use it."""
         self.services = services
         self.queues = queues
-        self.runner = Runner(
-            services,
-            functions,
-            on_dead=ON_DEAD,
-            on_any_dead=events.emit_dead,
-        )
+        self.runner = Runner(services, functions, on_any_dead=events.emit_dead)
         self.sweeper = Sweeper(services, self.runner, queues)
-        self.courier: Courier | None = None
-        self.channel_courier: Courier | None = None
-        if "deliveries" in queues:
-            self.courier = self.runner.slots = Courier.for_webhooks(services, self.runner)
-            self.channel_courier = Courier.for_channels(services, self.runner)
-        couriers = [courier for courier in (self.courier, self.channel_courier) if courier]
-        self.runner.couriers = {courier.kind: courier for courier in couriers}
+        self.couriers = {
+            name: Courier(services, self.runner, name, job.courier)
+            for name, job in services.get(Areas).jobs.items()
+            if job.courier is not None and job.kind.queue in queues
+        }
+        self.runner.couriers = self.couriers
         # By queue: work that is claimed by the lanes of tenants.
         self.scanners = {
             kind.queue: LaneScanner(
@@ -275,8 +185,7 @@ class WorkerProcess:
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         consumers = [background.start(worker.start()) for worker in self._saq_workers]
         pollers = [background.start(self.sweeper.poll_forever())]
-        couriers = [courier for courier in (self.courier, self.channel_courier) if courier]
-        scanners = [*self.scanners.values(), *couriers]
+        scanners = [*self.scanners.values(), *self.couriers.values()]
         pollers += [background.start(scanner.run()) for scanner in scanners]
         upkeep = [
             background.start(self.runner.renew_forever()),
@@ -320,7 +229,7 @@ def _warm_up(queues: list[str]) -> None:
     configure_mappers()
     importlib.import_module("jinja2.sandbox")
     if "tools" in queues:
-        importlib.import_module("app.domain.tools.executors.database")
+        importlib.import_module("app.domain.agents.tools.executors.database")
 
 
 async def _main(
@@ -348,7 +257,7 @@ def main(
     queues: list[str] | None = None,
     *,
     metrics_address: tuple[str, int] | None = None,
-    functions: Mapping[str, JobFunction] = JOBS,
+    functions: Mapping[str, JobFunction] = NO_FUNCTIONS,
 ) -> None:
     logs.configure(settings.log_level, settings.log_format)
     transaction_waits.count()

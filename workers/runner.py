@@ -11,29 +11,33 @@ import random
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from app.kit import logs, metrics, trace
-from app.kit.ids import new_id
-from app.kit.trace import Trace
-from app.kit.work import WorkKind
-from app.services import Services
-from db import connection_use, ledger
-from db.ledger import WorkRow
-from db.session import ALL_TENANTS
-from workers.job import (
+from app.domain.area import Areas
+from app.domain.job import (
+    NO_COURIERS,
     DeliverySlots,
     GiveUp,
     Job,
     JobFunction,
     LeaseLost,
     OnAnyDead,
-    OnDead,
     Postpone,
     Retry,
 )
+from app.jobs.work import WorkKind
+from app.kit import logs, trace
+from app.kit.ids import new_id
+from app.kit.trace import Trace
+from app.observe import metrics
+from app.services import Services
+from db import connection_use, ledger
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS
 
 log = logs.get("worker")
+
+NO_FUNCTIONS: Final[Mapping[str, JobFunction]] = {}
 
 _MAX_ERROR_CHARS = 500
 # Work that is put back becomes due again within this time.
@@ -52,25 +56,24 @@ class Runner:
     def __init__(
         self,
         services: Services,
-        functions: Mapping[str, JobFunction],
+        functions: Mapping[str, JobFunction] = NO_FUNCTIONS,
         *,
-        on_dead: Mapping[str, OnDead] | None = None,
         on_any_dead: OnAnyDead | None = None,
         max_consecutive: int = _MAX_CONSECUTIVE,
     ) -> None:
         self._services = services
         self._max_consecutive = max_consecutive
         self._kinds = services.doorbell.kinds
+        self._jobs = services.get(Areas).jobs
+        # Functions that replace those of the areas.
         self._functions = functions
-        self._on_dead = on_dead or {}
         self._on_any_dead = on_any_dead
         self._lease_seconds = services.settings.lease_seconds
         self._running: dict[asyncio.Task[None], WorkRow] = {}
         self._claiming = 0
         self.accepting = True
-        # Run deliveries, by their kind; `slots` are those of webhooks, which fan-outs reserve.
-        self.couriers: dict[str, DeliverySlots] = {}
-        self.slots: DeliverySlots | None = None
+        # Run deliveries, by their kind.
+        self.couriers: Mapping[str, DeliverySlots] = NO_COURIERS
 
     @property
     def running_count(self) -> int:
@@ -165,15 +168,14 @@ class Runner:
         """Returns the work that runs next in the place of this one."""
         started = time.perf_counter()
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)
-        job = Job(self._services, row, payload, self.slots, self.couriers.get(row.kind))
+        job = Job(self._services, row, payload, self.couriers)
         job.may_continue = may_continue and self.accepting
         try:
             outcome = await self._run_function(kind, job)
-            if job.follow_up is not None and self.slots is not None and outcome == "done":
-                self.slots.run_follow_up(job.follow_up)
+            if outcome == "done":
+                job.start_follow_up()
         finally:
-            if self.slots is not None:
-                self.slots.release(*job.reserved)
+            job.release_slots()
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
@@ -223,10 +225,11 @@ class Runner:
     def _find_function(self, row: WorkRow) -> JobFunction:
         if row.attempt > row.max_attempts:
             raise GiveUp("every attempt ended without an outcome")
-        function = self._functions.get(row.kind)
-        if function is None:
+        if row.kind in self._functions:
+            return self._functions[row.kind]
+        if row.kind not in self._jobs:
             raise GiveUp(f"no worker knows the kind {row.kind}")
-        return function
+        return self._jobs[row.kind].run
 
     async def _release_or_cancel(self, row: WorkRow) -> str:
         """Releases work of a stopping worker. Cancelled work has lost its lease and stays."""
@@ -254,8 +257,9 @@ class Runner:
                 return "lost"
             if self._on_any_dead is not None:
                 await self._on_any_dead(tx, row, error)
-            if row.kind in self._on_dead:
-                await self._on_dead[row.kind](self._services, tx, row, error)
+            job = self._jobs.get(row.kind)
+            if job is not None and job.on_dead is not None:
+                await job.on_dead(self._services, tx, row, error)
         return "dead"
 
     # Leases and cancellation of all running jobs

@@ -9,7 +9,8 @@ import math
 import time
 
 from app.domain.area import Areas, PeriodicTask
-from app.kit import background, logs
+from app.jobs import background
+from app.kit import logs
 from app.services import Services
 from db import ledger, retention, statistics
 from db.locks import AdvisoryLock

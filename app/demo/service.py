@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from app.crypto.keyring import CannotOpen, Keyring
 from app.demo import queries, shop
 from app.demo.queries import DemoRecord
-from app.domain.agents import service as agents
-from app.domain.agents.errors import AgentNotFound
-from app.domain.embed import keys
-from app.domain.embed.errors import EmbedKeyNotFound
-from app.domain.embed.schemas import CreateEmbedKey
-from app.domain.forms import live
-from app.domain.forms import service as forms
-from app.domain.forms.errors import FormNotFound
-from app.domain.knowledge import documents
+from app.domain.agents.definition import api as agents
+from app.domain.agents.definition.errors import AgentNotFound
+from app.domain.agents.knowledge.api import documents
+from app.domain.conversations.embed.api import keys
+from app.domain.conversations.embed.errors import EmbedKeyNotFound
+from app.domain.conversations.embed.schemas import CreateEmbedKey
+from app.domain.forms.definition import api as forms
+from app.domain.forms.definition.api import live
+from app.domain.forms.definition.errors import FormNotFound
 from app.kit import logs
-from app.kit.crypto import CannotOpen, Keyring
 from app.security.principal import EMBED_PREFIX, Principal
 from app.services import Services
 from app.settings import Settings, is_loopback

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-from app.domain.agents.schemas import CreateAgent
-from app.domain.forms.fields.definition import Conditional, Field
-from app.domain.forms.fields.options import Option
-from app.domain.forms.schemas import Branding, CreateForm, FormSettings
+from app.domain.agents.definition.schemas import CreateAgent
+from app.domain.forms.definition.api import Conditional, Field, Option
+from app.domain.forms.definition.schemas import Branding, CreateForm, FormSettings
 
 NAME: Final = "Fernhill Pottery"
 DOCUMENTS: Final = Path(__file__).with_name("documents")

@@ -4,14 +4,15 @@ Each area has an `area.py` with one `Area`, and `app/areas.py` lists them. Event
 workers and clean-up read that list, so that a new area changes no file of another.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from app.kit.work import WorkKind
+from app.domain.job import JobFunction, OnDead
+from app.jobs.work import WorkKind
 from app.security.permissions import ROLES, Permission
 from app.services import Services
 from db.retention import RetentionRule
@@ -92,6 +93,15 @@ class FinishedCall(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
+class TrainingOutcome(msgspec.Struct, frozen=True):
+    """What an agent has read, or could not read, of a document."""
+
+    tenant_id: str
+    agent_id: str
+    summary: str
+    data: dict[str, Any]
+
+
 class CredentialTarget(msgspec.Struct, frozen=True):
     """An integration that is to use a credential, in the transaction that allows it."""
 
@@ -118,11 +128,35 @@ class PeriodicTask(msgspec.Struct, frozen=True):
     run: Callable[[Services], Awaitable[object]]
 
 
+class CourierOptions(msgspec.Struct, frozen=True):
+    """How a courier runs work of one kind, which has a lane for each endpoint."""
+
+    # Loads what the jobs need, by the `ref_id` of their work.
+    load: Callable[[Tx, list[str]], Awaitable[Mapping[str, Any]]]
+    # How many run at a time in one process.
+    total: int
+    per_tenant: int
+    per_lane: int
+    # Returns how many of its lane may run at a time, by what was loaded for one of them.
+    read_lane_limit: Callable[[Any], int] | None = None
+
+
+class AreaJob(msgspec.Struct, frozen=True):
+    """The function that runs one kind of work."""
+
+    kind: WorkKind
+    run: JobFunction
+    # Called in the transaction that gives the work up, with the error.
+    on_dead: OnDead | None = None
+    # For a kind whose due rows are claimed in bulk.
+    courier: CourierOptions | None = None
+
+
 class Area(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     events: tuple[type[Event], ...] = ()
     permissions: tuple[Permission, ...] = ()
-    work_kinds: tuple[WorkKind, ...] = ()
+    jobs: tuple[AreaJob, ...] = ()
     retention: tuple[RetentionRule, ...] = ()
     periodic_tasks: tuple[PeriodicTask, ...] = ()
     spans: SpanSource | None = None
@@ -140,6 +174,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
     # By the prefix of the ids of its callers, so that an area reads only the ends of its own calls.
     on_call_finished: tuple[str, Callable[[FinishedCall], Awaitable[None]]] | None = None
+    # Called in the transaction that records the end of the training.
+    on_training: Callable[[Tx, TrainingOutcome], Awaitable[None]] | None = None
     # Returns the hosts to which the integration would send the credential, as far as it has any.
     credential_hosts: Callable[[CredentialTarget], Awaitable[list[str]]] | None = None
     # Receives the id of the tenant; for the area that runs workflows.
@@ -186,8 +222,13 @@ class Areas:
         }
 
     @cached_property
+    def jobs(self) -> dict[str, AreaJob]:
+        """By the name of their kind of work."""
+        return {job.kind.name: job for area in self._areas for job in area.jobs}
+
+    @cached_property
     def work_kinds(self) -> dict[str, WorkKind]:
-        return {kind.name: kind for area in self._areas for kind in area.work_kinds}
+        return {name: job.kind for name, job in self.jobs.items()}
 
     @cached_property
     def retention(self) -> tuple[RetentionRule, ...]:
@@ -224,6 +265,11 @@ class Areas:
         listener = self._call_listeners.get(call.caller_id.partition("_")[0])
         if listener is not None:
             await listener(call)
+
+    async def on_training(self, tx: Tx, outcome: TrainingOutcome) -> None:
+        for area in self._areas:
+            if area.on_training is not None:
+                await area.on_training(tx, outcome)
 
     async def load_executions(self, tx: Tx, tenant_id: str) -> ExecutionLoad:
         for area in self._areas:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from app.kit.limits import limit_sql
+from app.security.plans import limit_sql
 from db.retention import BATCH, RetentionRule
 
 # For `per` of a rule: the agents, with the days that their log settings and the plan allow.

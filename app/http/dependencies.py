@@ -11,7 +11,7 @@ from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from app.http.context import RequestContext
+from app.context import RequestContext
 from app.kit.paging import Page as _Page
 from app.security.principal import ClientInfo as _ClientInfo
 from app.security.principal import Principal as _Principal

@@ -14,7 +14,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 from app.http import openapi
-from app.kit.cached_report import CachedReport
+from app.observe.cached_report import CachedReport
 
 # The package is installed for these files; nothing imports its code.
 _ASSETS = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))

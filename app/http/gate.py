@@ -26,14 +26,16 @@ from app.http.limiter import Limiter, to_verdict
 from app.http.request_headers import header_text, read_headers
 from app.http.response_sender import COMMON_HEADERS, FIRST_ERROR_STATUS, ResponseSender
 from app.http.uploads import MAX_FULL_FILES
-from app.kit import background, clock, limits, logs, metrics, trace
+from app.jobs import background
+from app.kit import clock, logs, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
 from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited, TenantNotFound
-from app.kit.limits import Charge, Verdict
 from app.kit.redis import LuaScriptClient
 from app.kit.trace import Trace
-from app.security import sessions
+from app.observe import metrics
+from app.security import plans, sessions
 from app.security.errors import TokenInvalid
+from app.security.plans import Charge, Verdict
 from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
 from app.security.tokens import Claims
 from app.services import Services
@@ -76,7 +78,7 @@ class Gate:
         self._limiter = Limiter(script)
         self._costs = costs
         self._callbacks = callbacks
-        self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
+        self._anonymous = plans.anonymous_plan(settings.anonymous_per_minute)
         self._addresses = ClientAddresses(settings.trusted_proxies)
         self._bodies = BodyBudget(settings.body_memory_mb, MAX_FULL_FILES * settings.max_body_mb)
         self._headers = list(COMMON_HEADERS)
@@ -214,7 +216,7 @@ class Gate:
         else:
             version, is_verified = status.grants_version, status.is_verified
             await self._set_principal(caller, claims, version, is_verified=is_verified)
-        return limits.uncounted_verdict(self._anonymous)
+        return plans.uncounted_verdict(self._anonymous)
 
     def _read_claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
         scheme, _, token = (
@@ -273,7 +275,7 @@ class Gate:
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
         charge = Charge(caller.address, self._anonymous.to_script_argument(), units)
         verdict = await self._limiter.charge([charge])
-        return limits.uncounted_verdict(self._anonymous) if verdict is None else verdict
+        return plans.uncounted_verdict(self._anonymous) if verdict is None else verdict
 
     def _refund_refused(self, state: dict[str, Any], status: int) -> None:
         """Gives units back for a visitor's request that was refused before any work was done."""

@@ -10,9 +10,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from app.kit import background, heartbeat, logs
-from app.kit.cached_report import CachedReport
-from app.kit.metrics_page import CONTENT_TYPE, MetricsPage
+from app.jobs import background
+from app.kit import logs
+from app.observe import heartbeat
+from app.observe.cached_report import CachedReport
+from app.observe.metrics_page import CONTENT_TYPE, MetricsPage
 from app.services import Services
 from db import backlog, schema
 from db.session import ALL_TENANTS

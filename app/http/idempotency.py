@@ -28,6 +28,7 @@ import msgspec
 from litestar import MediaType, Request, Response
 from litestar.serialization import encode_json
 
+from app.crypto.keyring import Keyring, SealContext
 from app.http import multipart
 from app.http.authorization import caller_of
 from app.http.dependencies import services_of
@@ -35,11 +36,10 @@ from app.http.errors import Replayed
 from app.http.multipart import BodyDigest
 from app.http.route_options import request_options
 from app.http.transaction import request_tx
-from app.kit import background
-from app.kit.crypto import Keyring, SealContext
+from app.jobs import background
+from app.jobs.renewal import Renewal
 from app.kit.errors import Conflict, IdempotencyMismatch, Invalid
 from app.kit.ids import new_id
-from app.kit.renewal import Renewal
 from db.connection_use import check_wait
 from db.models import IdempotencyKey
 from db.session import ALL_TENANTS, Database, Tx

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from redis.exceptions import RedisError
 
-from app.kit import limits, logs, metrics
-from app.kit.limits import Charge, Verdict
+from app.kit import logs
 from app.kit.redis import LuaScriptClient, ScriptFailed
-from app.security import sessions
+from app.observe import metrics
+from app.security import plans, sessions
+from app.security.plans import Charge, Verdict
 from app.security.tokens import Claims
 
 log = logs.get("http")
@@ -67,7 +68,7 @@ class Limiter:
             return None
         keys, args = list(session_keys), [now, mode, *copies, sessions.CACHE_SECONDS]
         for charge in charges:
-            keys += limits.state_keys(charge.subject)
+            keys += plans.state_keys(charge.subject)
             args += (charge.units, charge.plan)
         try:
             return await self._script.run(tuple(keys), tuple(args))

@@ -7,10 +7,10 @@ from typing import Any
 from litestar.types import Message, Send
 
 from app.http import cors
-from app.kit import limits
 from app.kit.errors import RateLimited
-from app.kit.limits import Plan, Verdict
 from app.kit.trace import Trace
+from app.security import plans
+from app.security.plans import Plan, Verdict
 
 FIRST_ERROR_STATUS = 400
 _REMAINING_PATTERN = re.compile(rb";r=\d+")
@@ -63,7 +63,7 @@ class ResponseSender:
             headers += self._headers
             # With an embed key, the limits of its tenant are shown, which are the tighter ones.
             verdict = self._state.get("verdict") or self.verdict
-            limit_headers = (verdict or limits.uncounted_verdict(self._anonymous)).headers()
+            limit_headers = (verdict or plans.uncounted_verdict(self._anonymous)).headers()
             if self.status == RateLimited.status:
                 limit_headers = _none_remaining(limit_headers)
             headers += limit_headers

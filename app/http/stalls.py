@@ -6,8 +6,8 @@ from typing import Any
 from litestar.types import HTTPScope
 
 from app.http.gate import Gate
-from app.kit.loop_watcher import LoopWatcher
 from app.kit.trace import Trace
+from app.observe.loop_watcher import LoopWatcher
 
 
 def watch_requests() -> LoopWatcher:

@@ -9,8 +9,8 @@ from typing import Any
 
 from litestar import Request
 
+from app.context import RequestContext
 from app.http.authorization import caller_of, principal_of
-from app.http.context import RequestContext
 from app.http.dependencies import services_of
 from app.http.route_options import request_options
 from db.session import Scope, Tx

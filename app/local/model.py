@@ -8,10 +8,11 @@ import asyncio
 import signal
 from pathlib import Path
 
-from app.kit import heartbeat, logs, wheels
-from app.kit.heartbeat import Beat
+from app.kit import logs, wheels
 from app.kit.redis import connect
 from app.local import openmp
+from app.observe import heartbeat
+from app.observe.heartbeat import Beat
 from app.settings import Settings
 
 log = logs.get("model")

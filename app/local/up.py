@@ -24,10 +24,12 @@ import msgspec
 from app import bootstrap, migration
 from app import settings as configuration
 from app.bootstrap import AdminAccount
-from app.kit import heartbeat, keys, optional
+from app.crypto import key_file
+from app.kit import optional
 from app.kit.redis import connect
 from app.local import child, postgres, redis
 from app.local.errors import CannotStart
+from app.observe import heartbeat
 from app.settings import Settings
 from db.session import Database
 
@@ -139,7 +141,7 @@ class Up:
     def _check_settings(self) -> None:
         """Raises KeyProblem or WeakPassword, before anything is started or written."""
         if self._settings.master_keys:
-            keys.load(self._settings)
+            key_file.load(self._settings)
         bootstrap.check_admin_password(self._settings.admin_password)
 
     def _lock_data_dir(self) -> IO[str]:
@@ -207,7 +209,7 @@ class Up:
         starts = []
         if settings.embedded_postgres:
             server = postgres.Postgres(settings.data_dir / "postgres", settings.run_dir)
-            keys.ensure(settings, data_exists=server.exists)
+            key_file.ensure(settings, data_exists=server.exists)
             if not server.exists:
                 self._report("postgres: creating a new cluster …")
             await asyncio.to_thread(server.init)
@@ -217,7 +219,7 @@ class Up:
             )
             starts.append(self._add(part))
         else:
-            keys.load(settings)
+            key_file.load(settings)
         if settings.embedded_redis:
             store = redis.Redis(settings.data_dir / "redis", settings.run_dir)
             store.init()
@@ -293,7 +295,7 @@ class Up:
 
     async def _bootstrap(self) -> AdminAccount | None:
         settings = self._settings
-        keyring = keys.load(settings)
+        keyring = key_file.load(settings)
         db = Database(settings.sqlalchemy_url, pool_size=2)
         try:
             newer = await migration.upgrade_schema(settings.sqlalchemy_url, db, keyring)

@@ -12,8 +12,10 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.kit import background, limits, logs
+from app.jobs import background
+from app.kit import logs
 from app.kit.errors import Unauthorized
+from app.security import plans
 from app.security.principal import Principal
 from db import fast
 from db.session import ALL_TENANTS, DATABASE_ERRORS, Database, Tx
@@ -91,7 +93,7 @@ async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionS
             await _mark_seen(tx, tenant_id, session_id)
     if row is None:
         return None
-    plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    plan = plans.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     return SessionStatus(
         row["live"], row["email_verified"], row["grants_version"] or 0, plan.to_script_argument()
     )

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import jwt
 import msgspec
 
+from app.crypto.keyring import CannotOpen, Keyring
 from app.kit import clock
-from app.kit.crypto import CannotOpen, Keyring
 from app.security.errors import TokenInvalid
 
 ACCESS_SECONDS = 15 * 60

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from litestar import Response, get
 from litestar.params import QueryParameter
 
-from app.domain.embed import framing
+from app.domain.conversations.embed.api import framing
 from app.http.dependencies import HttpRequest
 from app.web import pages
 

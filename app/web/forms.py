@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 import msgspec
 from litestar import Response, get
 
-from app.domain.forms import live
-from app.domain.forms.admission import admit
-from app.domain.forms.errors import FormClosed, FormNotFound
-from app.domain.forms.public_schemas import PublicForm, build_form
-from app.domain.forms.schemas import Branding
-from app.domain.forms.view_counter import ViewCounter
+from app.domain.forms.definition.api import live
+from app.domain.forms.definition.errors import FormClosed, FormNotFound
+from app.domain.forms.definition.schemas import Branding
+from app.domain.forms.submissions.admission import admit
+from app.domain.forms.submissions.api import PublicForm, ViewCounter, build_form
 from app.http.dependencies import HttpRequest, Id, Services
 from app.kit.errors import ApiError, RateLimited
 from app.web import assets, pages

@@ -8,25 +8,22 @@ from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey, EmbedKeyUsage
 from db.models.events import EventLog, RequestSpan
 from db.models.files import File
-from db.models.forms import (
-    Form,
-    FormConversation,
+from db.models.form_conversations import FormConversation, FormMessage
+from db.models.form_submissions import (
     FormCount,
     FormDraft,
     FormMailCount,
-    FormMessage,
-    FormRecipient,
     FormSubmission,
     FormUpload,
-    FormVersion,
     FormViewCount,
 )
+from db.models.forms import Form, FormRecipient, FormVersion
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
+from db.models.llm import ProviderKey
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
-from db.models.models import ProviderKey
 from db.models.notifications import (
     Notification,
     NotificationChannel,

@@ -5,8 +5,8 @@ import re
 from playwright.async_api import Page, expect
 
 from app.services import Services
-from tests.accounts.records import read_mail_texts
 from tests.browser import looks
+from tests.identity.accounts.records import read_mail_texts
 from tests.server import Server
 from tests.world import Client
 

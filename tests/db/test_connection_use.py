@@ -6,17 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.models.protocol import Target
-from app.domain.models.service import Models
-from app.kit import background, child_process, databases, logs, smtp, transaction_waits
-from app.kit.child_process import Limits
-from app.kit.expressions import Expressions
-from app.kit.metrics import WAITED_IN_TRANSACTION
-from app.kit.sandbox.program import Program
-from app.kit.smtp import SmtpServer
+from app.domain.agents.llm.gateway import Models
+from app.domain.agents.llm.protocol import Target
+from app.jobs import background
+from app.kit import logs
+from app.net import databases, smtp
+from app.net.smtp import SmtpServer
+from app.observe import transaction_waits
+from app.observe.metrics import WAITED_IN_TRANSACTION
+from app.sandbox import child_process
+from app.sandbox.child_process import Limits
+from app.sandbox.program import Program
 from app.security import passwords
 from app.services import Services
 from app.settings import LogFormat
+from app.templating.expressions import Expressions
 from db import connection_use
 from db.connection_use import WaitedInTransaction
 from db.session import ALL_TENANTS

@@ -13,7 +13,7 @@ from app.services import Services
 from app.settings import Settings
 from tests.asking import wait_until
 from tests.database import fetch_rows
-from tests.deliveries.receiver import Receiver, run_receiver
+from tests.messaging.deliveries.receiver import Receiver, run_receiver
 from tests.model_server import ModelServer
 from tests.running_worker import run_worker
 from tests.stores import Stores

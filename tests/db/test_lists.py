@@ -8,7 +8,7 @@ import pytest
 from app.services import Services
 from db.lists import BOUND, Where
 from db.session import ALL_TENANTS
-from tests.events.query_plans import record_statements
+from tests.platform.events.query_plans import record_statements
 from tests.world import Client, World
 
 PATH = "/api/v1/agents"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app.areas import AREAS
-from app.domain.incoming.events import IncomingWebhookReceived
+from app.domain.automation.incoming.events import IncomingWebhookReceived
 from db import ledger
 from db.retention import CASCADE_BATCH, PLATFORM_RULES, RetentionRule
 from db.session import ALL_TENANTS, Database

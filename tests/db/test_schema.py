@@ -3,7 +3,7 @@
 import pytest
 from alembic.script import ScriptDirectory
 
-from app.kit.readiness import Readiness
+from app.observe.readiness import Readiness
 from app.services import Services
 from app.settings import Settings
 from db import migrate, schema

@@ -11,6 +11,7 @@ import pytest
 from app.services import Services
 from db import migrate
 from db.session import ALL_TENANTS, Database, DatabaseUnavailable
+from tests.agents.vault.servers import serve_tls
 from tests.asking import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.database import fetch_rows
@@ -20,7 +21,6 @@ from tests.processes import Processes, run_parley
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
-from tests.vault.servers import serve_tls
 
 
 @asynccontextmanager

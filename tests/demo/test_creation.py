@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
+from app.crypto.keyring import Keyring
 from app.demo import service, shop
-from app.kit.crypto import Keyring
 from app.settings import Settings
+from tests.conversations.embed.factories import create_agent
 from tests.database import fetch_rows, run_sql
 from tests.demo.instance import Instance
-from tests.embed.factories import create_agent
 
 DOCUMENTS = len(list(shop.DOCUMENTS.glob("*.md")))
 COMPLETE = {"agents": 1, "embed_keys": 1, "documents": DOCUMENTS, "forms": 1}

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.domain.events import service as events
-from app.domain.events.events import SystemTest
+from app.domain.platform.events import service as events
+from app.domain.platform.events.events import SystemTest
 from app.services import Services
 from tests.asking import until
 from tests.faults.instance import fetch_value, wait_for_count

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
 from app.services import Services
+from tests.agents.knowledge.librarian import Librarian
 from tests.asking import wait_until
 from tests.faults.instance import fetch_value, wait_for_count
-from tests.knowledge.librarian import Librarian
 from tests.lengths import IS_LONG, rounds
 from tests.processes import Processes
 from tests.running_worker import run_worker

@@ -12,7 +12,7 @@ import pytest
 from litestar import Litestar
 
 from app.areas import AREAS
-from app.kit import work
+from app.jobs import work
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import until

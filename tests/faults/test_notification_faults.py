@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.domain.notifications.providers.resend import Resend
+from app.domain.messaging.notifications.providers.resend import Resend
 from app.services import Services
 from tests.asking import until
 from tests.database import fetch_rows, run_sql

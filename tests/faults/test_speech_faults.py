@@ -9,13 +9,13 @@ import pytest
 
 from app.services import Services
 from tests.asking import until, wait_until
+from tests.conversations.speech.calls import Voice, is_removed
+from tests.conversations.speech.recordings import tone
 from tests.faults.instance import fetch_value
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.running_worker import run_worker
-from tests.speech.calls import Voice, is_removed
-from tests.speech.recordings import tone
 from tests.stores import Stores
 from tests.talk import give_key, talker
 from tests.world import World

@@ -10,14 +10,7 @@ import msgspec
 import pytest
 
 from app.services import Services
-from tests.database import fetch_rows
-from tests.lengths import IS_LONG, rounds
-from tests.model_server import ModelServer, Reply
-from tests.preloaded import PreloadedProcess
-from tests.processes import Processes
-from tests.stores import Stores
-from tests.talk import Talker, talker
-from tests.workflows.factories import (
+from tests.automation.workflows.factories import (
     by_node,
     chain,
     condition,
@@ -28,6 +21,13 @@ from tests.workflows.factories import (
     statuses,
     transform,
 )
+from tests.database import fetch_rows
+from tests.lengths import IS_LONG, rounds
+from tests.model_server import ModelServer, Reply
+from tests.preloaded import PreloadedProcess
+from tests.processes import Processes
+from tests.stores import Stores
+from tests.talk import Talker, talker
 from tests.world import World
 
 # Kills itself once at each moment of its arguments: after the commit of a step, before another
@@ -37,7 +37,7 @@ WORKER = """
 import os, signal, sys
 from pathlib import Path
 from app import settings
-from app.domain.workflows import execution_queries
+from app.domain.automation.workflows import execution_queries
 from workers import main
 folder, store = Path(sys.argv[1]), execution_queries.store
 

@@ -6,10 +6,10 @@ import random
 
 from app import settings as configuration
 from app.areas import AREAS
+from app.domain.job import Job
+from app.jobs.work import WorkKind
 from app.kit.ids import new_id
-from app.kit.work import WorkKind
-from workers.job import Job
-from workers.main import JOBS, main
+from workers.main import main
 
 EFFECT = WorkKind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
 
@@ -28,5 +28,5 @@ async def write_effect(job: Job) -> None:
 
 if __name__ == "__main__":
     AREAS.work_kinds[EFFECT.name] = EFFECT
-    functions = {**JOBS, EFFECT.name: write_effect}
+    functions = {EFFECT.name: write_effect}
     main(configuration.load(os.environ), [EFFECT.queue], functions=functions)

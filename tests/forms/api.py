@@ -6,7 +6,7 @@ import httpx
 import msgspec
 from litestar import Litestar
 
-from app.domain.forms.schemas import CreateForm
+from app.domain.forms.definition.schemas import CreateForm
 from app.kit import slugs
 from app.kit.ids import new_id
 from app.kit.texts import as_json

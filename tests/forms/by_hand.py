@@ -1,13 +1,12 @@
 """Processes submissions in place of a worker, so that a test decides about the order."""
 
-from app.domain.events.service import emit_dead
-from app.domain.mail import service as mail
-from app.domain.mail.service import MailContent
+from app.domain.platform.events.service import emit_dead
+from app.domain.platform.mail import service as mail
+from app.domain.platform.mail.rendering import MailContent
 from app.services import Services
 from db.models import MailMessage
 from db.session import ALL_TENANTS
 from tests.database import Row, fetch_rows, run_sql
-from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 TEAM = "team@example.com"
@@ -29,7 +28,7 @@ async def process(services: Services, submission_id: str) -> Row:
     """Runs the work of a submission; returns its row of the ledger."""
     work = await find_work(services, submission_id)
     await run_sql(services, _MAKE_DUE, work["id"])
-    runner = Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, max_consecutive=1)
+    runner = Runner(services, on_any_dead=emit_dead, max_consecutive=1)
     await runner.run(work["id"])
     return await find_work(services, submission_id)
 

@@ -9,8 +9,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from app.http.server_protocol import BoundedHttpProtocol
+from tests.agents.tools.asgi_server import run_server
 from tests.ports import free_port
-from tests.tools.asgi_server import run_server
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: parley.test\r\n"

@@ -12,8 +12,8 @@ from litestar.types import Empty
 from litestar.utils.scope.state import ScopeState
 from sqlalchemy import select, text
 
-from app.domain.events import service as events
-from app.domain.events.events import SystemTest
+from app.domain.platform.events import service as events
+from app.domain.platform.events.events import SystemTest
 from app.http.dependencies import HttpRequest, Principal, Services, Tx
 from app.http.sse import EventStream
 from app.kit.ids import new_id

@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.types import Message, Receive, Scope, Send
 from sqlalchemy.pool import QueuePool
 
-from app.domain.accounts import invitations
+from app.domain.identity.accounts import invitations
 from app.kit.ids import new_id
 from app.main import create_app
 from app.security import passwords

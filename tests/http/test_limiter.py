@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.http.limiter import SCRIPT, to_verdict
-from app.kit import limits
-from app.kit.limits import Charge
+from app.security import plans
+from app.security.plans import Charge
 from tests.http.oracle import Oracle
 from tests.lengths import rounds
 from tests.stores import Stores
@@ -30,10 +30,10 @@ class Script:
         self._client = client
         self._run = client.register_script(SCRIPT)
 
-    def charge(self, subject: str, plan: str, now: int, units: int) -> limits.Verdict:
+    def charge(self, subject: str, plan: str, now: int, units: int) -> plans.Verdict:
         return self.charge_all([Charge(subject, plan, units)], now)
 
-    def charge_all(self, charges: list[Charge], now: int) -> limits.Verdict:
+    def charge_all(self, charges: list[Charge], now: int) -> plans.Verdict:
         return to_verdict(self._call("charge", charges, now))
 
     def refund(self, charges: list[Charge], charged_at: int) -> None:
@@ -142,16 +142,16 @@ def test_a_refusal_of_one_subject_charges_none(script: Script, subtests: pytest.
         ("the second of three is over its day", [roomy, day, roomy], 6, 1, (86400, 1, 86400)),
         ("the first of two that are over", [one, hour], 6, 0, (60, 10, 60)),
     ]
-    for name, plans, units, refused, expected in cases:
+    for name, subject_plans, units, refused, expected in cases:
         with subtests.test(name):
             number = next(_number)
-            charges = [Charge(f"all:{number}:{i}", p, units) for i, p in enumerate(plans)]
+            charges = [Charge(f"all:{number}:{i}", p, units) for i, p in enumerate(subject_plans)]
             assert script.charge_all(charges, 100).allowed
             for _ in range(3):
                 verdict = script.charge_all(charges, 100)
                 assert (verdict.allowed, verdict.subject) == (False, refused)
                 assert (verdict.window, verdict.limit, verdict.retry_after) == expected
-            for charge, plan in zip(charges, plans, strict=True):
+            for charge, plan in zip(charges, subject_plans, strict=True):
                 if plan == roomy:
                     left = script.charge(charge.subject, plan, 100, 1).remaining
                     assert left == 1000 - units - 1
@@ -191,11 +191,11 @@ def test_a_refund_after_the_minute_gives_nothing_back(script: Script) -> None:
 def test_an_address_has_a_share_of_the_tenant_s_limits(subtests: pytest.Subtests) -> None:
     own = {"requests_per_minute": 8, "requests_per_hour": 200}
     cases = [
-        (limits.PLANS["free"], "30,250,2500,1,0"),
-        (limits.PLANS["pro"], "75,2500,25000,1,0"),
-        (limits.PLANS["team"], "150,7500,75000,1,0"),
-        (limits.PLANS["enterprise"], "300,0,0,1,0"),
-        (limits.plan_of("enterprise", own), "8,50,0,1,0"),
+        (plans.PLANS["free"], "30,250,2500,1,0"),
+        (plans.PLANS["pro"], "75,2500,25000,1,0"),
+        (plans.PLANS["team"], "150,7500,75000,1,0"),
+        (plans.PLANS["enterprise"], "300,0,0,1,0"),
+        (plans.plan_of("enterprise", own), "8,50,0,1,0"),
     ]
     for plan, expected in cases:
         with subtests.test(expected):

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from litestar import Litestar
 
-from app.kit import limits
 from app.main import create_app
+from app.security import plans
 from app.services import Services
 from tests.http.conftest import ANONYMOUS_PER_MINUTE
 from tests.stores import Stores
@@ -90,7 +90,7 @@ def test_the_plans_have_their_documented_limits(subtests: pytest.Subtests) -> No
                 "team": (180, 90, 180, 3_650),
                 "enterprise": (365, 90, 365, 3_650),
             }
-            assert msgspec.structs.astuple(limits.PLANS[plan]) == (*expected[plan], *days[plan])
+            assert msgspec.structs.astuple(plans.PLANS[plan]) == (*expected[plan], *days[plan])
 
 
 async def _exceed_limit(

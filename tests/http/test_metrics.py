@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from app.areas import AREAS
 from app.http.health import BacklogCollector
-from app.kit import metrics_server
-from app.kit.metrics import RequestMetrics
-from app.kit.metrics_page import MetricsPage
+from app.observe import metrics_server
+from app.observe.metrics import RequestMetrics
+from app.observe.metrics_page import MetricsPage
 from tests.asking import until, wait_until
 from tests.http.connection import connect, is_closed
 from tests.http_clients import open_client

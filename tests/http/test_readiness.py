@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from app import container
 from app.http import health
-from app.kit import heartbeat
+from app.observe import heartbeat
 from app.services import Services
 from app.settings import Settings
 from db import schema

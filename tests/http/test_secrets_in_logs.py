@@ -9,7 +9,7 @@ from litestar import Litestar, get
 
 from app.http.dependencies import Id
 from app.kit import logs
-from tests.incoming.factories import create_webhook
+from tests.automation.incoming.factories import create_webhook
 from tests.world import Client, World
 
 _SECRET = "hunter2hunter2hunter2"

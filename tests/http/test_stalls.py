@@ -9,8 +9,8 @@ from litestar import Litestar, get, post
 from litestar.params import FromPath
 from structlog.testing import capture_logs
 
-from app.kit import metrics
 from app.main import create_app
+from app.observe import metrics
 from tests.asking import until
 from tests.stores import Stores
 from tests.world import Client, World

@@ -1,15 +1,16 @@
-"""Compares the imports between packages and areas with `layers.toml`, and draws the layers."""
+"""Compares the imports between packages, groups and areas with `layers.toml`, and draws them."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tests.layout.sources import PACKAGES, ROOT, find_area, list_imports, read_modules
 
 DECLARATION = ROOT / "layers.toml"
 DOCUMENT = ROOT / "CONTRIBUTING.md"
 COMMAND = ".venv/bin/python scripts/check_layers.py --write"
-# The modules directly in `app/domain`, and the areas beside them.
-ANY_AREA = "domain.*"
+# The groups of areas in `app/domain`; `domain` has the modules beside them.
+ANY_GROUP = "domain.*"
 
 _START = "<!-- layers: generated from layers.toml -->\n"
 _END = "<!-- end of layers -->\n"
@@ -17,12 +18,19 @@ _WIDTH = 96
 
 # What each part imports.
 Arrows = Mapping[str, Sequence[str]]
+# An import for each arrow between two parts.
+Imports = Mapping[tuple[str, str], str]
 
 
-def read_declaration() -> tuple[Arrows, Arrows]:
-    """Returns the arrows of packages and those of areas."""
-    tables = tomllib.loads(DECLARATION.read_text(encoding="utf-8"))
-    return tables["packages"], tables["areas"]
+class Declaration(NamedTuple):
+    packages: Arrows
+    groups: Arrows
+    # By group.
+    areas: Mapping[str, Arrows]
+
+
+def read_declaration() -> Declaration:
+    return Declaration(**tomllib.loads(DECLARATION.read_text(encoding="utf-8")))
 
 
 def find_part(module: str) -> str | None:
@@ -32,17 +40,26 @@ def find_part(module: str) -> str | None:
         return None
     area = find_area(module)
     if area is not None:
-        return f"domain.{area}"
+        return f"domain.{area.group}"
     return names[1] if names[0] == "app" and len(names) > 1 else names[0]
 
 
 def find_arrows() -> dict[tuple[str, str], str]:
-    """Returns an import for each arrow between two parts."""
     arrows = {}
     for module, other in list_imports():
         source, target = find_part(module), find_part(other)
         if source and target and source != target:
             arrows[source, target] = f"{module} imports {other}"
+    return arrows
+
+
+def find_area_arrows(group: str) -> dict[tuple[str, str], str]:
+    """Returns the imports between areas of one group."""
+    arrows = {}
+    for module, other in list_imports():
+        source, target = find_area(module), find_area(other)
+        if source and target and source != target and source.group == target.group == group:
+            arrows[source.name, target.name] = f"{module} imports {other}"
     return arrows
 
 
@@ -55,27 +72,35 @@ def find_parts() -> set[str]:
     }
 
 
-def _declared_arrows(packages: Arrows, areas: Arrows) -> set[tuple[str, str]]:
-    of_packages = {(part, other) for part, others in packages.items() for other in others}
-    of_areas = {
-        (f"domain.{area}", f"domain.{other}") for area, others in areas.items() for other in others
-    }
-    return of_packages | of_areas
+def find_areas(group: str) -> set[str]:
+    areas = (find_area(name) for name in read_modules())
+    return {area.name for area in areas if area is not None and area.group == group}
 
 
-def _generalize(arrow: tuple[str, str]) -> tuple[str, str]:
-    """Returns the arrow from or to any area that allows an arrow from or to one of them. An arrow
-    between two areas has none.
-    """
-    general = (_collapse(arrow[0]), _collapse(arrow[1]))
-    return arrow if general == (ANY_AREA, ANY_AREA) else general
-
-
-def compare(
-    arrows: Mapping[tuple[str, str], str], parts: set[str], packages: Arrows, areas: Arrows
-) -> list[str]:
+def compare(arrows: Imports, parts: set[str], packages: Arrows, groups: Arrows) -> list[str]:
     """Returns all differences between the imports and what is declared."""
-    declared, used, problems = _declared_arrows(packages, areas), set[tuple[str, str]](), []
+    declared = {**packages, **{f"domain.{group}": groups[group] for group in groups}}
+    declared = {
+        part: [f"domain.{other}" if other in groups else other for other in others]
+        for part, others in declared.items()
+    }
+    problems = _compare_arrows(arrows, declared)
+    names = set(declared) - {ANY_GROUP}
+    problems += [f"{part} is not declared" for part in parts - names]
+    problems += [f"{part} is declared, but does not exist" for part in names - parts]
+    return sorted(problems) + _find_upward(packages) + _find_upward(groups)
+
+
+def compare_areas(arrows: Imports, areas: set[str], declared: Arrows) -> list[str]:
+    problems = _compare_arrows(arrows, declared)
+    problems += [f"{area} is not declared" for area in areas - set(declared)]
+    problems += [f"{area} is declared, but does not exist" for area in set(declared) - areas]
+    return sorted(problems) + _find_upward(declared)
+
+
+def _compare_arrows(arrows: Imports, declaration: Arrows) -> list[str]:
+    declared = {(part, other) for part, others in declaration.items() for other in others}
+    used, problems = set[tuple[str, str]](), []
     for arrow, example in sorted(arrows.items()):
         allowing = [item for item in (arrow, _generalize(arrow)) if item in declared]
         used |= set(allowing[:1])
@@ -84,10 +109,15 @@ def compare(
     problems += [
         f"{part} lists {other}, but imports nothing of it" for part, other in declared - used
     ]
-    names = {*packages, *(f"domain.{area}" for area in areas)} - {ANY_AREA}
-    problems += [f"{part} is not declared" for part in parts - names]
-    problems += [f"{part} is declared, but does not exist" for part in names - parts]
-    return sorted(problems) + _find_upward(packages) + _find_upward(areas)
+    return problems
+
+
+def _generalize(arrow: tuple[str, str]) -> tuple[str, str]:
+    """Returns the arrow from or to any group that allows an arrow from or to one of them. An arrow
+    between two groups has none.
+    """
+    general = (_collapse(arrow[0]), _collapse(arrow[1]))
+    return arrow if general == (ANY_GROUP, ANY_GROUP) else general
 
 
 def _find_upward(arrows: Arrows) -> list[str]:
@@ -102,7 +132,7 @@ def _find_upward(arrows: Arrows) -> list[str]:
 
 
 def _collapse(part: str) -> str:
-    return ANY_AREA if part.startswith("domain.") else part
+    return ANY_GROUP if part.startswith("domain.") else part
 
 
 def draw(arrows: Arrows) -> str:
@@ -137,19 +167,25 @@ def _draw_layer(parts_by_imports: Mapping[str, list[str]]) -> str:
 
 def draw_document(document: str) -> str:
     """Returns the text of CONTRIBUTING.md with the layers as they are declared."""
-    packages, areas = read_declaration()
+    packages, groups, areas = read_declaration()
     before, rest = document.split(_START)
     after = rest.split(_END)[1]
+    rows = [f"| `{group}` | {', '.join(reversed(list(areas[group])))} |\n" for group in groups]
     drawing = (
-        f"```\n{draw(packages)}\n```\n\nThe areas, which are `{ANY_AREA}` above:\n\n"
-        f"```\n{draw(areas)}\n```\n"
+        f"```\n{draw(packages)}\n```\n\nThe groups, which are `{ANY_GROUP}` above:\n\n"
+        f"```\n{draw(groups)}\n```\n\n| group | its areas, in the order in which they import each "
+        f"other |\n|---|---|\n{''.join(rows)}"
     )
     return f"{before}{_START}{drawing}{_END}{after}"
 
 
 def check() -> list[str]:
     """Returns what is wrong with imports, declaration and drawing."""
-    problems = compare(find_arrows(), find_parts(), *read_declaration())
+    packages, groups, areas = read_declaration()
+    problems = compare(find_arrows(), find_parts(), packages, groups)
+    for group in groups:
+        found = find_area_arrows(group), find_areas(group), areas.get(group, {})
+        problems += [f"{group}: {problem}" for problem in compare_areas(*found)]
     # The drawing of a wrong declaration would say nothing.
     if not problems:
         document = DOCUMENT.read_text(encoding="utf-8")

@@ -118,14 +118,24 @@ def is_within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
+class Area(NamedTuple):
+    group: str
+    name: str
+
+    @property
+    def package(self) -> str:
+        return f"app.domain.{self.group}.{self.name}"
+
+
 @cache
-def list_areas() -> frozenset[str]:
-    return frozenset(path.parent.name for path in (ROOT / "app/domain").glob("*/__init__.py"))
+def list_areas() -> frozenset[Area]:
+    folders = [path.parent for path in (ROOT / "app/domain").glob("*/*/__init__.py")]
+    return frozenset(Area(folder.parent.name, folder.name) for folder in folders)
 
 
-def find_area(module: str) -> str | None:
+def find_area(module: str) -> Area | None:
     """Returns the area that a module belongs to; `app.domain.area` belongs to none."""
-    if not module.startswith("app.domain."):
-        return None
-    name = module.split(".")[2]
-    return name if name in list_areas() else None
+    package, _, name = module.partition("app.domain.")
+    group, _, rest = name.partition(".")
+    area = Area(group, rest.partition(".")[0])
+    return area if not package and area in list_areas() else None

@@ -15,8 +15,10 @@ from tests.layout.sources import (
     read_modules,
 )
 
-# The modules of an area that other areas may import.
-PUBLIC_MODULES = {"service", "errors", "events", "schemas"}
+# The modules of an area that others may import.
+PUBLIC_MODULES = {"api", "errors", "events", "schemas", "admission"}
+# They list the areas and their routes.
+LISTS = {"app.areas", "app.main"}
 # Libraries that read complex formats. Files come from strangers, so each is read in a process that
 # has no rights, by a script or a module that only a script loads.
 PARSERS = {
@@ -59,13 +61,36 @@ def test_only_the_command_line_imports_the_worker() -> None:
     assert importers == {("app.cli", "workers.main")}
 
 
-def test_an_area_imports_only_public_modules_of_other_areas() -> None:
+def test_others_import_only_public_modules_of_an_area() -> None:
     wrong = []
     for module, other in list_imports():
-        area, other_area = find_area(module), find_area(other)
-        if area and other_area and area != other_area:
-            name = (*other.split("."), "")[3]
-            wrong += [(module, other)] if name not in PUBLIC_MODULES else []
+        area = find_area(other)
+        if area is None or find_area(module) == area or module in LISTS:
+            continue
+        name = other.removeprefix(area.package).lstrip(".").partition(".")[0]
+        wrong += [(module, other)] if name not in PUBLIC_MODULES else []
+    assert wrong == []
+
+
+def test_lists_of_areas_import_declarations_routes_and_public_modules() -> None:
+    wrong = [
+        (module, other)
+        for module, other in list_imports()
+        if module in LISTS
+        and find_area(other) is not None
+        and other.rpartition(".")[2] not in {*PUBLIC_MODULES, "area"}
+        and not other.endswith("controllers")
+    ]
+    assert wrong == []
+
+
+def test_an_interface_is_a_list_without_code() -> None:
+    wrong = [
+        area
+        for area in list_areas()
+        if (module := read_modules().get(f"{area.package}.api")) is not None
+        and re.search(r"^(async )?(def|class) ", module.text, re.MULTILINE)
+    ]
     assert wrong == []
 
 
@@ -85,23 +110,23 @@ def test_parsers_are_imported_by_scripts_of_child_processes_alone() -> None:
         for module, other in list_imports()
         if other.partition(".")[0] in PARSERS
         and not module.endswith("_child")
-        and not is_within(module, "app.domain.knowledge.readers")
+        and not is_within(module, "app.domain.agents.knowledge.readers")
     ]
     assert wrong == []
     loaded = find_loaded("app.areas") | find_loaded("workers.main")
-    assert [name for name in loaded if is_within(name, "app.domain.knowledge.readers")] == []
+    assert [name for name in loaded if is_within(name, "app.domain.agents.knowledge.readers")] == []
 
 
-def test_the_runner_imports_no_area() -> None:
-    imports = read_modules()["workers.runner"].imports
-    assert [other for other in imports if is_within(other, "app.domain")] == []
+def test_the_worker_imports_only_the_interface_of_events() -> None:
+    """It finds the jobs of all areas in their declarations."""
+    areas = {
+        other
+        for module, other in list_imports()
+        if is_within(module, "workers") and find_area(other) is not None
+    }
+    assert areas == {"app.domain.platform.events.api"}
 
 
-def test_every_area_has_a_service_and_a_folder_of_tests() -> None:
-    wrong = [
-        area
-        for area in list_areas()
-        if f"app.domain.{area}.service" not in read_modules()
-        or not list((ROOT / "tests" / area).glob("test_*.py"))
-    ]
-    assert wrong == []
+def test_every_area_has_a_folder_of_tests() -> None:
+    folders = {area: ROOT / "tests" / area.group / area.name for area in list_areas()}
+    assert [area for area, folder in folders.items() if not list(folder.glob("test_*.py"))] == []

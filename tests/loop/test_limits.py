@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from app.areas import AREAS
+from app.jobs.work import QUEUES
 from app.kit import memory
-from app.kit.work import QUEUES
 from tests.loop.driver import Driver
 from tests.loop.multiplied import multiply_rows
 from tests.loop.steps import watched_tasks

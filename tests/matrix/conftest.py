@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.domain.notifications import feed
+from app.domain.messaging.notifications import feed
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.kit.sandbox.box import Sandbox, Tier
-from app.kit.sandbox.limits import Limits
+from app.sandbox.box import Sandbox, Tier
+from app.sandbox.limits import Limits
 from app.settings import Settings
 from tests.sandbox.sandbox_runner import SandboxRunner, create_open_folder, new_secret
 

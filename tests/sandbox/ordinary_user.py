@@ -11,8 +11,8 @@ import os
 import sys
 from pathlib import Path
 
-from app.kit.sandbox.box import Sandbox, Tier
-from app.kit.sandbox.program import Program
+from app.sandbox.box import Sandbox, Tier
+from app.sandbox.program import Program
 from app.settings import Settings
 
 _UID = 12345

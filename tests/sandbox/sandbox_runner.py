@@ -20,9 +20,9 @@ from uuid import uuid4
 
 import pytest
 
-from app.kit.sandbox import seccomp
-from app.kit.sandbox.box import Sandbox
-from app.kit.sandbox.program import Language, Program, RunResult
+from app.sandbox import seccomp
+from app.sandbox.box import Sandbox
+from app.sandbox.program import Language, Program, RunResult
 
 # For what is decided outside of the tiers: the limits of a machine, pipes, priorities.
 in_one_tier = pytest.mark.parametrize("runner", ["bubblewrap"], indirect=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox.limits import Limits
+from app.sandbox.limits import Limits
 from tests.sandbox.sandbox_runner import (
     PROMPT_SECONDS,
     Attack,

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.kit.sandbox.limits import Limits
+from app.sandbox.limits import Limits
 from tests.sandbox.sandbox_runner import (
     PROMPT_SECONDS,
     Attack,

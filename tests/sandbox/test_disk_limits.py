@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from app.kit.sandbox.limits import MIB, Limits
+from app.sandbox.limits import MIB, Limits
 from tests.sandbox.sandbox_runner import (
     Attack,
     Report,

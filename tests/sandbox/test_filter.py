@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import call_groups, seccomp
+from app.sandbox import call_groups, seccomp
 from tests.processes import ROOT
 
 ARCHS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -295,7 +295,7 @@ def test_there_is_no_filter_for_an_unknown_processor() -> None:
 _OTHER_ERROR = errno.ENOTNAM
 _CALLER = """
 import ctypes, json, os, sys
-from app.kit.sandbox import landlock
+from app.sandbox import landlock
 libc = ctypes.CDLL(None, use_errno=True)
 uid, code, numbers = json.loads(sys.argv[1])
 if uid:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import usage
+from app.sandbox import usage
 from tests.sandbox.sandbox_runner import Attack, BombResult, SandboxRunner
 
 _MAPPINGS = """

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import machine_memory
-from app.kit.sandbox.limits import MIB, Limits
-from app.kit.sandbox.usage import Usage
-from app.kit.sandbox.watcher import NoRoom, WatchedRun, Watcher
+from app.sandbox import machine_memory
+from app.sandbox.limits import MIB, Limits
+from app.sandbox.usage import Usage
+from app.sandbox.watcher import NoRoom, WatchedRun, Watcher
 from tests.sandbox.sandbox_runner import (
     SandboxRunner,
     in_one_tier,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from app.kit.sandbox.limits import MIB, Limits
+from app.sandbox.limits import MIB, Limits
 from tests.sandbox.sandbox_runner import PROMPT_SECONDS, Attack, SandboxRunner
 
 LIMITS = Limits()

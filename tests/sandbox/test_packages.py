@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import packages
-from app.kit.sandbox.box import Sandbox
-from app.kit.sandbox.program import Program
+from app.sandbox import packages
+from app.sandbox.box import Sandbox
+from app.sandbox.program import Program
 from app.settings import Settings
 from tests.packages import wheel
 from tests.sandbox.sandbox_runner import SandboxRunner

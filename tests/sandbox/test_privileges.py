@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox.runtimes import packages_dir
+from app.sandbox.runtimes import packages_dir
 from tests.processes import ROOT
 from tests.sandbox.sandbox_runner import Attack, Report, SandboxRunner
 

@@ -294,7 +294,7 @@ async def test_a_cancelled_run_ends_all_of_its_processes(runner: SandboxRunner) 
 _WORKER = """
 import asyncio, sys
 from pathlib import Path
-from app.kit.sandbox.box import Program, Sandbox
+from app.sandbox.box import Program, Sandbox
 from app.settings import Settings
 
 async def main(home, tier, mark, code):

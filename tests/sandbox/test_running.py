@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from app.kit.sandbox import box, bubblewrap, landlock, seccomp
-from app.kit.sandbox.box import Sandbox, SandboxUnavailable
-from app.kit.sandbox.limits import Limits
-from app.kit.sandbox.program import Program
-from app.kit.sandbox.supervisor import Supervisor
-from app.kit.sandbox.watcher import WatchedRun
+from app.sandbox import box, bubblewrap, landlock, seccomp
+from app.sandbox.box import Sandbox, SandboxUnavailable
+from app.sandbox.limits import Limits
+from app.sandbox.program import Program
+from app.sandbox.supervisor import Supervisor
+from app.sandbox.watcher import WatchedRun
 from app.settings import Settings
 from tests.asking import until
 from tests.sandbox.sandbox_runner import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.accounts.api_calls import invitation_body, invite
+from tests.identity.accounts.api_calls import invitation_body, invite
 from tests.world import Client, World
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.crypto.keyring import Keyring
 from app.kit import clock
-from app.kit.crypto import Keyring
 from app.kit.ids import new_id
 from app.security import tokens
 from app.security.errors import TokenInvalid

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from app.domain.forms.fields.registry import FIELD_TYPES
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.web import assets
 from tests.web.module_runner import ModuleRunner
 

@@ -8,13 +8,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from app.domain.forms import conditions
-from app.domain.forms.answers import check_answers
-from app.domain.forms.definitions import FormDefinition
-from app.domain.forms.fields.definition import Conditional, Operator
-from app.domain.forms.fields.protocol import InputField, WrongValue
-from app.domain.forms.public_schemas import build_field as to_public
-from tests.forms.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
+from app.domain.forms.definition import conditions
+from app.domain.forms.definition.definitions import FormDefinition
+from app.domain.forms.definition.fields.definition import Conditional, Operator
+from app.domain.forms.definition.fields.protocol import InputField, WrongValue
+from app.domain.forms.submissions.answers import check_answers
+from app.domain.forms.submissions.public_schemas import build_field as to_public
+from tests.forms.definition.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
 from tests.web.module_runner import ModuleRunner
 
 _CHECK = "({ check }, cases) => cases.map(([field, value]) => check(field, value))"

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from app.domain.events.service import emit_dead
-from app.kit import work
-from app.kit.work import WorkKind
+from app.domain.job import Job, JobFunction
+from app.domain.platform.events.service import emit_dead
+from app.jobs import work
+from app.jobs.work import WorkKind
 from app.services import Services
 from db.session import ALL_TENANTS
-from workers.job import Job, JobFunction
 from workers.runner import Runner
 
 QUICK = WorkKind("test.quick", timeout_seconds=5, retry_delays=(0, 0), awaited=True)

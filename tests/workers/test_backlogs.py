@@ -6,7 +6,7 @@ from app.services import Services
 from db import backlog, ledger
 from db.session import ALL_TENANTS
 from tests.database import fetch_rows
-from tests.events.query_plans import Statement, explain
+from tests.platform.events.query_plans import Statement, explain
 from tests.workers.factories import BRIEF, QUICK, SHARED, execute
 
 _KINDS = [QUICK.name, BRIEF.name]

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from app.kit import work
+from app.domain.job import Job
+from app.jobs import work
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.workers.factories import WaitingJob, accept, create_runner, read_row, wait_until
 from tests.world import World
-from workers.job import Job
 
 
 async def test_cancelled_pending_work_never_runs(services: Services, tenant: str) -> None:

@@ -3,15 +3,16 @@
 import asyncio
 from operator import itemgetter
 
+from app.domain.area import CourierOptions
+from app.domain.job import Job
 from app.services import Services
 from db.session import Tx
 from tests.asking import until
 from tests.workers.factories import SHARED, accept, create_runner
 from tests.world import World
-from workers.courier import Courier, CourierLimits
-from workers.job import Job
+from workers.courier import Courier
 
-_LIMITS = CourierLimits(total=40, per_tenant=20, per_lane=2)
+_PER_LANE = 2
 
 
 class _Courier:
@@ -23,8 +24,14 @@ class _Courier:
         self.limit = limit
         self.may_end = asyncio.Event()
         self.runner = create_runner(services, self._run)
-        load, kind = self._load, SHARED.name
-        self.courier = Courier(services, self.runner, kind, load, _LIMITS, itemgetter("limit"))
+        options = CourierOptions(
+            self._load,
+            total=40,
+            per_tenant=20,
+            per_lane=_PER_LANE,
+            read_lane_limit=itemgetter("limit"),
+        )
+        self.courier = Courier(services, self.runner, SHARED.name, options)
 
     async def _load(self, _tx: Tx, ref_ids: list[str]) -> dict[str, dict[str, int]]:
         return {ref_id: {"limit": self.limit} for ref_id in ref_ids}
@@ -51,7 +58,7 @@ async def test_a_lane_has_as_many_slots_as_its_work_allows(services: Services, t
     await _accept_many(services, tenant, 10)
     couriers = _Courier(services, 5)
     # Until the first work is loaded, its lane has the limit of all.
-    assert await couriers.courier.scan() == _LIMITS.per_lane
+    assert await couriers.courier.scan() == _PER_LANE
     assert await couriers.scan_until_full() == 5
     await couriers.close()
 
@@ -61,8 +68,8 @@ async def test_a_lane_whose_work_allows_no_more_keeps_the_limit_of_all(
 ) -> None:
     await _accept_many(services, tenant, 10)
     await _accept_many(services, await world.tenant(), 10)
-    couriers = _Courier(services, _LIMITS.per_lane)
-    assert await couriers.scan_until_full() == 2 * _LIMITS.per_lane
+    couriers = _Courier(services, _PER_LANE)
+    assert await couriers.scan_until_full() == 2 * _PER_LANE
     await couriers.close()
 
 
@@ -70,7 +77,7 @@ async def test_a_lower_limit_holds_from_the_next_claim_on(services: Services, te
     await _accept_many(services, tenant, 10)
     couriers = _Courier(services, 3)
     assert await couriers.scan_until_full() == 3
-    couriers.limit = _LIMITS.per_lane
+    couriers.limit = _PER_LANE
     couriers.may_end.set()
     await until(lambda: not couriers.runner.running_count)
     couriers.may_end.clear()
@@ -78,7 +85,7 @@ async def test_a_lower_limit_holds_from_the_next_claim_on(services: Services, te
     couriers.may_end.set()
     await until(lambda: not couriers.runner.running_count)
     couriers.may_end.clear()
-    assert await couriers.scan_until_full() == _LIMITS.per_lane
+    assert await couriers.scan_until_full() == _PER_LANE
     await couriers.close()
 
 
@@ -87,7 +94,7 @@ async def test_a_paused_lane_claims_nothing_whatever_its_limit(
 ) -> None:
     await _accept_many(services, tenant, 10)
     couriers = _Courier(services, 5)
-    assert await couriers.courier.scan() == _LIMITS.per_lane
+    assert await couriers.courier.scan() == _PER_LANE
     couriers.courier.pause(tenant, 60)
-    assert await couriers.scan_until_full() == _LIMITS.per_lane
+    assert await couriers.scan_until_full() == _PER_LANE
     await couriers.close()

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from app.areas import AREAS
-from app.kit import work
+from app.domain.job import Job
+from app.jobs import work
 from app.services import Services
 from db import lanes, ledger
 from db.ledger import Scan, WorkRow
@@ -19,7 +20,6 @@ from tests.database import Row, fetch_rows
 from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World
 from workers import lane_scanner
-from workers.job import Job
 from workers.lane_scanner import LaneScanner
 from workers.sweep import PERIODIC_TASKS, Sweeper, set_missing_lanes
 
@@ -282,7 +282,7 @@ async def test_workers_never_claim_the_same_row(
 
 def test_a_kind_with_shares_is_alone_on_its_queue() -> None:
     """The queue only wakes its scanner, which claims no other kind."""
-    kinds = [kind for area in AREAS for kind in area.work_kinds]
+    kinds = AREAS.work_kinds.values()
     queues = Counter(kind.queue for kind in kinds)
     shared = [kind.queue for kind in kinds if kind.per_tenant is not None]
     assert shared

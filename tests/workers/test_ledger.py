@@ -5,14 +5,15 @@ import asyncio
 import msgspec
 import pytest
 
-from app.kit import trace, work
+from app.domain.job import Job, LeaseLost, Retry
+from app.jobs import work
+from app.kit import trace
 from app.kit.trace import Trace
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row, wait_until
 from tests.world import World
-from workers.job import Job, LeaseLost, Retry
 
 
 async def test_work_is_accepted_in_the_transaction_of_the_caller(

@@ -8,14 +8,14 @@ import pytest
 
 from app.areas import AREAS
 from app.domain.area import PeriodicTask
-from app.kit import work
+from app.domain.job import Job
+from app.jobs import work
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
 from tests.database import fetch_rows
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row
 from workers import sweep
-from workers.job import Job
 from workers.sweep import Sweeper, clean_up, clean_up_when_due
 
 

@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
+from app.domain.job import GiveUp, Job, Postpone, Retry
 from app.kit import clock, logs
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.workers.factories import BRIEF, QUICK, accept, create_runner, read_row
-from workers.job import GiveUp, Job, Postpone, Retry
 
 
 async def test_a_job_that_raises_is_retried_and_then_dead_with_an_event(

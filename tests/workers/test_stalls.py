@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.kit import loop_watcher, metrics
-from app.kit.loop_watcher import LoopWatcher
+from app.domain.job import Job
+from app.observe import loop_watcher, metrics
+from app.observe.loop_watcher import LoopWatcher
 from app.services import Services
 from tests.asking import until
 from tests.processes import ROOT
 from tests.workers.factories import QUICK, accept, create_runner
-from workers.job import Job
 from workers.runner import Runner, describe_work
 
 # Stops itself, and is continued by another process.
 _STOPPED_PROCESS = """
 import asyncio, os, signal, subprocess
 from app.kit import metrics
-from app.kit.loop_watcher import LoopWatcher
+from app.observe.loop_watcher import LoopWatcher
 
 async def main():
     with LoopWatcher({}):

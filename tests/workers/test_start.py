@@ -22,7 +22,7 @@ print("modules", *(name for name, module in sys.modules.items() if module))
 import asyncio
 from app import container, settings
 from app.kit import background, heartbeat
-from app.kit.work import QUEUES
+from app.jobs.work import QUEUES
 from workers.main import WorkerProcess
 
 async def main():

@@ -9,14 +9,14 @@ import pytest
 from saq.job import Status
 
 from app.areas import AREAS
-from app.kit import pubsub
+from app.jobs import pubsub
+from app.jobs.work import CANCEL_CHANNEL, Doorbell
 from app.kit.ids import new_id
-from app.kit.work import CANCEL_CHANNEL, Doorbell
 from app.services import Services
 from tests.asking import until, wait_until
 from tests.stores import Stores
 from workers import main
-from workers.main import JOBS, WorkerProcess
+from workers.main import WorkerProcess
 
 
 class _RedisProxy:
@@ -81,10 +81,7 @@ async def process(
     for name in ("_REPLY_SECONDS", "_RECONNECT_SECONDS"):
         monkeypatch.setattr(pubsub, name, 0.1)
     settings = msgspec.structs.replace(services.settings, redis_url=proxy.url)
-    functions = dict.fromkeys(AREAS.work_kinds, JOBS["mail.send"])
-    process = WorkerProcess(
-        msgspec.structs.replace(services, settings=settings), ["default"], functions
-    )
+    process = WorkerProcess(msgspec.structs.replace(services, settings=settings), ["default"])
     yield process
     await process._redis.aclose()
 

@@ -5,7 +5,7 @@ import type { FormView as Page } from "../static/form/form.js";
 import type { readAddress } from "../static/form/address.js";
 
 declare global {
-  // The form, as app/domain/forms/public_schemas.py describes it.
+  // The form, as app/domain/forms/submissions/public_schemas.py describes it.
   interface Form {
     name: string;
     slug: string;

@@ -6,14 +6,14 @@ from typing import Any
 
 from playwright.async_api import Route, expect
 
-from app.domain.forms.fields.registry import FIELD_TYPES
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from tests.browser.axe import find_violations
 from tests.browser.forms.every_field import FIELDS
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
+from tests.data.tables.api import add_rows, create_table
 from tests.forms.api import EMAIL, TEXT, TOPIC, create_form, list_submissions
 from tests.forms.contents import PDF
-from tests.tables.api import add_rows, create_table
 from tests.world import Client
 
 _ANSWERS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Route, expect
 
-from app.domain.forms.fields.registry import FIELD_TYPES
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.kit import clock
 from app.services import Services
 from tests.browser.axe import find_violations

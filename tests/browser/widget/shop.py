@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from playwright.async_api import Locator, Page, expect
 
-from tests.embed.factories import create_embed_key
+from tests.conversations.embed.factories import create_embed_key
 from tests.peer import Peer
 from tests.server import Server
 from tests.talk import Talker

@@ -8,7 +8,7 @@ from tests.asking import until
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
 from tests.browser.widget.shop import Shop
-from tests.embed.sites import Latch
+from tests.conversations.embed.sites import Latch
 from tests.model_server import Reply
 
 MARKDOWN = """## Opening hours

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from playwright.async_api import Page, expect
 
-from app.domain.models.gateway import LOCAL_MODEL
-from app.domain.models.local_queue import LocalQueue, Ticket
-from app.domain.models.protocol import QueueLimits
-from app.kit import heartbeat
-from app.kit.heartbeat import Beat
+from app.domain.agents.llm.gateway import LOCAL_MODEL
+from app.domain.agents.llm.local_queue import LocalQueue, Ticket
+from app.domain.agents.llm.protocol import QueueLimits
+from app.observe import heartbeat
+from app.observe.heartbeat import Beat
 from app.services import Services
+from tests.agents.llm.local_model import announce_local_model
 from tests.browser import screenshots
 from tests.browser.widget.shop import HostSite, Shop
 from tests.model_server import ModelServer, Reply
-from tests.models.local_model import announce_local_model
 from tests.server import Server
 from tests.stores import Stores
 from tests.talk import Talker

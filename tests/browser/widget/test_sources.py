@@ -8,10 +8,10 @@ from litestar import Litestar
 from playwright.async_api import Route, expect
 
 from app.domain.sources import SourceView
+from tests.agents.knowledge.librarian import HANDBOOK, librarian_of
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
 from tests.browser.widget.shop import Shop
-from tests.knowledge.librarian import HANDBOOK, librarian_of
 from tests.lengths import IS_LONG
 from tests.model_server import Reply
 from tests.running_worker import run_worker

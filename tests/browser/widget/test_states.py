@@ -9,7 +9,7 @@ from playwright.async_api import Route, expect
 
 from tests.browser import screenshots
 from tests.browser.widget.shop import Shop
-from tests.embed.factories import KEYS_PATH, revoke_key
+from tests.conversations.embed.factories import KEYS_PATH, revoke_key
 from tests.model_server import Reply
 
 # Rules of a key that refuse this visitor.

@@ -12,10 +12,10 @@ from playwright.async_api import expect
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
 from tests.browser.widget.shop import Shop
+from tests.conversations.speech.calls import Voice, needs_recogniser
+from tests.conversations.speech.recordings import convert
 from tests.model_server import Reply
 from tests.running_worker import run_worker
-from tests.speech.calls import Voice, needs_recogniser
-from tests.speech.recordings import convert
 from tests.stores import Stores
 from workers.main import WorkerProcess
 

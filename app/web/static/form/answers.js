@@ -1,4 +1,4 @@
-// Which fields are shown and what is wrong with their answers, as app/domain/forms/answers.py
+// Which fields are shown and what is wrong with their answers, as app/domain/forms/submissions/answers.py
 // decides it.
 import { check, hasValue, isEmpty, isUntouched } from "./checks.js";
 import { isMet } from "./conditions.js";

@@ -1,4 +1,4 @@
-// The rules of app/domain/forms/fields/choices.py.
+// The rules of app/domain/forms/definition/fields/choices.py.
 import { joinWords } from "./text.js";
 import { WrongValue } from "./wrong-value.js";
 

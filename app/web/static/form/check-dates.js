@@ -1,4 +1,4 @@
-// The rules of app/domain/forms/fields/dates.py.
+// The rules of app/domain/forms/definition/fields/dates.py.
 import { WrongValue } from "./wrong-value.js";
 
 const NO_DATE = "must be a date like 2026-01-31";

@@ -1,4 +1,4 @@
-// The rules of app/domain/forms/fields/numbers.py.
+// The rules of app/domain/forms/definition/fields/numbers.py.
 import { WrongValue } from "./wrong-value.js";
 
 export const DEFAULT_STARS = 5;

@@ -1,4 +1,4 @@
-// The rules of app/domain/forms/fields/texts.py.
+// The rules of app/domain/forms/definition/fields/texts.py.
 import { requireNumber } from "./check-numbers.js";
 import { countCharacters, formatCount, strip } from "./text.js";
 import { WrongValue } from "./wrong-value.js";

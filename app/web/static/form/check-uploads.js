@@ -1,4 +1,4 @@
-// The rules of app/domain/forms/fields/uploads.py.
+// The rules of app/domain/forms/definition/fields/uploads.py.
 import { WrongValue } from "./wrong-value.js";
 
 const SIGNATURE_PREFIX = "data:image/png;base64,";

@@ -1,5 +1,5 @@
 // Conditionals: whether a field is shown, given the answers to others. The rules are those of
-// app/domain/forms/conditions.py.
+// app/domain/forms/definition/conditions.py.
 import { compareTexts, fold } from "./text.js";
 
 /** @type {Record<Operator, (answer: unknown, value: unknown) => boolean>} */

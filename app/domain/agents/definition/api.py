@@ -1,0 +1,43 @@
+"""What other areas may call."""
+
+from app.domain.agents.definition.queries import delay_deletion, find_existing_ids, list_usable
+from app.domain.agents.definition.runtime import (
+    AgentRuntime,
+    AttachedToolInfo,
+    EmbeddedAgent,
+    KnowledgeInfo,
+    SubAgentInfo,
+    WebSearchInfo,
+    find_by_embed_key,
+    find_by_embed_key_id,
+    find_runtime,
+    load_runtime,
+)
+from app.domain.agents.definition.service import (
+    create,
+    emit_updated,
+    find,
+    get_name,
+    require,
+)
+
+__all__ = [
+    "AgentRuntime",
+    "AttachedToolInfo",
+    "EmbeddedAgent",
+    "KnowledgeInfo",
+    "SubAgentInfo",
+    "WebSearchInfo",
+    "create",
+    "delay_deletion",
+    "emit_updated",
+    "find",
+    "find_by_embed_key",
+    "find_by_embed_key_id",
+    "find_existing_ids",
+    "find_runtime",
+    "get_name",
+    "list_usable",
+    "load_runtime",
+    "require",
+]

@@ -1,0 +1,33 @@
+"""Many operations on agents in one request."""
+
+from functools import partial
+from typing import Final
+
+from app.domain import batch
+from app.domain.agents.definition import service
+from app.domain.agents.definition.schemas import AgentView, CreateAgent, UpdateAgent
+from app.domain.batch import Action, Functions, Operation, OperationResult
+from app.security.principal import Principal
+from app.services import Services
+from db.session import Tx
+
+_PERMISSIONS: Final[dict[Action, str]] = {
+    "create": "agents:write",
+    "update": "agents:write",
+    "delete": "agents:delete",
+}
+
+
+async def run(
+    tx: Tx, services: Services, principal: Principal, operations: list[Operation]
+) -> list[OperationResult[AgentView]]:
+    functions = Functions(
+        noun="an agent",
+        permissions=_PERMISSIONS,
+        new=CreateAgent,
+        change=UpdateAgent,
+        create=partial(service.create, tx, principal),
+        update=partial(service.update, tx, principal),
+        delete=partial(service.delete, tx, services),
+    )
+    return await batch.run(tx, principal, functions, operations)

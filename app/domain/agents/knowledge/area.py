@@ -1,0 +1,71 @@
+from typing import Final
+
+from app.domain.agents.knowledge import jobs, maintenance, queries, table_queries
+from app.domain.agents.knowledge.chunk_store import ChunkStore
+from app.domain.agents.knowledge.embedders import Embedder
+from app.domain.agents.knowledge.events import DocumentDeleted, DocumentProcessed
+from app.domain.agents.knowledge.work_kinds import (
+    DROP_TABLE,
+    INGEST,
+    MAINTAIN,
+    REMOVE_AGENT,
+    REMOVE_DOCUMENT,
+    SWEEP,
+)
+from app.domain.agents.llm.api import Models
+from app.domain.area import AgentDeletion, Area, AreaJob, PeriodicTask
+from app.jobs import work
+from app.services import Services
+from db.storage_quota import CountedTable, UncountedTable
+
+
+def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:
+    settings = services.settings
+    return (
+        ChunkStore(settings.lancedb_uri, settings.data_dir),
+        Embedder(services.get(Models)),
+    )
+
+
+async def _remove_documents(deletion: AgentDeletion) -> None:
+    """Stops the reading of documents, and accepts the removal of tables and files."""
+    tx, tenant_id = deletion.tx, deletion.tenant_id
+    work_ids = await queries.list_unfinished_work(tx, tenant_id, deletion.agent_ids)
+    await work.cancel_many(tx, deletion.services.doorbell, tenant_id, work_ids)
+    for agent_id in await table_queries.list_with_base(tx, tenant_id, deletion.agent_ids):
+        await work.accept(
+            tx, REMOVE_AGENT, tenant_id=tenant_id, ref_id=agent_id, dedupe_key=agent_id
+        )
+
+
+# The text and the vector of a chunk.
+_CHUNK_BYTES = 2560
+
+AREA: Final = Area(
+    name="knowledge",
+    events=(DocumentProcessed, DocumentDeleted),
+    jobs=(
+        AreaJob(INGEST, jobs.ingest_document, on_dead=jobs.on_dead_document),
+        AreaJob(REMOVE_DOCUMENT, jobs.remove_document),
+        AreaJob(MAINTAIN, jobs.maintain_table),
+        AreaJob(DROP_TABLE, jobs.drop_table),
+        AreaJob(REMOVE_AGENT, jobs.remove_agent),
+        AreaJob(SWEEP, jobs.sweep_tables),
+    ),
+    periodic_tasks=(
+        PeriodicTask(5.0, maintenance.accept_due),
+        PeriodicTask(60.0, maintenance.mark_due),
+        PeriodicTask(300.0, maintenance.accept_sweep),
+    ),
+    shared=_create_shared,
+    before_agents_deleted=_remove_documents,
+    tables=(
+        CountedTable(
+            "documents",
+            "knowledge",
+            f"{_CHUNK_BYTES} * t.chunk_count::bigint",
+            changes="OLD.chunk_count <> NEW.chunk_count",
+        ),
+        UncountedTable("knowledge_bases", "one for each agent"),
+    ),
+)

@@ -1,0 +1,148 @@
+from typing import Annotated
+
+import msgspec
+from litestar import Controller, delete, get, post
+from litestar.datastructures import UploadFile
+from litestar.params import JSONBody, MultipartBody, QueryParameter
+from litestar.response import Stream
+
+from app.domain.agents.knowledge import documents, service
+from app.domain.agents.knowledge.schemas import (
+    ChunkView,
+    DocumentStatus,
+    DocumentView,
+    SearchRequest,
+    SearchResults,
+    TrainingAccepted,
+)
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit import filenames
+from app.kit.paging import Paged
+
+
+class TrainingUpload(msgspec.Struct):
+    """At most 50 PDF, DOCX, MD, TXT or CSV files. Unless configured otherwise, each has at most 25
+    MB, and all together have at most 100 MB.
+    """
+
+    files: list[UploadFile]
+
+
+class KnowledgeController(Controller):
+    path = "/api/v1/agents/{agent_id:str}"
+    tags = ["Knowledge"]
+
+    @post(
+        "/train",
+        summary="Add documents",
+        stores=True,
+        needs="agents:write",
+        status_code=202,
+        errors=(415,),
+        upload=True,
+        idempotent=False,
+        full_files=4,
+    )
+    async def train(
+        self,
+        services: Services,
+        principal: Principal,
+        agent_id: Id,
+        data: MultipartBody[TrainingUpload],
+    ) -> TrainingAccepted:
+        """Each file becomes a document that workers read in the background. A file with the name of
+        a document replaces it, as soon as it has been read. A file that cannot be read fails alone:
+        see `error` of its document.
+        """
+        return await documents.train(services, principal, agent_id, data.files)
+
+    @post(
+        "/search",
+        summary="Search documents",
+        needs="agents:write",
+        status_code=200,
+        idempotent=False,
+    )
+    async def search(
+        self, services: Services, principal: Principal, agent_id: Id, data: JSONBody[SearchRequest]
+    ) -> SearchResults:
+        """The passages that the agent would read for this question, the best first. No model
+        answers.
+        """
+        return await service.search(services, principal.scope, agent_id, data.query, data.limit)
+
+    @get("/documents", summary="List documents", needs="agents:write")
+    async def list_documents(
+        self,
+        tx: Tx,
+        page_in: Page,
+        agent_id: Id,
+        status: Annotated[
+            DocumentStatus | None, QueryParameter(description="Only documents with this status")
+        ] = None,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Paged[DocumentView]:
+        """`search` looks in names. Sort by name, status, size_bytes, chunk_count, created_at or
+        processed_at; by default the newest come first.
+        """
+        return await documents.list_page(
+            tx, agent_id, page_in, search=search, status=status, sort=sort
+        )
+
+    @get("/documents/{document_id:str}", summary="Get a document", needs="agents:write")
+    async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:
+        return await documents.get(tx, agent_id, document_id)
+
+    @delete("/documents/{document_id:str}", summary="Delete a document", needs="agents:write")
+    async def delete_document(
+        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
+    ) -> None:
+        """From now on the agent does not see it. A worker deletes its text."""
+        await documents.delete(tx, services, agent_id, document_id)
+
+    @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:write")
+    async def list_chunks(
+        self,
+        services: Services,
+        principal: Principal,
+        page_in: Page,
+        agent_id: Id,
+        document_id: Id,
+    ) -> Paged[ChunkView]:
+        """The passages into which the document was cut, in its order."""
+        return await documents.list_chunks(
+            services, principal.scope, agent_id, document_id, page_in
+        )
+
+    @post(
+        "/documents/{document_id:str}/reindex",
+        summary="Read a document again",
+        stores=True,
+        needs="agents:write",
+        status_code=202,
+    )
+    async def reindex_document(
+        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
+    ) -> DocumentView:
+        """Reads the stored file again. Until then the agent uses the chunks of the last reading."""
+        return await documents.reindex(tx, services, agent_id, document_id)
+
+    @get(
+        "/documents/{document_id:str}/content",
+        summary="Download a document",
+        needs="agents:write",
+        media_type="application/octet-stream",
+    )
+    async def get_content(
+        self, services: Services, principal: Principal, agent_id: Id, document_id: Id
+    ) -> Stream:
+        """The file as it was uploaded, as an attachment."""
+        file = await documents.open_content(services, principal.scope, agent_id, document_id)
+        headers = {
+            "content-disposition": filenames.as_attachment(file.name),
+            "content-length": str(file.size_bytes),
+            "content-type": file.mime_type,
+        }
+        return Stream(file.parts, headers=headers)

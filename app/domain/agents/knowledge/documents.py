@@ -1,0 +1,332 @@
+"""Documents of an agent: uploading, listing, indexing again, deleting."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, Protocol
+
+import asyncpg
+import msgspec
+
+from app.domain.agents.definition import api as agents
+from app.domain.agents.definition.errors import AgentNotFound
+from app.domain.agents.knowledge import parsing, queries
+from app.domain.agents.knowledge.chunk_store import ChunkStore, TableMissing, TableRef
+from app.domain.agents.knowledge.errors import DocumentNotFound, TooManyDocuments
+from app.domain.agents.knowledge.events import DocumentDeleted
+from app.domain.agents.knowledge.files import document_folder
+from app.domain.agents.knowledge.schemas import ChunkView, DocumentView, TrainingAccepted
+from app.domain.agents.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
+from app.domain.platform.events import api as events
+from app.domain.platform.files import api as files
+from app.domain.platform.files.api import StoredUpload
+from app.jobs import work
+from app.kit import filenames, paging
+from app.kit.errors import Conflict, FileTooLarge, Invalid, UnsupportedFileType
+from app.kit.files import FileNotStored
+from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import Row
+from db.lists import Total
+from db.session import Scope, Tx
+
+MAX_FILES: Final = 50
+MAX_DOCUMENTS: Final = 10_000
+_MEGABYTE = 1024 * 1024
+_FORMATS = "PDF, DOCX, MD, TXT or CSV"
+
+
+class Upload(Protocol):
+    """An uploaded file. Its name and declared type are not trusted."""
+
+    @property
+    def filename(self) -> str: ...
+
+    async def read(self, size: int = -1) -> bytes: ...
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """An uploaded file that is stored, or the reason why it was refused."""
+
+    id: str
+    name: str
+    mime_type: str
+    size_bytes: int
+    stored: StoredUpload | None = None
+    error: str | None = None
+
+
+# Uploading
+
+
+async def train(
+    services: Services, principal: Principal, agent_id: str, uploads: Sequence[Upload]
+) -> TrainingAccepted:
+    """Stores the files durably, then their documents and work together. A file that cannot be used
+    fails alone. No transaction is open while files are stored.
+    """
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        tenant_id = (await agents.find(tx, agent_id)).tenant_id
+        names = _check_uploads(uploads)
+        await _check_count(tx, tenant_id, agent_id, names)
+    documents: list[_Document] = []
+    is_accepted = False
+    try:
+        for name, upload in zip(names, uploads, strict=True):
+            documents.append(await _store(services, tenant_id, agent_id, name, upload))
+        async with services.db.tx(tenant_id) as tx:
+            views = await _accept(tx, services, principal, tenant_id, agent_id, documents)
+            is_accepted = True
+    except BaseException as error:
+        # A commit that fails may have succeeded, although its reply was lost.
+        if not is_accepted:
+            keys = [document.stored.key for document in documents if document.stored]
+            await files.discard(services, keys)
+        if isinstance(error, asyncpg.ForeignKeyViolationError):
+            raise AgentNotFound("This agent was deleted at this moment") from None
+        raise
+    return _build_answer(views)
+
+
+def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
+    """Returns the names of the files."""
+    if not 0 < len(uploads) <= MAX_FILES:
+        raise Invalid.field("files", f"must be 1 to {MAX_FILES} files")
+    names = [filenames.clean(upload.filename) for upload in uploads]
+    for name in names:
+        if not name:
+            raise Invalid.field("files", "must each have a name")
+        if names.count(name) > 1:
+            raise Invalid.field("files", f"has two files with the name {name[:100]}")
+    if all(parsing.kind_of(name) is None for name in names):
+        raise UnsupportedFileType(f"Upload {_FORMATS} files; the name's ending tells the format")
+    return names
+
+
+async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> None:
+    """Raises TooManyDocuments. Files with the name of a document replace it."""
+    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
+    count = await queries.count(tx, tenant_id, agent_id)
+    if count + len(names) - len(replaced) > MAX_DOCUMENTS:
+        raise TooManyDocuments(f"An agent has at most {MAX_DOCUMENTS} documents; delete some first")
+
+
+async def _store(
+    services: Services, tenant_id: str, agent_id: str, name: str, upload: Upload
+) -> _Document:
+    """Stores a file as that of a new document: the one that it replaces may be deleted meanwhile,
+    together with its files.
+    """
+    document_id = new_id("doc")
+    kind = parsing.kind_of(name)
+    if kind is None:
+        error = f"The file is not a {_FORMATS} file"
+        return _Document(document_id, name, "application/octet-stream", 0, error=error)
+    mime_type, content = parsing.MIME_TYPES[kind], _Content(upload)
+    max_mb = services.settings.max_body_mb
+    try:
+        stored = await files.store(
+            services,
+            tenant_id,
+            content,
+            filename=name,
+            purpose="document",
+            max_bytes=max_mb * _MEGABYTE,
+            key=document_folder(agent_id, document_id) + new_id("fil"),
+            owner_id=agent_id,
+        )
+    except FileTooLarge:
+        async for _ in content:
+            pass
+        error = f"The file is larger than {max_mb} MB"
+        return _Document(document_id, name, mime_type, content.size, error=error)
+    return _Document(document_id, name, mime_type, content.size, stored)
+
+
+class _Content:
+    """The bytes of an upload, read and counted part by part."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._upload = upload
+        self.size = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while part := await self._upload.read(_MEGABYTE):
+            self.size += len(part)
+            yield part
+
+
+async def _accept(
+    tx: Tx,
+    services: Services,
+    principal: Principal,
+    tenant_id: str,
+    agent_id: str,
+    documents: list[_Document],
+) -> list[DocumentView]:
+    await queries.lock_uploads(tx, tenant_id, agent_id)
+    await queries.add_knowledge_base(tx, tenant_id, agent_id, services.settings.embedding_model)
+    names = [document.name for document in documents]
+    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
+    ids = {row["name"]: row["id"] for row in replaced}
+    for row in replaced:
+        # Work is locked before the document, as a worker does that finishes it.
+        if row["work_id"] is not None:
+            await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    views = [
+        await _insert(tx, tenant_id, agent_id, ids.get(document.name, document.id), document)
+        for document in documents
+    ]
+    keys = [row["file_key"] for row in replaced if row["file_key"] is not None]
+    await files.release(tx, services, tenant_id, keys)
+    for document in documents:
+        if document.stored is not None:
+            await files.record(tx, tenant_id, document.stored, created_by=principal.user_id)
+    return views
+
+
+async def _insert(
+    tx: Tx, tenant_id: str, agent_id: str, document_id: str, document: _Document
+) -> DocumentView:
+    stored, work_id = document.stored, None
+    if stored is not None:
+        work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+    return await queries.upsert(
+        tx,
+        tenant_id,
+        document_id,
+        agent_id,
+        document.name,
+        "failed" if stored is None else "pending",
+        document.error,
+        document.mime_type,
+        document.size_bytes,
+        stored.sha256 if stored else None,
+        stored.key if stored else None,
+        work_id,
+    )
+
+
+def _build_answer(views: list[DocumentView]) -> TrainingAccepted:
+    failed = sum(view.status == "failed" for view in views)
+    accepted = len(views) - failed
+    message = (
+        "1 document is being read" if accepted == 1 else f"{accepted} documents are being read"
+    )
+    if failed:
+        message += f"; {failed} cannot be used, see the reason in `error`"
+    return TrainingAccepted("training" if accepted else "failed", len(views), message, views)
+
+
+# Reading
+
+
+async def list_page(
+    tx: Tx, agent_id: str, page: Page, *, search: str | None, status: str | None, sort: str | None
+) -> Paged[DocumentView]:
+    views, total = await queries.list_page(
+        tx, agent_id, page, search=search, status=status, sort=sort
+    )
+    if not views:
+        await agents.require(tx, agent_id)
+    return paging.paged(views, total, page)
+
+
+async def get(tx: Tx, agent_id: str, document_id: str) -> DocumentView:
+    view = await queries.find(tx, agent_id, document_id)
+    if view is None:
+        raise _not_found(document_id)
+    return view
+
+
+async def list_chunks(
+    services: Services, scope: Scope, agent_id: str, document_id: str, page: Page
+) -> Paged[ChunkView]:
+    async with services.db.tx(scope, autocommit=True) as tx:
+        row = await queries.find_table(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    total = Total(row["chunk_count"])
+    if row["generation"] is None or page.offset >= total.count:
+        return paging.paged([], total, page)
+    table = TableRef(agent_id, row["generation"])
+    try:
+        chunks = await services.get(ChunkStore).list_chunks(
+            table, row["revision"], document_id, page.offset, page.per_page
+        )
+    except TableMissing:
+        chunks = []
+    views = [ChunkView(chunk.position, chunk.text, chunk.page, chunk.row) for chunk in chunks]
+    return paging.paged(views, total, page)
+
+
+class OriginalFile(msgspec.Struct, frozen=True):
+    name: str
+    mime_type: str
+    size_bytes: int
+    parts: AsyncIterator[bytes]
+
+
+async def open_content(
+    services: Services, scope: Scope, agent_id: str, document_id: str
+) -> OriginalFile:
+    """Returns the file as it was uploaded last."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        row = await queries.find_file(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    missing = DocumentNotFound("The file of this document is not stored; upload it again")
+    if row["file_key"] is None:
+        raise missing
+    try:
+        parts = await services.files.open(row["file_key"])
+    except FileNotStored:
+        raise missing from None
+    return OriginalFile(row["name"], row["mime_type"], row["size_bytes"], parts)
+
+
+# Changing
+
+
+async def reindex(tx: Tx, services: Services, agent_id: str, document_id: str) -> DocumentView:
+    """Reads the stored file again. The chunks of the last reading stay until then."""
+    row = await _find_work(tx, agent_id, document_id)
+    if row["file_key"] is None:
+        raise Conflict("The file of this document was refused and not stored; upload it again")
+    tenant_id = row["tenant_id"]
+    if row["work_id"] is not None:
+        await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+    view = await queries.restart(tx, tenant_id, document_id, work_id)
+    if view is None:
+        raise _not_found(document_id)
+    return view
+
+
+async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) -> None:
+    """Hides the document at once; a worker removes its chunks."""
+    row = await _find_work(tx, agent_id, document_id)
+    tenant_id = row["tenant_id"]
+    # An upload of the same name must find the document as it is, or not at all.
+    await queries.lock_uploads(tx, tenant_id, agent_id)
+    if row["work_id"] is not None:
+        await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    work_id = await work.accept(tx, REMOVE_DOCUMENT, tenant_id=tenant_id, ref_id=document_id)
+    hidden = await queries.hide(tx, tenant_id, document_id, work_id)
+    if hidden is None:
+        raise _not_found(document_id)
+    if hidden["file_key"] is not None:
+        await files.release(tx, services, tenant_id, [hidden["file_key"]])
+    deleted = DocumentDeleted(agent_id, document_id, row["name"])
+    await events.emit(tx, deleted, tenant_id=tenant_id)
+
+
+async def _find_work(tx: Tx, agent_id: str, document_id: str) -> Row:
+    row = await queries.find_work(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    return row
+
+
+def _not_found(document_id: str) -> DocumentNotFound:
+    return DocumentNotFound(f"This agent has no document {document_id[:64]}")

@@ -1,0 +1,67 @@
+"""Puts one document into its agent's table: read, embed, replace its chunks in one commit."""
+
+from typing import Any
+
+from app.domain.agents.knowledge import parsing
+from app.domain.agents.knowledge.chunk_store import ChunkStore
+from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.agents.knowledge.embedders import Embedder
+from app.domain.agents.knowledge.parsing import Unreadable
+from app.domain.agents.knowledge.writer_lease import Writer
+from app.domain.agents.llm.api import LOCAL, Target, cost_usd, load_target, provider_of
+from app.domain.agents.usage import api as usage
+from app.domain.agents.usage.api import ModelCall
+from app.kit.files import FileNotStored
+from app.services import Services
+from db.fast import Row
+
+# How long after its last change a table is compacted and indexed.
+MAINTAIN_SECONDS = 10.0
+
+
+async def read_document(services: Services, row: Row) -> list[Chunk]:
+    """Returns the chunks of a stored file. Raises Unreadable."""
+    kind = parsing.kind_of(row["name"])
+    if kind is None or row["file_key"] is None:
+        raise Unreadable("is not a PDF, DOCX, MD, TXT or CSV file")
+    try:
+        content = await services.files.read(row["file_key"])
+    except FileNotStored:
+        raise Unreadable("is no longer stored; upload it again") from None
+    return await parsing.read_chunks(content, kind)
+
+
+async def embed_texts(
+    services: Services, tenant_id: str, agent_id: str, model: str, texts: list[str]
+) -> Any:
+    """Returns a matrix with a row per text, and stores what a provider's model was used for. Raises
+    ModelFailed, ModelNotConfigured.
+    """
+    if provider_of(model) == LOCAL:
+        target = Target(model, LOCAL)
+    else:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            target = await load_target(tx, services.keyring, tenant_id, model)
+    used: list[int] = []
+    try:
+        return await services.get(Embedder).embed(target, texts, used.append)
+    finally:
+        # Also when some of the calls failed.
+        if used:
+            tokens = sum(used)
+            call = ModelCall("embedding", model, tokens, 0, await cost_usd(model, tokens, 0))
+            await usage.add_call(services.db, tenant_id, agent_id, call)
+
+
+async def replace_chunks(services: Services, writer: Writer, document: EmbeddedDocument) -> bool:
+    """Writes the document's chunks; True when older ones were removed. Raises Unreadable when the
+    vectors do not fit the table.
+    """
+    store = services.get(ChunkStore)
+    dimensions = int(document.vectors.shape[1])
+    described = await store.describe(writer.table)
+    if described is None:
+        await store.create(writer.table, writer.embedding_model, dimensions)
+    elif described.dimensions != dimensions:
+        raise Unreadable("got vectors of another length than the knowledge base has")
+    return await store.replace(writer.table, document)

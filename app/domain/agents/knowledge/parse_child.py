@@ -1,0 +1,18 @@
+"""Script that reads one document and cuts it into chunks; `parsing.py` runs it with limits.
+
+It imports nothing of Parley but the readers. It reads the file from standard input and its format
+from the first argument. It writes one line, `ok` or `!` and an error, and then the chunks as JSON:
+a list of [text, page, row].
+"""
+
+import sys
+
+from app.domain.agents.knowledge.readers import formats
+
+
+def load() -> None:
+    formats.load(sys.argv[1])
+
+
+def main() -> None:
+    sys.stdout.buffer.write(formats.respond(sys.stdin.buffer.read(), sys.argv[1]))

@@ -1,0 +1,64 @@
+"""Reads documents in a child process with limits, because parsers are large and files untrusted."""
+
+import asyncio
+from pathlib import Path, PurePath
+from typing import Final, Literal
+
+import msgspec
+
+from app.domain.agents.knowledge.chunks import Chunk
+from app.kit import logs
+from app.sandbox import child_process
+from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
+
+log = logs.get("knowledge")
+
+Kind = Literal["pdf", "docx", "md", "txt", "csv"]
+MIME_TYPES: Final[dict[Kind, str]] = {
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "md": "text/markdown",
+    "txt": "text/plain",
+    "csv": "text/csv",
+}
+_KINDS: Final[dict[str, Kind]] = {
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".md": "md",
+    ".markdown": "md",
+    ".txt": "txt",
+    ".text": "txt",
+    ".csv": "csv",
+}
+_SCRIPT = Path(__file__).with_name("parse_child.py")
+_LIMITS = Limits(
+    seconds=180.0,
+    cpu_seconds=120,
+    memory_mib=1024,
+    # More than the longest text that the script accepts takes with its overlaps.
+    output_bytes=160 * 1024 * 1024,
+    open_files=64,
+    niceness=10,
+)
+_decoder = msgspec.json.Decoder(list[Chunk])
+
+
+class Unreadable(ValueError):
+    """The message continues a sentence that starts with: The file."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """Returns the format that a file's name promises; the content is checked when it is read."""
+    return _KINDS.get(PurePath(name).suffix.lower())
+
+
+async def read_chunks(content: bytes, kind: Kind) -> list[Chunk]:
+    """Returns the document's chunks in their order, at least one. Raises Unreadable."""
+    try:
+        response = await child_process.request(_SCRIPT, content, kind, limits=_LIMITS)
+    except ScriptRefused as error:
+        raise Unreadable(str(error)) from None
+    except ProcessFailed as error:
+        log.info("a document could not be read", code=error.exit_code)
+        raise Unreadable("takes too much time or memory to read") from error
+    return await asyncio.to_thread(_decoder.decode, response.body)

@@ -1,0 +1,69 @@
+"""Reads a document of any format within limits."""
+
+import codecs
+from importlib import import_module
+from typing import Final
+
+import msgspec
+
+from app.domain.agents.knowledge.readers import pdf, table, text, word
+from app.domain.agents.knowledge.readers.cutting import Chunk, Refused
+
+MAX_CHARACTERS: Final = 20_000_000
+MAX_CHUNKS: Final = 50_000
+# Chunks overlap, so together they are longer than the text.
+_OVERLAP_FACTOR = 1.2
+_READERS = {
+    "pdf": pdf.read,
+    "docx": word.read,
+    "md": text.read_markdown,
+    "txt": text.read_text,
+    "csv": table.read,
+}
+_LIBRARIES = {"pdf": ["pypdfium2"], "docx": ["docx.oxml"]}
+_TEXT_LIBRARIES = ["charset_normalizer"]
+# The last is that of names in packages.
+_ENCODINGS = (*text.OLD_ENCODINGS, "cp437")
+
+
+def load(kind: str) -> None:
+    """Imports what the reader of a kind imports at its first use: later, its process cannot."""
+    for name in ("semantic_text_splitter", *_LIBRARIES.get(kind, _TEXT_LIBRARIES)):
+        import_module(name)
+    for encoding in _ENCODINGS:
+        codecs.lookup(encoding)
+
+
+def read_chunks(content: bytes, kind: str) -> list[Chunk]:
+    """Returns at least one chunk. Raises Refused."""
+    if not content:
+        raise Refused("is empty")
+    chunks: list[Chunk] = []
+    characters = 0
+    for chunk in _READERS[kind](content):
+        chunks.append(chunk)
+        characters += len(chunk[0])
+        if characters > MAX_CHARACTERS * _OVERLAP_FACTOR:
+            raise Refused(f"has too much text; at most {MAX_CHARACTERS:,} characters are read")
+        if len(chunks) > MAX_CHUNKS:
+            raise Refused(f"has too many sections; at most {MAX_CHUNKS:,} passages are stored")
+    if not chunks:
+        hint = "; a scanned document needs text recognition first" if kind == "pdf" else ""
+        raise Refused(f"has no text{hint}")
+    return chunks
+
+
+def respond(content: bytes, kind: str) -> bytes:
+    """Returns `ok` or `!` with an error, a newline, and the chunks as JSON. Raises ImportError,
+    also when a library does not fit into the memory.
+    """
+    try:
+        return b"ok\n" + msgspec.json.encode(read_chunks(content, kind))
+    except Refused as problem:
+        return f"!{problem}\n".encode()
+    except MemoryError:
+        return b"!takes too much memory to read\n"
+    except ImportError:
+        raise
+    except Exception:  # noqa: BLE001  # a reader's error means a bad file
+        return b"!is damaged\n"

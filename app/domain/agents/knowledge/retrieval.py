@@ -1,0 +1,131 @@
+"""Finds the passages of an agent's documents that fit a question."""
+
+import secrets
+from typing import Final
+
+import msgspec
+
+from app.domain.agents.definition.api import KnowledgeInfo
+from app.domain.agents.knowledge import fusion, table_queries
+from app.domain.agents.knowledge.chunk_store import (
+    ChunkStore,
+    Matches,
+    SearchRequest,
+    TableMissing,
+    TableRef,
+)
+from app.domain.agents.knowledge.chunks import StoredChunk
+from app.domain.agents.knowledge.ingestion import embed_texts
+from app.domain.agents.knowledge.prompt import quote_passages
+from app.domain.agents.llm.api import QUOTATION_MARK, upper_bound_tokens
+from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
+from app.domain.sources import SourceView
+from app.kit import logs
+from app.kit.errors import Unavailable
+from app.services import Services
+
+log = logs.get("knowledge")
+
+MAX_PASSAGES: Final = 5
+CANDIDATES: Final = 15
+_MAX_QUERY_CHARS = 2000
+# Each word costs the search of the text a part of a millisecond.
+_MAX_QUERY_WORDS = 64
+
+
+class Passages(msgspec.Struct, frozen=True):
+    """What is put into the prompt, and where it comes from."""
+
+    prompt: str
+    sources: list[SourceView]
+
+
+async def find_passages(
+    services: Services, tenant_id: str, base: KnowledgeInfo, query: str, max_tokens: int
+) -> Passages | None:
+    """Returns the passages that fit into so many tokens; None when none fits the query."""
+    chosen: list[tuple[SourceView, str]] = []
+    for chunk, score in await search(services, tenant_id, base, query, MAX_PASSAGES):
+        max_tokens -= upper_bound_tokens(chunk.text)
+        if max_tokens < 0:
+            break
+        chosen.append((_to_source(chunk, score), chunk.text))
+    if not chosen:
+        return None
+    prompt = quote_passages(chosen, f"{QUOTATION_MARK}{secrets.token_hex(6)}")
+    return Passages(prompt, [source for source, _ in chosen])
+
+
+async def search(
+    services: Services, tenant_id: str, base: KnowledgeInfo, query: str, limit: int
+) -> list[tuple[StoredChunk, float]]:
+    """Returns the best chunks with their scores. Raises Unavailable."""
+    text = shorten(query)
+    try:
+        try:
+            matches = await _search_table(services, tenant_id, base, text, limit)
+        except TableMissing:
+            # Another generation has replaced it since the agent was loaded.
+            base = await _reload(services, tenant_id, base)
+            matches = await _search_table(services, tenant_id, base, text, limit)
+    except TableMissing:
+        return []
+    except (RuntimeError, OSError, ValueError) as error:
+        log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
+        raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
+    return fusion.fuse(matches, limit, text)
+
+
+def shorten(query: str) -> str:
+    """Returns the words of a question; of a long text its first and last ones, since the question
+    may stand at either end.
+    """
+    words = query[:_MAX_QUERY_CHARS].split() + query[_MAX_QUERY_CHARS:][-_MAX_QUERY_CHARS:].split()
+    if len(words) > _MAX_QUERY_WORDS:
+        half = _MAX_QUERY_WORDS // 2
+        words = [*words[:half], *words[-half:]]
+    return " ".join(words)[:_MAX_QUERY_CHARS]
+
+
+async def _search_table(
+    services: Services, tenant_id: str, base: KnowledgeInfo, text: str, limit: int
+) -> Matches:
+    vector = await _embed_query(services, tenant_id, base, text)
+    request = SearchRequest(
+        table=TableRef(base.agent_id, base.generation),
+        revision=base.revision,
+        text=text,
+        vector=vector,
+        limit=max(limit, CANDIDATES),
+        hidden_document_ids=base.hidden_document_ids,
+    )
+    return await services.get(ChunkStore).search(request)
+
+
+async def _reload(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        row = await table_queries.find_base(tx, tenant_id, base.agent_id)
+    if row is None:
+        raise TableMissing(base.agent_id)
+    names = ("generation", "revision", "embedding_model")
+    return msgspec.structs.replace(base, **{name: row[name] for name in names})
+
+
+async def _embed_query(
+    services: Services, tenant_id: str, base: KnowledgeInfo, text: str
+) -> list[float] | None:
+    """Returns None when the provider fails: words alone are better than no answer."""
+    model = base.embedding_model
+    try:
+        vectors = await embed_texts(services, tenant_id, base.agent_id, model, [text])
+    except (ModelFailed, ModelNotConfigured) as error:
+        log.warning("a question was not embedded", model=model, reason=error.message[:200])
+        return None
+    vector: list[float] = vectors[0].tolist()
+    return vector if any(vector) else None
+
+
+def _to_source(chunk: StoredChunk, score: float) -> SourceView:
+    place = {"document_id": chunk.document_id, "page": chunk.page, "row": chunk.row}
+    metadata = {name: value for name, value in place.items() if value is not None}
+    return SourceView(chunk.document_name, fusion.cut_preview(chunk.text), score, metadata)

@@ -1,0 +1,60 @@
+"""Request bodies of chat completions in OpenAI's wire format."""
+
+from typing import Any, Final
+
+import msgspec
+
+from app.domain.agents.llm.protocol import Message, ModelRequest, Target
+from app.domain.agents.llm.providers import LOCAL, provider_of
+
+# The beginning of the lines around quoted material in a prompt. The local model is so small that it
+# goes on with the next quotation after its answer.
+QUOTATION_MARK: Final = "=== "
+# OpenAI's own reasoning models accept no temperature.
+_REASONING_PREFIXES = ("o1", "o3", "o4", "gpt-5")
+
+
+def completion_body(target: Target, request: ModelRequest) -> dict[str, Any]:
+    name = target.name_at_provider
+    body = {"model": name, **common_fields(request)}
+    is_openai = target.provider == "openai"
+    body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
+    if not (is_openai and name.startswith(_REASONING_PREFIXES)):
+        body["temperature"] = request.temperature
+    if provider_of(target.model) == LOCAL:
+        body["stop"] = [f"\n{QUOTATION_MARK}"]
+    return body
+
+
+def common_fields(request: ModelRequest) -> dict[str, Any]:
+    """Returns the fields that are the same for every provider, also for those of litellm."""
+    body: dict[str, Any] = {"messages": [_message_body(message) for message in request.messages]}
+    if request.functions:
+        body["tools"] = [
+            {"type": "function", "function": msgspec.to_builtins(function)}
+            for function in request.functions
+        ]
+        if not request.may_call:
+            body["tool_choice"] = "none"
+    if request.response_format is not None:
+        body["response_format"] = request.response_format
+    if request.is_streamed:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def _message_body(message: Message) -> dict[str, Any]:
+    content = None if message.tool_calls and not message.content else message.content
+    body: dict[str, Any] = {"role": message.role, "content": content}
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        body["tool_call_id"] = message.tool_call_id
+    return body

@@ -1,0 +1,35 @@
+from litestar import Controller, get, post, put
+from litestar.params import JSONBody
+
+from app.domain.agents.search import service
+from app.domain.agents.search.schemas import UpdateWebSearchConfig, WebSearchConfigView
+from app.http.dependencies import Context, Id, Tx
+
+
+class WebSearchController(Controller):
+    path = "/api/v1/agents/{agent_id:str}/websearch"
+    tags = ["Web search"]
+
+    @get("/config", summary="Get the web search config", needs="agents:write")
+    async def get_config(self, tx: Tx, agent_id: Id) -> WebSearchConfigView:
+        return await service.get_config(tx, agent_id)
+
+    @put("/config", summary="Change the web search config", needs="agents:write")
+    async def update_config(
+        self, context: Context, agent_id: Id, data: JSONBody[UpdateWebSearchConfig]
+    ) -> WebSearchConfigView:
+        """Any subset of the fields. An enabled search whose engine lacks its address or key is
+        refused with 409 `search_engine_not_configured`.
+        """
+        return await service.update_config(context, agent_id, data)
+
+    @post("/enable", summary="Enable web search", needs="agents:write", status_code=200)
+    async def enable(self, context: Context, agent_id: Id) -> WebSearchConfigView:
+        """Offers the function `web_search` to the agent's model. What it finds are the `sources`
+        of the reply.
+        """
+        return await service.set_enabled(context, agent_id, enabled=True)
+
+    @post("/disable", summary="Disable web search", needs="agents:write", status_code=200)
+    async def disable(self, context: Context, agent_id: Id) -> WebSearchConfigView:
+        return await service.set_enabled(context, agent_id, enabled=False)

@@ -1,0 +1,196 @@
+from typing import Annotated
+
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.agents.tools import attachments, discovery, executions, registry
+from app.domain.agents.tools.categories import Category
+from app.domain.agents.tools.configs import ToolType
+from app.domain.agents.tools.execution_schemas import (
+    Execute,
+    ExecutionData,
+    ExecutionView,
+    OneExecution,
+    Period,
+    StatsData,
+    Status,
+)
+from app.domain.agents.tools.queries import ExecutionFilter
+from app.domain.agents.tools.schemas import (
+    AttachedData,
+    AttachmentData,
+    AttachmentList,
+    AttachTool,
+    CategoryList,
+    CreateTool,
+    DiscoveredList,
+    FullToolData,
+    PatchAttachment,
+    ToolData,
+    ToolSummary,
+    UpdateTool,
+)
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import MOMENT, Search, Sort, moment
+from app.kit.paging import Paged
+
+
+class ToolController(Controller):
+    path = "/v1/tools"
+    tags = ["Tools"]
+
+    @get(summary="List tools", needs="tools:read")
+    async def list_tools(
+        self,
+        tx: Tx,
+        page_in: Page,
+        category: Annotated[
+            Category | None, QueryParameter(description="Only tools of this category")
+        ] = None,
+        tool_type: Annotated[
+            ToolType | None, QueryParameter(description="Only tools of this type")
+        ] = None,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Paged[ToolSummary]:
+        """`search` looks in names and descriptions. Sort by name, slug, category, tool_type,
+        usage_count, last_used_at, created_at or updated_at; by default the newest come first.
+        """
+        return await registry.list_page(
+            tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
+        )
+
+    @post(summary="Create a tool", stores=True, needs="tools:write")
+    async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> ToolData:
+        """The keys of `config` depend on `tool_type`, those of `auth_config` on `auth_type`.
+        `auth_config` is encrypted and never shown again. `auth_config.credential_id` uses a
+        credential of the vault, which needs an access rule for this tool.
+        """
+        return ToolData(await registry.create(context, data))
+
+    @get("/categories", summary="List categories", needs="tools:read")
+    async def list_categories(self, tx: Tx) -> CategoryList:
+        return CategoryList(await registry.list_categories(tx))
+
+    @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
+    async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> FullToolData:
+        """Callers without tools:write see an empty `config`."""
+        return FullToolData(await registry.show(tx, principal, tool_id))
+
+    @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
+    async def update_tool(
+        self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
+    ) -> FullToolData:
+        """Any subset of the fields. `config` is merged by key (null removes a key);
+        `auth_config` replaces the stored one, and is needed again when the tool gets another
+        host.
+        """
+        return FullToolData(await registry.update(context, tool_id, data))
+
+    @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
+    async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
+        """Deletes its executions too, and detaches it from every agent."""
+        await registry.delete(tx, tool_id)
+
+    @post(
+        "/{tool_id:str}/execute",
+        summary="Run a tool",
+        stores=True,
+        needs="tools:execute",
+        status_code=200,
+        idempotent="long_running",
+        cost="execute",
+    )
+    async def execute_tool(
+        self, services: Services, principal: Principal, tool_id: Id, data: JSONBody[Execute]
+    ) -> ExecutionData:
+        """Runs the tool on a worker and waits for it. When the tool fails, the response is a normal
+        one whose `status` is `failed` or `timeout`, with an `error`.
+        """
+        scope = principal.scope
+        result = await executions.execute(services, scope, tool_id, data.input, data.agent_id)
+        return ExecutionData(result)
+
+    @get("/{tool_id:str}/executions", summary="List executions", needs="tools:read")
+    async def list_executions(
+        self,
+        tx: Tx,
+        principal: Principal,
+        page_in: Page,
+        tool_id: Id,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only executions with this status")
+        ] = None,
+        after: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
+        before: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
+    ) -> Paged[ExecutionView]:
+        """Finished executions, the latest first. Input and output of calls by agents are shown to
+        callers with `conversations:read`.
+        """
+        filters = ExecutionFilter(status, moment("after", after), moment("before", before))
+        return await executions.list_page(tx, principal, tool_id, page_in, filters)
+
+    @get(
+        "/{tool_id:str}/executions/{execution_id:str}",
+        summary="Get an execution",
+        needs="tools:read",
+    )
+    async def get_execution(
+        self, tx: Tx, principal: Principal, tool_id: Id, execution_id: Id
+    ) -> OneExecution:
+        return OneExecution(await executions.get(tx, principal, tool_id, execution_id))
+
+    @get("/{tool_id:str}/stats", summary="Get a tool's figures", needs="tools:read")
+    async def get_stats(
+        self,
+        tx: Tx,
+        tool_id: Id,
+        period: Annotated[Period, QueryParameter(description="How far back")] = "7d",
+    ) -> StatsData:
+        return StatsData(await executions.get_stats(tx, tool_id, period))
+
+    @post(
+        "/{tool_id:str}/discover",
+        summary="List the tools of an MCP server",
+        needs="tools:execute",
+        status_code=200,
+        idempotent=False,
+        cost="execute",
+        errors=(502,),
+    )
+    async def discover_tools(
+        self, services: Services, principal: Principal, tool_id: Id
+    ) -> DiscoveredList:
+        """For tools of type `custom`: the names that `config.tool` can have."""
+        return DiscoveredList(await discovery.discover(services, principal.scope, tool_id))
+
+
+class AgentToolController(Controller):
+    path = "/v1/agents/{agent_id:str}/tools"
+    tags = ["Tools"]
+
+    @get(summary="List an agent's tools", needs="agents:write")
+    async def list_agent_tools(self, tx: Tx, agent_id: Id) -> AttachmentList:
+        """In their `display_order`."""
+        return AttachmentList(await attachments.list_all(tx, agent_id))
+
+    @post(summary="Attach a tool", needs="agents:write")
+    async def attach_tool(
+        self, context: Context, agent_id: Id, data: JSONBody[AttachTool]
+    ) -> AttachedData:
+        return AttachedData(await attachments.attach(context, agent_id, data))
+
+    @patch("/{tool_id:str}", summary="Change an attachment", needs="agents:write")
+    async def patch_attachment(
+        self,
+        context: Context,
+        agent_id: Id,
+        tool_id: Id,
+        data: JSONBody[PatchAttachment],
+    ) -> AttachmentData:
+        """`config_override` replaces the previous one; null removes it."""
+        return AttachmentData(await attachments.patch(context, agent_id, tool_id, data))
+
+    @delete("/{tool_id:str}", summary="Detach a tool", needs="agents:write")
+    async def detach_tool(self, tx: Tx, agent_id: Id, tool_id: Id) -> None:
+        await attachments.detach(tx, agent_id, tool_id)

@@ -1,0 +1,32 @@
+"""Counts the requests of tenants in memory, and stores the counts every few seconds."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Final
+
+from app.domain.agents.usage import count_queries
+from app.jobs.counters import BufferedCounter
+from app.kit import clock
+from db.session import ALL_TENANTS, Database
+
+_HOUR: Final = 3600
+
+
+class RequestCounter(BufferedCounter[tuple[str, int]]):
+    """By tenant and number of the hour since 1970."""
+
+    def __init__(self, db: Database, every_seconds: float = 3.0) -> None:
+        super().__init__(every_seconds)
+        self._db = db
+
+    def add_request(self, tenant_id: str) -> None:
+        """Does not wait for the database."""
+        self.add((tenant_id, int(clock.epoch()) // _HOUR))
+
+    async def save(self, counts: Counter[tuple[str, int]]) -> None:
+        rows = {
+            (tenant_id, datetime.fromtimestamp(hour * _HOUR, UTC)): amount
+            for (tenant_id, hour), amount in counts.items()
+        }
+        async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await count_queries.add_requests(tx, rows)

@@ -1,0 +1,207 @@
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from app.domain.agents.vault.types import Type
+from app.kit.validation import ONE_LINE, VISIBLE
+
+Integration = Literal["agent", "tool", "workflow", "channel"]
+Action = Literal[
+    "created",
+    "updated",
+    "secrets_updated",
+    "revealed",
+    "used",
+    "denied",
+    "tested",
+    "access_granted",
+    "access_revoked",
+    "deleted",
+]
+Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
+Description = Annotated[str, Meta(max_length=2000)]
+
+_ID = "crd_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_SUMMARY = {
+    "id": _ID,
+    "name": "Ticket system",
+    "type": "bearer_token",
+    "description": "The support team's account",
+    "is_valid": True,
+    "last_tested_at": None,
+    "last_used_at": "2026-01-02T09:00:00Z",
+    "created_at": "2026-01-01T12:00:00Z",
+    "updated_at": "2026-01-01T12:00:00Z",
+}
+_VIEW = {**_SUMMARY, "metadata": {"owner": "support"}, "secret_keys": ["token"]}
+
+
+class CreateCredential(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "name": "Ticket system",
+        "type": "bearer_token",
+        "secrets": {"token": "tkn-0123456789abcdef"},
+        "metadata": {"owner": "support"},
+    }
+
+    name: Name
+    type: Type
+    secrets: Annotated[
+        dict[str, Any],
+        Meta(description="As the JSON Schema of the type in GET /v1/credentials/types"),
+    ]
+    description: Description = ""
+    metadata: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Not secret. `test_url` is the URL that a test requests for types without "
+            "a host; `allowed_hosts` are the only hosts that tools may send the secrets to. "
+            "Changing these two needs credentials:reveal, or to have set all secrets"
+        ),
+    ] = {}
+
+
+class UpdateCredential(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"description": "The support team's account"}
+
+    name: Name | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    secrets: dict[str, Any] | UnsetType = UNSET
+
+
+class UpdateSecrets(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"secrets": {"token": "tkn-fedcba9876543210"}}
+
+    secrets: dict[str, Any]
+
+
+class CredentialSummary(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = _SUMMARY
+
+    id: str
+    name: str
+    type: Type
+    description: str
+    is_valid: bool
+    last_tested_at: datetime | None
+    last_used_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class CredentialView(CredentialSummary):
+    example: ClassVar[dict[str, Any]] = _VIEW
+
+    metadata: dict[str, Any]
+    secret_keys: list[str]
+
+
+class Revealed(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": _ID,
+        "type": "bearer_token",
+        "secrets": {"token": "tkn-0123456789abcdef"},
+    }
+
+    id: str
+    type: Type
+    secrets: dict[str, Any]
+
+
+class TestResult(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "success": True,
+        "message": "The address answered 200",
+        "latency_ms": 38,
+        "tested_at": "2026-01-01T12:00:00Z",
+    }
+
+    success: bool
+    message: str
+    latency_ms: int
+    tested_at: datetime
+
+
+class TypeView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "type": "bearer_token",
+        "name": "Bearer token",
+        "description": "A token in the Authorization header",
+        "tested_by": "GET metadata.test_url",
+        "schema": {
+            "type": "object",
+            "properties": {"token": {"type": "string"}},
+            "required": ["token"],
+        },
+    }
+
+    type: Type
+    name: str
+    description: str
+    tested_by: str
+    schema: dict[str, Any]
+
+
+class TypeList(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [TypeView.example]}
+
+    data: list[TypeView]
+
+
+class GrantAccess(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "integration_type": "tool",
+        "integration_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    }
+
+    integration_type: Integration
+    integration_id: Annotated[str, Meta(min_length=1, max_length=64, pattern=VISIBLE)]
+
+
+class AccessRule(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "acr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "integration_type": "tool",
+        "integration_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "created_by": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "created_at": "2026-01-01T12:00:00Z",
+    }
+
+    id: str
+    integration_type: Integration
+    integration_id: str
+    created_by: str | None
+    created_at: datetime
+
+
+class AccessList(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [AccessRule.example]}
+
+    data: list[AccessRule]
+
+
+class AuditEntry(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "aud_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "credential_id": _ID,
+        "action": "used",
+        "actor_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "actor_type": "tool",
+        "integration": "tool:tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "ip_address": None,
+        "success": True,
+        "created_at": "2026-01-02T09:00:00Z",
+    }
+
+    id: str
+    credential_id: str
+    action: Action
+    actor_id: str | None
+    actor_type: Literal["user", "agent", "tool", "workflow", "channel", "system"]
+    integration: str | None
+    ip_address: str | None
+    success: bool
+    created_at: datetime

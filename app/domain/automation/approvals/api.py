@@ -1,0 +1,29 @@
+"""What other areas may call."""
+
+from app.domain.automation.approvals.service import (
+    MAX_MESSAGE_CHARS,
+    MAX_TIMEOUT_SECONDS,
+    MAX_TITLE_CHARS,
+    MAX_USERS,
+    NewApproval,
+    cancel,
+    find_role_problems,
+    find_user_problems,
+    list_deciders,
+    request,
+    require_decider,
+)
+
+__all__ = [
+    "MAX_MESSAGE_CHARS",
+    "MAX_TIMEOUT_SECONDS",
+    "MAX_TITLE_CHARS",
+    "MAX_USERS",
+    "NewApproval",
+    "cancel",
+    "find_role_problems",
+    "find_user_problems",
+    "list_deciders",
+    "request",
+    "require_decider",
+]

@@ -1,0 +1,39 @@
+from typing import Final
+
+from app.domain.area import Area, AreaJob
+from app.domain.automation.approvals.events import (
+    ApprovalApproved,
+    ApprovalRejected,
+    ApprovalRequested,
+    ApprovalTimeout,
+)
+from app.domain.automation.approvals.jobs import expire_approval, on_dead_expiry
+from app.domain.automation.approvals.service import EXPIRE
+from app.security.permissions import DEVELOPERS, USERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import UncountedTable
+
+AREA: Final = Area(
+    name="approvals",
+    events=(ApprovalRequested, ApprovalApproved, ApprovalRejected, ApprovalTimeout),
+    permissions=(
+        Permission("approvals:read", "See all approvals", DEVELOPERS),
+        Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
+    ),
+    jobs=(AreaJob(EXPIRE, expire_approval, on_dead=on_dead_expiry),),
+    retention=(
+        # A pending approval has no such time.
+        RetentionRule(
+            "approvals",
+            "t.decided_at < now() - interval '90 days'",
+            order_by="t.decided_at",
+            batch=CASCADE_BATCH,
+        ),
+    ),
+    tables=(
+        UncountedTable(
+            "approvals", "at most 10,000 characters, deleted 90 days after the decision"
+        ),
+        UncountedTable("approval_assignees", "small, deleted with the approval"),
+    ),
+)

@@ -1,0 +1,79 @@
+from typing import Annotated, Literal
+
+from litestar import Controller, get, post
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.automation.approvals import service
+from app.domain.automation.approvals.queries import Filter
+from app.domain.automation.approvals.schemas import ApprovalData, ApprovalView, Decision, Status
+from app.http.dependencies import Context, Id, Page
+from app.http.paging import Sort
+from app.kit.paging import Paged
+
+
+class ApprovalController(Controller):
+    path = "/api/v1/approvals"
+    tags = ["Approvals"]
+
+    @get(summary="List approvals", signed_in=True)
+    async def list_approvals(
+        self,
+        context: Context,
+        page_in: Page,
+        assigned_to: Annotated[
+            Literal["mine", "all"],
+            QueryParameter(
+                name="scope",
+                description="`mine` are those that ask the caller, by user id or by role; `all` "
+                "needs approvals:read",
+            ),
+        ] = "mine",
+        status: Annotated[
+            Status | None, QueryParameter(description="Only approvals with this status")
+        ] = None,
+        workflow_execution_id: Annotated[
+            str | None,
+            QueryParameter(max_length=64, description="Only approvals of this execution"),
+        ] = None,
+        sort: Sort = None,
+    ) -> Paged[ApprovalView]:
+        """Sort by created_at, or by expires_at those with `status=pending` or of one execution; the
+        newest first by default.
+        """
+        filters = Filter(status=status, workflow_execution_id=workflow_execution_id)
+        return await service.list_page(context, assigned_to, filters, page_in, sort)
+
+    @get("/{approval_id:str}", summary="Get an approval", signed_in=True)
+    async def get_approval(self, context: Context, approval_id: Id) -> ApprovalData:
+        """Those that ask the caller; any other one needs approvals:read."""
+        return ApprovalData(await service.get(context, approval_id))
+
+    @post(
+        "/{approval_id:str}/approve",
+        summary="Approve a request",
+        needs="approvals:decide",
+        status_code=200,
+    )
+    async def approve(
+        self, context: Context, approval_id: Id, data: JSONBody[Decision | None] = None
+    ) -> ApprovalData:
+        """Only for those who are asked: the users in `user_ids`, or the users of exactly that
+        `role` in the approval's tenant. Nobody else decides, whatever their permissions: neither a
+        tenant_admin nor a super_admin who is not asked. There is one outcome: a second decision
+        gets 409 `already_decided`, one after `expires_at` gets 409 `approval_expired`.
+        """
+        comment = data.comment if data else None
+        return ApprovalData(await service.decide(context, approval_id, "approved", comment))
+
+    @post(
+        "/{approval_id:str}/reject",
+        summary="Reject a request",
+        needs="approvals:decide",
+        status_code=200,
+    )
+    async def reject(
+        self, context: Context, approval_id: Id, data: JSONBody[Decision | None] = None
+    ) -> ApprovalData:
+        """The same rules as for approving."""
+        comment = data.comment if data else None
+        return ApprovalData(await service.decide(context, approval_id, "rejected", comment))

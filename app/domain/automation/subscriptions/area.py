@@ -1,0 +1,22 @@
+from typing import Final
+
+from app.domain.area import Area, AreaJob
+from app.domain.automation.subscriptions import jobs, queries
+from app.domain.automation.subscriptions.events import (
+    SubscriptionCreated,
+    SubscriptionDeleted,
+    SubscriptionUpdated,
+)
+from app.domain.platform.events.api import FAN_OUT, RUN_ACTION
+from db.storage_quota import UncountedTable
+
+AREA: Final = Area(
+    name="subscriptions",
+    jobs=(
+        AreaJob(FAN_OUT, jobs.fan_out_event),
+        AreaJob(RUN_ACTION, jobs.run_subscription_action),
+    ),
+    events=(SubscriptionCreated, SubscriptionUpdated, SubscriptionDeleted),
+    on_webhook_disabled=queries.deactivate_by_webhook,
+    tables=(UncountedTable("event_subscriptions", "at most 500 of a tenant"),),
+)

@@ -1,0 +1,303 @@
+from typing import Annotated
+
+from litestar import Controller, Response, delete, get, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.agents.definition.schemas import VersionDiffData
+from app.domain.automation.workflows import batch, dry_run, executions, node_types, service
+from app.domain.automation.workflows.execution_list_queries import ExecutionFilter
+from app.domain.automation.workflows.schemas import (
+    AcceptedData,
+    CreateWorkflow,
+    DryRunData,
+    ExecuteWorkflow,
+    ExecutionStatus,
+    ExecutionSummary,
+    NodeTypeList,
+    Status,
+    TriggerType,
+    UpdateWorkflow,
+    VersionData,
+    VersionSummary,
+    WorkflowBatch,
+    WorkflowBatchResult,
+    WorkflowData,
+    WorkflowExecutionData,
+    WorkflowSummary,
+)
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import From, Search, Sort, To, moment
+from app.kit.paging import Paged
+
+StatusFilter = Annotated[
+    ExecutionStatus | None, QueryParameter(description="Only executions with this status")
+]
+TriggerFilter = Annotated[
+    TriggerType | None, QueryParameter(description="Only executions that this started")
+]
+
+
+class WorkflowController(Controller):
+    path = "/api/v1/workflows"
+    tags = ["Workflows"]
+
+    @get(summary="List workflows", needs="workflows:read")
+    async def list_workflows(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only workflows with this status")
+        ] = None,
+        sort: Sort = None,
+    ) -> Paged[WorkflowSummary]:
+        """`search` looks in names and descriptions. Sort by name, status, created_at or updated_at;
+        by default the newest first.
+        """
+        return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
+
+    @post(summary="Create a workflow", stores=True, needs="workflows:write", stops_when_gone=True)
+    async def create_workflow(
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateWorkflow]
+    ) -> WorkflowData:
+        """Nodes and edges form a graph without cycles; `GET /api/v1/workflow-node-types` has the
+        config of each type. Texts in configs are Jinja templates over `input`,
+        `nodes.<id>.output` and `execution`; a text that is exactly one `{{ expression }}` keeps the
+        type of the value. `trigger` starts the workflow by a schedule once it is published.
+        """
+        return WorkflowData(await service.create(tx, services, principal, data))
+
+    @get("/{workflow_id:str}", summary="Get a workflow", needs="workflows:read")
+    async def get_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+        """With the nodes and edges of the newest version. Callers without workflows:write see no
+        configs of nodes.
+        """
+        return WorkflowData(await service.show(tx, principal, workflow_id))
+
+    @put(
+        "/{workflow_id:str}",
+        summary="Change a workflow",
+        stores=True,
+        needs="workflows:write",
+        stops_when_gone=True,
+    )
+    async def update_workflow(
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        workflow_id: Id,
+        data: JSONBody[UpdateWorkflow],
+    ) -> WorkflowData:
+        """Any subset of the fields. A change of nodes or edges makes a new version; executions keep
+        the version that they started with, and triggers start the published one until the next is
+        published.
+        """
+        return WorkflowData(await service.update(tx, services, principal, workflow_id, data))
+
+    @delete("/{workflow_id:str}", summary="Delete a workflow", needs="workflows:delete")
+    async def delete_workflow(self, tx: Tx, workflow_id: Id) -> None:
+        """Cancels its executions and deletes them."""
+        await service.delete(tx, workflow_id)
+
+    @post(
+        "/{workflow_id:str}/publish",
+        summary="Publish the newest version",
+        needs="workflows:write",
+        status_code=200,
+    )
+    async def publish_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+        """Event subscriptions, incoming webhooks and the schedule start it from now on. The caller
+        needs the permissions of its nodes.
+        """
+        return WorkflowData(await service.publish(tx, principal, workflow_id))
+
+    @post(
+        "/{workflow_id:str}/unpublish",
+        summary="Withdraw a workflow",
+        needs="workflows:write",
+        status_code=200,
+    )
+    async def unpublish_workflow(self, tx: Tx, workflow_id: Id) -> WorkflowData:
+        """Triggers start it no more; running executions go on."""
+        return WorkflowData(await service.unpublish(tx, workflow_id))
+
+    @get("/{workflow_id:str}/versions", summary="List versions", needs="workflows:read")
+    async def list_versions(self, tx: Tx, page_in: Page, workflow_id: Id) -> Paged[VersionSummary]:
+        """The newest first."""
+        return await service.list_versions(tx, workflow_id, page_in)
+
+    @get(
+        "/{workflow_id:str}/versions/{version:str}", summary="Get a version", needs="workflows:read"
+    )
+    async def get_version(
+        self, tx: Tx, principal: Principal, workflow_id: Id, version: Id
+    ) -> VersionData:
+        """Callers without workflows:write see no configs of nodes."""
+        return VersionData(await service.get_version(tx, principal, workflow_id, version))
+
+    @get(
+        "/{workflow_id:str}/versions/{version:str}/diff/{other:str}",
+        summary="Compare two versions",
+        needs="workflows:write",
+    )
+    async def diff_versions(
+        self, tx: Tx, workflow_id: Id, version: Id, other: Id
+    ) -> VersionDiffData:
+        """What changed from the first version to the second. Nodes are compared by their ids; of
+        secrets it says only that they changed.
+        """
+        return VersionDiffData(await service.diff_versions(tx, workflow_id, version, other))
+
+    @post(
+        "/{workflow_id:str}/versions/{version:str}/restore",
+        summary="Restore a version",
+        stores=True,
+        stops_when_gone=True,
+        needs="workflows:write",
+        status_code=200,
+    )
+    async def restore_version(
+        self, tx: Tx, services: Services, principal: Principal, workflow_id: Id, version: Id
+    ) -> WorkflowData:
+        """As a new version, which is not published yet."""
+        view = await service.restore_version(tx, services, principal, workflow_id, version)
+        return WorkflowData(view)
+
+    @post(
+        "/{workflow_id:str}/execute",
+        summary="Execute a workflow",
+        stores=True,
+        stops_when_gone=True,
+        needs="workflows:execute",
+        status_code=202,
+        cost="execute",
+    )
+    async def execute_workflow(
+        self, context: Context, workflow_id: Id, data: JSONBody[ExecuteWorkflow | None] = None
+    ) -> Response[AcceptedData | DryRunData]:
+        """Runs the published version, or the newest one of a draft. Beyond the plan's executions at
+        a time it waits as `pending`, in order; beyond those per minute, and beyond 10,000 that are
+        pending, the answer is 429.
+
+        With `dry_run`, the answer is 200: everything is checked and rendered up to the first node
+        with an effect, and nothing is stored. It finds what would refuse that node at once.
+        """
+        body = data or ExecuteWorkflow()
+        if body.dry_run:
+            services, principal = context.services, context.principal
+            dry = await dry_run.run(services, principal, workflow_id, body)
+            return Response(DryRunData(dry), status_code=200)
+        accepted = await executions.execute(context, workflow_id, body)
+        return Response(AcceptedData(accepted), status_code=202)
+
+    @get("/{workflow_id:str}/executions", summary="List executions", needs="workflows:read")
+    async def list_executions(
+        self,
+        context: Context,
+        page_in: Page,
+        workflow_id: Id,
+        status: StatusFilter = None,
+        trigger: TriggerFilter = None,
+        since: From = None,
+        until: To = None,
+        sort: Sort = None,
+    ) -> Paged[ExecutionSummary]:
+        """Sort by created_at, or with a status of ended executions by finished_at; by default the
+        newest first.
+        """
+        filters = ExecutionFilter(
+            workflow_id, status, trigger, moment("from", since), moment("to", until)
+        )
+        return await executions.list_page(context, filters, page_in, sort)
+
+
+class WorkflowBatchController(Controller):
+    path = "/v1/workflows/batch"
+    tags = ["Workflows"]
+
+    @post(
+        summary="Change many workflows",
+        needs="workflows:write",
+        stops_when_gone=True,
+        status_code=200,
+    )
+    async def change_workflows(
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[WorkflowBatch]
+    ) -> WorkflowBatchResult:
+        """1 to 100 operations in one request, which counts as one request for rate limits. Each
+        operation has its own HTTP status in the result; deleting needs workflows:delete.
+        """
+        return WorkflowBatchResult(await batch.run(tx, services, principal, data.operations))
+
+
+class WorkflowExecutionController(Controller):
+    path = "/api/v1/workflow-executions"
+    tags = ["Workflows"]
+
+    @get(summary="List executions of all workflows", needs="workflows:read")
+    async def list_all_executions(
+        self,
+        context: Context,
+        page_in: Page,
+        status: StatusFilter = None,
+        trigger: TriggerFilter = None,
+        since: From = None,
+        until: To = None,
+        sort: Sort = None,
+    ) -> Paged[ExecutionSummary]:
+        """Sort by created_at, or with a status of ended executions by finished_at; by default the
+        newest first.
+        """
+        filters = ExecutionFilter(None, status, trigger, moment("from", since), moment("to", until))
+        return await executions.list_page(context, filters, page_in, sort)
+
+    @get("/{execution_id:str}", summary="Get an execution", needs="workflows:read")
+    async def get_execution(
+        self,
+        services: Services,
+        principal: Principal,
+        execution_id: Id,
+        wait: Annotated[
+            int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
+        ] = 0,
+    ) -> WorkflowExecutionData:
+        """With status, input, output, error and times of each node. Callers without
+        workflows:execute see no content: inputs, outputs and messages of errors are empty.
+        """
+        return WorkflowExecutionData(await executions.get(services, principal, execution_id, wait))
+
+    @post(
+        "/{execution_id:str}/cancel",
+        summary="Cancel an execution",
+        needs="workflows:execute",
+        status_code=200,
+    )
+    async def cancel_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
+        """What its nodes have done already stays. 409 `invalid_state` when it has ended."""
+        return WorkflowExecutionData(await executions.cancel(context, execution_id))
+
+    @post(
+        "/{execution_id:str}/retry",
+        summary="Retry an execution",
+        stores=True,
+        needs="workflows:execute",
+        status_code=202,
+        cost="execute",
+    )
+    async def retry_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
+        """Continues a failed or cancelled execution: the nodes that failed or were cancelled run
+        again, and completed ones keep their outputs.
+        """
+        return WorkflowExecutionData(await executions.retry(context, execution_id))
+
+
+class WorkflowNodeTypeController(Controller):
+    path = "/api/v1/workflow-node-types"
+    tags = ["Workflows"]
+
+    @get(summary="List node types", needs="workflows:read")
+    async def list_node_types(self) -> NodeTypeList:
+        """The JSON Schema of the config of each type, with an example."""
+        return node_types.list_all()

@@ -1,0 +1,54 @@
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import msgspec
+
+from app.domain.agents.tools import api as tools
+from app.domain.automation.workflows.nodes.protocol import (
+    Id,
+    NodeCall,
+    NodeType,
+    Outcome,
+    Reference,
+    Wait,
+)
+from db.session import Tx
+
+
+class ToolConfig(msgspec.Struct, forbid_unknown_fields=True):
+    tool_id: Id
+    input: dict[str, Any] = {}
+
+
+class ToolNode(NodeType[ToolConfig]):
+    name: ClassVar[str] = "tool"
+    description: ClassVar[str] = "Runs a tool; its output is the node's"
+    config: ClassVar[type[msgspec.Struct]] = ToolConfig
+    example: ClassVar[dict[str, Any]] = {
+        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "input": {"city": "{{ input.city }}"},
+    }
+    literal: ClassVar[frozenset[str]] = frozenset({"tool_id"})
+    permission: ClassVar[str | None] = "tools:execute"
+    has_timeout: ClassVar[bool] = True
+    timeout_seconds: ClassVar[float | None] = 600.0
+
+    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
+        yield Reference("tool", config["tool_id"], "tool_id")
+
+    async def lock(self, tx: Tx, tenant_id: str, config: ToolConfig) -> None:
+        await tools.delay_deletion(tx, tenant_id, config.tool_id)
+
+    async def run(self, call: NodeCall, config: ToolConfig) -> Outcome:
+        execution_id = await tools.accept_run(
+            call.tx,
+            call.services,
+            call.tenant_id,
+            config.tool_id,
+            config.input,
+            caller_id=call.caller_id,
+        )
+        return Wait(execution_id, is_running=True)
+
+    async def stop(self, call: NodeCall, ref_id: str) -> None:
+        await tools.cancel_run(call.tx, call.services, call.tenant_id, ref_id)

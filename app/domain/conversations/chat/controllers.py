@@ -1,0 +1,216 @@
+from typing import Annotated, Literal
+
+from litestar import Controller, Response, delete, get, post
+from litestar.params import JSONBody, QueryParameter
+
+from app.context import RequestContext
+from app.domain.agents.usage import api as usage
+from app.domain.agents.usage.schemas import AgentStats, Period
+from app.domain.conversations.chat import chat_jobs, conversations, service
+from app.domain.conversations.chat.queries import ConversationFilter, LogFilter
+from app.domain.conversations.chat.schemas import (
+    AgentStatus,
+    ChatReply,
+    ChatRequest,
+    ConversationView,
+    JobAccepted,
+    JobView,
+    LogEntry,
+    MessageView,
+)
+from app.domain.conversations.chat.service import AgentReference
+from app.domain.conversations.chat.sse_encoding import encode_stream
+from app.domain.conversations.chat.start_turn import Question
+from app.domain.conversations.chat.turn import Speaker
+from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.disconnect import while_awaited
+from app.http.paging import From, Search, Sort, To, moment
+from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit.paging import Paged
+
+LogEntryType = Literal["message", "tool_call", "token_usage", "training"]
+
+
+class ChatController(Controller):
+    path = "/api/v1/agents/{agent_id:str}"
+    tags = ["Chat"]
+
+    @post(
+        "/chat",
+        summary="Chat with an agent",
+        needs="agents:chat",
+        cost="chat",
+        status_code=200,
+        idempotent="long_running",
+        errors=(502,),
+    )
+    async def chat(
+        self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
+    ) -> ChatReply:
+        """One turn, answered whole. Without `conversation_id` a new conversation begins; with one
+        that is being answered already: 409 `conversation_busy`. A client that disconnects ends the
+        turn, unless the request has an `Idempotency-Key`.
+        """
+        agent, question = _question(context, agent_id, data)
+        connection = while_awaited(request)
+        return await service.answer(context.services, agent, question, connection)
+
+    @post(
+        "/chat/stream",
+        summary="Chat with an agent, streamed",
+        needs="agents:chat",
+        cost="chat",
+        status_code=200,
+        idempotent=False,
+        media_type=MEDIA_TYPE,
+    )
+    async def chat_stream(
+        self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
+    ) -> Response[bytes]:
+        """Server-sent events: `message_start`, `content_delta`, `tool_use`, `tool_result`,
+        `message_stop`, or `error` with what went wrong. Who stops reading ends the turn; what was
+        said until then stays in the conversation as `interrupted`. While the turn waits for the
+        local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
+        """
+        agent, question = _question(context, agent_id, data)
+        events = await service.stream(context.services, agent, question)
+        return EventStream(encode_stream(events))
+
+    @post(
+        "/chat/async",
+        summary="Chat with an agent later",
+        needs="agents:chat",
+        cost="chat",
+        status_code=202,
+    )
+    async def chat_async(
+        self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
+    ) -> JobAccepted:
+        """The answer is worked out in the background, and survives whatever is restarted. Ask for
+        it at `…/chat/jobs/:job_id`, or wait for the event `agent.chat.completed`.
+        """
+        return await chat_jobs.accept(context, agent_id, data)
+
+    @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat", signed_in=True)
+    async def get_job(
+        self,
+        services: Services,
+        principal: Principal,
+        agent_id: Id,
+        job_id: Id,
+        wait: Annotated[
+            int, QueryParameter(ge=0, le=30, description="Wait this long for the job to end")
+        ] = 0,
+    ) -> JobView:
+        return await chat_jobs.get(services, principal, agent_id, job_id, wait)
+
+    @delete(
+        "/chat/jobs/{job_id:str}",
+        summary="Cancel an asynchronous chat",
+        signed_in=True,
+        status_code=200,
+    )
+    async def cancel_job(self, context: Context, agent_id: Id, job_id: Id) -> JobView:
+        return await chat_jobs.cancel(context, agent_id, job_id)
+
+    @get("/status", summary="Get an agent's status", needs="agents:read")
+    async def get_status(
+        self, services: Services, principal: Principal, agent_id: Id
+    ) -> AgentStatus:
+        """`is_online`: the agent is not archived, and its model can be asked."""
+        return await conversations.get_agent_status(services, principal, agent_id)
+
+    @get("/stats", summary="Get an agent's figures", needs="usage:read")
+    async def get_stats(
+        self,
+        tx: Tx,
+        agent_id: Id,
+        period: Annotated[Period, QueryParameter(description="How far back")] = "all_time",
+    ) -> AgentStats:
+        return await usage.get_agent_stats(tx, agent_id, period)
+
+    @get("/logs", summary="List an agent's log", needs="conversations:read")
+    async def list_logs(
+        self,
+        tx: Tx,
+        page_in: Page,
+        agent_id: Id,
+        kind: Annotated[
+            LogEntryType | None,
+            QueryParameter(name="type", description="Only entries of this type"),
+        ] = None,
+        conversation_id: Annotated[str | None, QueryParameter(max_length=64)] = None,
+        since: From = None,
+        until: To = None,
+    ) -> Paged[LogEntry]:
+        """The newest first: messages, tool calls and token usage of all conversations, as far as
+        the agent's log settings let them be logged.
+        """
+        filters = LogFilter(kind, conversation_id, moment("from", since), moment("to", until))
+        return await conversations.list_log(tx, agent_id, page_in, filters)
+
+    @get("/conversations", summary="List an agent's conversations", signed_in=True)
+    async def list_conversations(
+        self,
+        tx: Tx,
+        principal: Principal,
+        page_in: Page,
+        agent_id: Id,
+        status: Annotated[
+            Literal["active", "ended"] | None,
+            QueryParameter(description="Only conversations in this state"),
+        ] = None,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Paged[ConversationView]:
+        """One's own; with conversations:read everybody's. `search` looks in titles. Sort by
+        created_at, last_message_at or message_count; the latest first by default.
+        """
+        filters = ConversationFilter(status, search, sort)
+        return await conversations.list_page(tx, principal, agent_id, page_in, filters)
+
+
+def _question(
+    context: RequestContext, agent_id: str, data: ChatRequest
+) -> tuple[AgentReference, Question]:
+    question = Question(
+        speaker=Speaker(context.principal.user_id),
+        source="console",
+        text=data.message,
+        conversation_id=data.conversation_id,
+        context=data.context,
+    )
+    return AgentReference(context.principal.scope, agent_id), question
+
+
+class ConversationController(Controller):
+    path = "/api/v1/conversations/{conversation_id:str}"
+    tags = ["Conversations"]
+    opt = {"signed_in": True}
+
+    @get(summary="Get a conversation")
+    async def get_conversation(
+        self, tx: Tx, principal: Principal, conversation_id: Id
+    ) -> ConversationView:
+        """One's own; another's with conversations:read."""
+        return await conversations.get(tx, principal, conversation_id)
+
+    @get("/messages", summary="List a conversation's messages")
+    async def list_messages(
+        self, tx: Tx, principal: Principal, page_in: Page, conversation_id: Id
+    ) -> Paged[MessageView]:
+        """The oldest first."""
+        return await conversations.list_messages(tx, principal, conversation_id, page_in)
+
+    @post("/end", summary="End a conversation", status_code=200)
+    async def end_conversation(
+        self, tx: Tx, principal: Principal, conversation_id: Id
+    ) -> ConversationView:
+        """Writing in it again opens it again. While the agent is answering in it, or a job waits
+        to: 409 `conversation_busy`; try again when the answer is there, or cancel the job.
+        """
+        return await conversations.end(tx, principal, conversation_id)
+
+    @delete(summary="Delete a conversation")
+    async def delete_conversation(self, tx: Tx, principal: Principal, conversation_id: Id) -> None:
+        await conversations.delete(tx, principal, conversation_id)

@@ -1,0 +1,112 @@
+"""Which part of a conversation the model sees: the newest messages that fit."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.agents.llm.api import Message, Role, ToolCall, upper_bound_tokens
+from app.domain.conversations.chat.tool_calls import render_output
+
+MAX_TOKENS = 32_000
+# What a provider adds around each message.
+_TOKENS_PER_MESSAGE = 4
+
+
+class PastMessage(msgspec.Struct):
+    """A message of the past, with the tool calls that led to it."""
+
+    role: str
+    content: str
+    tool_calls: list[dict[str, Any]] = []
+
+
+def system_message(
+    prompt: str, context: dict[str, Any] | None = None, passages: str | None = None
+) -> Message:
+    parts = [prompt]
+    if context:
+        facts = msgspec.json.encode(context).decode()
+        parts.append(f"Context of this conversation, as JSON:\n{facts}")
+    if passages:
+        parts.append(passages)
+    return Message("system", "\n\n".join(parts))
+
+
+def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) -> list[Message]:
+    """The newest messages within the budget, the oldest of them first, none cut in two.
+
+    The first is the user's: an answer without its question confuses. Calls of the past are for a
+    model that can call something now.
+    """
+    selected: list[list[Message]] = []
+    for item in reversed(past):
+        messages = _messages(item, with_calls=with_calls)
+        cost = sum(map(_cost, messages))
+        if cost > budget:
+            break
+        budget -= cost
+        selected.append(messages)
+    while selected and selected[-1][0].role != "user":
+        selected.pop()
+    return [message for messages in reversed(selected) for message in messages]
+
+
+def trim_history(messages: list[Message], budget: int) -> list[Message]:
+    """The same for a history that the caller sends along; its system messages stay."""
+    if sum(map(_cost, messages)) <= budget:
+        return messages
+    system = [message for message in messages if message.role == "system"]
+    others = [message for message in messages if message.role != "system"]
+    past = [PastMessage(message.role, message.content) for message in others]
+    budget -= sum(map(_cost, system))
+    return [*system, *select_history(past, budget, with_calls=False)]
+
+
+def _cost(message: Message) -> int:
+    called = sum(upper_bound_tokens(call.arguments) for call in message.tool_calls)
+    return _TOKENS_PER_MESSAGE + upper_bound_tokens(message.content) + called
+
+
+def merge_neighbours(messages: list[Message]) -> list[Message]:
+    """Joins neighbours of one role: a question without an answer stands beside the next one, and
+    some providers refuse two in a row.
+    """
+    merged: list[Message] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        is_plain = not message.tool_calls and message.tool_call_id is None
+        if (
+            is_plain
+            and last is not None
+            and last.role == message.role
+            and not last.tool_calls
+            and message.role != "system"
+        ):
+            merged[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
+        else:
+            merged.append(message)
+    return merged
+
+
+def budget_for(window: int, max_tokens: int, *texts: str) -> int:
+    """Returns how many tokens of a model's window remain for the history."""
+    # A model whose window is smaller than the longest reply still has to see the question.
+    reserve = min(max_tokens, window // 2)
+    needed = sum(_TOKENS_PER_MESSAGE + upper_bound_tokens(text) for text in texts)
+    return min(MAX_TOKENS, max(0, window - reserve - needed))
+
+
+def _as_object(arguments: Any) -> str:
+    return msgspec.json.encode(arguments if isinstance(arguments, dict) else {}).decode()
+
+
+def _messages(item: PastMessage, *, with_calls: bool) -> list[Message]:
+    own = [call for call in item.tool_calls if with_calls and call.get("function")]
+    if item.role == "user" or not own:
+        role: Role = "user" if item.role == "user" else "assistant"
+        return [Message(role, item.content)]
+    calls = tuple(ToolCall(call["id"], call["function"], _as_object(call["input"])) for call in own)
+    results = [
+        Message("tool", render_output(call["output"]), tool_call_id=call["id"]) for call in own
+    ]
+    return [Message("assistant", "", calls), *results, Message("assistant", item.content)]

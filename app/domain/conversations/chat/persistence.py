@@ -1,0 +1,321 @@
+"""Stores a turn when it is over: all of it at once, or as much as there is."""
+
+import asyncio
+import time
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from app.domain.agents.llm.api import cost_usd
+from app.domain.agents.usage import api as usage_service
+from app.domain.area import Event
+from app.domain.conversations.chat import turn_queries
+from app.domain.conversations.chat.agent_loop import TokenBudget
+from app.domain.conversations.chat.errors import ConversationNotFound
+from app.domain.conversations.chat.events import ChatMessage
+from app.domain.conversations.chat.schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
+from app.domain.conversations.chat.turn import OnTokens, Transcript, Turn
+from app.domain.conversations.chat.turn_queries import FinishedConversation
+from app.domain.platform.events import api as events
+from app.jobs import background
+from app.kit import clock, logs, trace
+from app.kit.ids import new_id
+from app.kit.texts import as_json
+from app.services import Services
+from db import fast
+from db.session import Tx
+
+log = logs.get("chat")
+
+_TITLE_CHARS = 80
+
+
+class TurnWriter:
+    """Stores a turn of the web tier in one statement, which frees the conversation as well. Turns
+    of one agent that end at the same time share it.
+    """
+
+    def __init__(self, services: Services, turn: Turn, *, live: bool) -> None:
+        self._services = services
+        self._turn = turn
+        self._live = live
+        self._on_tokens = turn.on_tokens
+
+    async def save_complete(self, transcript: Transcript) -> ChatReply:
+        await self._report_tokens(transcript)
+        return await self._store(transcript, "complete")
+
+    async def save_partial(self, transcript: Transcript) -> None:
+        """Half a reply stays in the history. A question without any answer does not: its sender
+        got an error and will ask again.
+        """
+        await self._report_tokens(transcript)
+        if transcript.is_empty:
+            await self._release()
+            if transcript.budget.by_model:
+                await self._add_usage(transcript)
+            return
+        try:
+            await self._store(transcript, "interrupted")
+        except ConversationNotFound:
+            # Deleted meanwhile; or stored after all, when only the reply to that was cut off.
+            await self._add_usage(transcript)
+        except Exception:
+            await self._release()
+            raise
+
+    async def _store(self, transcript: Transcript, status: MessageStatus) -> ChatReply:
+        services, runtime = self._services, self._turn.runtime
+        finished = await _finish(self._turn, transcript, status)
+        group = ("store_turn", runtime.tenant_id, runtime.agent_id)
+        if not await services.batches.join(
+            group, finished, partial(_store_all, services, runtime.tenant_id)
+        ):
+            async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
+                await _store_alone(tx, runtime.tenant_id, finished)
+        return finished.reply
+
+    async def _report_tokens(self, transcript: Transcript) -> None:
+        """Reports them once. In a task of its own: a caller who leaves now has used them."""
+        budget, on_tokens = transcript.budget, self._on_tokens
+        tokens = budget.prompt_tokens + budget.completion_tokens
+        if on_tokens is not None and tokens:
+            self._on_tokens = None
+            await asyncio.shield(background.spawn(_report(on_tokens, tokens)))
+
+    async def _add_usage(self, transcript: Transcript) -> None:
+        async with self._services.db.tx(self._turn.runtime.tenant_id, autocommit=True) as tx:
+            await add_usage(tx, self._turn, transcript.budget)
+
+    async def _release(self) -> None:
+        """Frees the conversation, or deletes it where the failed turn had created it."""
+        turn = self._turn
+        # A streamed answer has named the conversation already.
+        is_known = self._live and turn.source == "console"
+        lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
+        async with self._services.db.tx(turn.runtime.tenant_id, autocommit=True) as tx:
+            if turn.created_conversation and not is_known:
+                await turn_queries.delete_empty(tx, *lease)
+            else:
+                await turn_queries.release(tx, *lease)
+
+
+async def _report(on_tokens: OnTokens, tokens: int) -> None:
+    try:
+        await on_tokens(tokens)
+    except Exception as error:  # noqa: BLE001  # the visitor gets the reply all the same
+        log.warning("tokens were not counted", tokens=tokens, reason=str(error)[:200])
+
+
+class _FinishedTurn(msgspec.Struct, frozen=True):
+    """A turn that is over, as rows in JSON; without the brackets, for several in one list."""
+
+    reply: ChatReply
+    conversation: FinishedConversation
+    entries: str
+    usage: str
+    events: str
+
+
+async def store(
+    tx: Tx,
+    turn: Turn,
+    transcript: Transcript,
+    status: MessageStatus,
+    more: list[Event] | None = None,
+) -> ChatReply:
+    """Messages, calls, usage, cost and events together; `more` are events of the caller."""
+    finished = await _finish(turn, transcript, status, more)
+    await _store_alone(tx, turn.runtime.tenant_id, finished)
+    return finished.reply
+
+
+async def _store_alone(tx: Tx, tenant_id: str, finished: _FinishedTurn) -> None:
+    if not await _write(tx, tenant_id, [finished]):
+        raise ConversationNotFound("This conversation was deleted while the agent was answering")
+
+
+async def _store_all(
+    services: Services, tenant_id: str, turns: list[_FinishedTurn]
+) -> list[bool | Exception]:
+    """True for those that were written. The others try again alone: an error or a lock of one
+    does not stop its neighbours.
+    """
+    # A turn whose lease ran out may meet the next one of its conversation here.
+    of_each = {turn.conversation.id: turn for turn in turns}
+    try:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            written = await _write(tx, tenant_id, list(of_each.values()), together=True)
+    except asyncpg.PostgresError as error:
+        if not fast.was_refused(error):
+            raise
+        written = set()
+    return [turn.conversation.holder in written for turn in turns]
+
+
+async def _write(
+    tx: Tx, tenant_id: str, turns: list[_FinishedTurn], *, together: bool = False
+) -> set[str]:
+    return await turn_queries.store(
+        tx,
+        tenant_id,
+        [turn.conversation for turn in turns],
+        f"[{','.join(turn.entries for turn in turns)}]",
+        f"[{','.join(turn.usage for turn in turns)}]",
+        f"[{','.join(turn.events for turn in turns)}]",
+        together=together,
+    )
+
+
+async def add_usage(tx: Tx, turn: Turn, budget: TokenBudget) -> None:
+    """Adds the usage of a turn that could not be stored."""
+    usage = await _usage(turn, budget)
+    agent_id, correlation_id = turn.runtime.agent_id, trace.current().correlation_id
+    rows = as_json(usage)
+    await usage_service.add_usage(tx, turn.runtime.tenant_id, agent_id, rows, correlation_id)
+
+
+async def _finish(
+    turn: Turn, transcript: Transcript, status: MessageStatus, more: list[Event] | None = None
+) -> _FinishedTurn:
+    response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
+    reply = _reply(turn, transcript, clock.now())
+    usage = await _usage(turn, transcript.budget)
+    # What belongs to the turn as a whole is on the row of the agent's own model.
+    usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
+    usage[0]["conversations"] = int(turn.is_new)
+    emitted: list[Event] = (
+        [] if turn.question_stored else [_message_event(turn, turn.question_id, "user")]
+    )
+    emitted.append(
+        _message_event(turn, turn.message_id, "assistant", reply.message.content, status)
+    )
+    conversation = FinishedConversation(
+        turn.conversation_id,
+        turn.holder,
+        1 if turn.question_stored else 2,
+        title_of(turn.text),
+        trace.current().correlation_id,
+    )
+    return _FinishedTurn(
+        reply,
+        conversation,
+        as_json(_entries(turn, transcript, reply, status, usage))[1:-1],
+        as_json(usage)[1:-1],
+        events.encode_events([*emitted, *(more or [])], tenant_id=turn.runtime.tenant_id)[1:-1],
+    )
+
+
+def title_of(text: str) -> str:
+    return " ".join(text.split())[:_TITLE_CHARS]
+
+
+def _reply(turn: Turn, transcript: Transcript, now: datetime) -> ChatReply:
+    budget = transcript.budget
+    total = budget.prompt_tokens + budget.completion_tokens
+    return ChatReply(
+        turn.conversation_id,
+        ReplyMessage(turn.message_id, "assistant", transcript.content, now),
+        TokenUsage(budget.prompt_tokens, budget.completion_tokens, total),
+        transcript.sources,
+        list(transcript.calls.values()),
+    )
+
+
+def _message_event(
+    turn: Turn,
+    message_id: str,
+    role: Any,
+    content: str | None = None,
+    status: MessageStatus = "complete",
+) -> ChatMessage:
+    text = turn.text if content is None else content
+    return ChatMessage(
+        turn.runtime.agent_id,
+        turn.conversation_id,
+        message_id,
+        role,
+        status,
+        text if turn.runtime.log_messages else None,
+    )
+
+
+async def _usage(turn: Turn, budget: TokenBudget) -> list[dict[str, Any]]:
+    own_model, ids = turn.runtime.target.model, (turn.conversation_id, turn.message_id)
+    return await build_usage_rows(budget, own_model, *ids, turn.speaker.user_id, turn.source)
+
+
+async def build_usage_rows(
+    budget: TokenBudget,
+    own_model: str,
+    conversation_id: str,
+    message_id: str,
+    user_id: str | None,
+    source: str,
+) -> list[dict[str, Any]]:
+    """Returns a row per model, the agent's own first."""
+    by_model = {own_model: [0, 0], **budget.by_model}
+    rows: list[dict[str, Any]] = []
+    for model, (prompt_tokens, completion_tokens) in by_model.items():
+        cost = await cost_usd(model, prompt_tokens, completion_tokens)
+        rows.append(
+            {
+                "conversation_id": conversation_id,
+                "message_id": message_id,
+                "user_id": user_id,
+                "source": source,
+                "model": model,
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": completion_tokens,
+                "cost_usd": round(cost, 9),
+                "turns": 0,
+                "conversations": 0,
+                "messages": 0,
+                "response_time_ms": 0,
+            }
+        )
+    return rows
+
+
+def _entries(
+    turn: Turn,
+    transcript: Transcript,
+    reply: ChatReply,
+    status: MessageStatus,
+    usage: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    runtime, done_at = turn.runtime, reply.message.created_at
+    entries: list[dict[str, Any]] = []
+
+    def add(entry_id: str, kind: str, at: datetime, *, logged: bool, **more: Any) -> None:
+        entry = {"n": len(entries), "conversation_id": turn.conversation_id, "id": entry_id}
+        entry |= {"type": kind, "created_at": at, "status": "complete", "data": {}}
+        entries.append({**entry, "logged": logged, **more})
+
+    if not turn.question_stored:
+        question = {"role": "user", "content": turn.text}
+        add(turn.question_id, "message", turn.asked_at, logged=runtime.log_messages, **question)
+    for call in reply.tool_calls:
+        data = msgspec.to_builtins(call) | {"message_id": turn.message_id}
+        data["function"] = transcript.functions.get(call.id, "")
+        add(
+            new_id("tcl"),
+            "tool_call",
+            done_at,
+            logged=runtime.log_tool_calls,
+            role="tool",
+            data=data,
+        )
+    content: dict[str, Any] = {"role": "assistant", "content": reply.message.content}
+    content["status"] = status
+    if reply.sources:
+        content["data"] = {"sources": msgspec.to_builtins(reply.sources)}
+    add(turn.message_id, "message", done_at, logged=runtime.log_messages, **content)
+    for row in usage:
+        shown = ("model", "prompt_tokens", "completion_tokens", "cost_usd", "response_time_ms")
+        data = {name: row[name] for name in shown} | {"message_id": turn.message_id}
+        add(new_id("tus"), "token_usage", done_at, logged=runtime.log_token_usage, data=data)
+    return entries

@@ -1,0 +1,209 @@
+"""Starts a turn: takes its conversation, or creates it, so that no other turn runs in it."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NoReturn
+
+import asyncpg
+import msgspec
+
+from app.domain.agents.definition import api as agents
+from app.domain.agents.definition.api import AgentRuntime
+from app.domain.agents.definition.errors import AgentNotFound
+from app.domain.agents.llm.api import Message, Models
+from app.domain.conversations.chat import turn_queries
+from app.domain.conversations.chat.errors import ConversationBusy, ConversationNotFound
+from app.domain.conversations.chat.events import ChatStarted
+from app.domain.conversations.chat.history import PastMessage
+from app.domain.conversations.chat.schemas import Source
+from app.domain.conversations.chat.turn import LEASE_SECONDS, OnTokens, Speaker, Turn
+from app.domain.platform.events import api as events
+from app.jobs import background
+from app.kit import logs
+from app.kit.ids import new_id
+from app.kit.texts import as_json
+from app.services import Services
+from db import fast
+from db.fast import Row
+from db.session import Scope, Tx
+
+log = logs.get("chat")
+
+# A job keeps its conversation until it ends; nothing else frees it.
+_JOB_LEASE_SECONDS = 100 * 365 * 86400.0
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to an agent. The fields from `messages` to `response_format` are the OpenAI
+    endpoint's alone. `on_tokens` is called with the tokens that the turn used.
+    """
+
+    speaker: Speaker
+    source: Source
+    text: str
+    conversation_id: str | None = None
+    context: dict[str, Any] | None = None
+    messages: list[Message] = []
+    temperature: float | None = None
+    max_tokens: int | None = None
+    response_format: dict[str, Any] | None = None
+    on_tokens: OnTokens | None = None
+
+
+async def start_turn(
+    tx: Tx, runtime: AgentRuntime, question: Question, *, job_id: str | None = None
+) -> Turn:
+    """Takes the conversation for one turn, or creates one. 409 while another turn has it."""
+    turn = _new_turn(runtime, question, job_id)
+    seconds = _JOB_LEASE_SECONDS if job_id else LEASE_SECONDS
+    if question.conversation_id is not None and not question.speaker.is_visitor:
+        rows = await _take(tx, [turn], seconds, with_job=job_id is not None)
+    else:
+        rows = await _open(tx, turn, seconds)
+    return await _with_past(tx, turn, rows)
+
+
+async def load_usable_runtime(services: Services, scope: Scope, agent_id: str) -> AgentRuntime:
+    """Returns an agent whose model can be used now. Holds no connection while the model is
+    checked, which may ask Redis.
+    """
+    async with services.db.tx(scope, autocommit=True) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
+    await services.get(Models).check(runtime.target)
+    return runtime
+
+
+async def resume_many(
+    services: Services, scope: Scope, agent_id: str, questions: list[Question]
+) -> list[Turn | Exception | None]:
+    """Starts turns in several conversations with one agent, in two round trips. Those that cannot
+    be taken at once are None; ask for each of them alone.
+    """
+    runtime = await load_usable_runtime(services, scope, agent_id)
+    turns = [_new_turn(runtime, question, None) for question in questions]
+    try:
+        async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
+            rows = await _take(tx, turns, LEASE_SECONDS, together=True)
+            taken = {holder: list(entries) for holder, entries in _by_holder(rows)}
+            return [
+                await _with_past(tx, turn, taken[turn.holder]) if turn.holder in taken else None
+                for turn in turns
+            ]
+    except BaseException as error:
+        # No turn will run in those that were taken already.
+        await asyncio.shield(background.spawn(_release(services, turns)))
+        if not fast.was_refused(error):
+            raise
+        return [None] * len(turns)
+
+
+async def _release(services: Services, turns: list[Turn]) -> None:
+    tenant_id = turns[0].runtime.tenant_id
+    ids, holders = [turn.conversation_id for turn in turns], [turn.holder for turn in turns]
+    try:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            await turn_queries.release_all(tx, tenant_id, ids, holders)
+    except Exception as error:  # noqa: BLE001  # then their leases end by themselves
+        log.warning("conversations stay busy for a while", reason=str(error)[:200])
+
+
+def _new_turn(runtime: AgentRuntime, question: Question, job_id: str | None) -> Turn:
+    question_id, message_id = new_id("msg"), new_id("msg")
+    known = question.conversation_id
+    return Turn(
+        runtime=runtime,
+        speaker=question.speaker,
+        source=question.source,
+        conversation_id=new_id("cnv") if known is None else known,
+        question_id=question_id,
+        message_id=message_id,
+        is_new=known is None,
+        text=question.text,
+        context=question.context,
+        holder=job_id or message_id,
+        temperature=question.temperature,
+        max_tokens=question.max_tokens,
+        response_format=question.response_format,
+        messages=question.messages,
+        on_tokens=question.on_tokens,
+    )
+
+
+async def _take(
+    tx: Tx, turns: list[Turn], seconds: float, *, with_job: bool = False, together: bool = False
+) -> list[Row]:
+    runtime = turns[0].runtime
+    requests = [(turn.conversation_id, turn.holder, turn.speaker.user_id) for turn in turns]
+    ids = (runtime.tenant_id, runtime.agent_id)
+    return await turn_queries.resume(
+        tx, *ids, requests, seconds, with_job=with_job, together=together
+    )
+
+
+def _by_holder(rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
+    return groupby(rows, key=lambda row: str(row["holder"]))
+
+
+async def _open(tx: Tx, turn: Turn, seconds: float) -> list[Row]:
+    speaker, runtime = turn.speaker, turn.runtime
+    started = ChatStarted(runtime.agent_id, turn.conversation_id, speaker.user_id, turn.source)
+    encoded = events.encode_events([started], tenant_id=runtime.tenant_id)
+    lease = (turn.conversation_id, runtime.agent_id, turn.holder, seconds, speaker.user_id)
+    visitor = as_json(speaker.visitor) if speaker.visitor is not None else None
+    columns = (speaker.embed_key_id, speaker.session_id, turn.source, encoded, visitor)
+    try:
+        return await turn_queries.create_or_take(tx, runtime.tenant_id, *lease, *columns)
+    except asyncpg.ForeignKeyViolationError:
+        raise AgentNotFound("This agent, or the key to it, was deleted at this moment") from None
+
+
+async def _with_past(tx: Tx, turn: Turn, rows: list[Row]) -> Turn:
+    if not rows:
+        await _refuse(tx, turn)
+    first = rows[0]
+    turn.created_conversation = first["is_new"]
+    turn.past = _to_messages(rows)
+    if not turn.created_conversation and first["as_of"] != first["message_count"]:
+        turn.past = await read_history(tx, turn.runtime.tenant_id, turn.conversation_id)
+    turn.is_new = has_no_answer(turn.past)
+    return turn
+
+
+def has_no_answer(past: list[PastMessage]) -> bool:
+    """A conversation counts as one once an agent has answered in it."""
+    return all(message.role == "user" for message in past)
+
+
+async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
+    if not turn.speaker.is_visitor:
+        await require_conversation(tx, turn.runtime, turn.speaker, turn.conversation_id)
+    raise ConversationBusy("The agent is still answering in this conversation; wait for it to end")
+
+
+async def require_conversation(
+    tx: Tx, runtime: AgentRuntime, speaker: Speaker, conversation_id: str
+) -> None:
+    """Raises ConversationNotFound unless the user has this conversation with the agent."""
+    ids = (conversation_id, runtime.agent_id, speaker.user_id)
+    if not await turn_queries.exists(tx, runtime.tenant_id, *ids):
+        raise ConversationNotFound(
+            f"You have no conversation {conversation_id[:64]} with this agent"
+        )
+
+
+async def read_history(tx: Tx, tenant_id: str, conversation_id: str) -> list[PastMessage]:
+    return _to_messages(await turn_queries.list_history(tx, tenant_id, conversation_id))
+
+
+def _to_messages(rows: list[Row]) -> list[PastMessage]:
+    """From entries, the newest first. Tool calls belong to the replies that they led to."""
+    past: list[PastMessage] = []
+    calls: list[dict[str, Any]] = []
+    for row in reversed(rows):
+        if row["type"] == "message":
+            past.append(PastMessage(row["role"], row["content"] or "", calls))
+            calls = []
+        elif row["data"] is not None:
+            calls.append(msgspec.json.decode(row["data"]))
+    return past

@@ -1,0 +1,255 @@
+"""One turn of a conversation: an async generator of events, from the question to the stored reply.
+
+Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers over it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from app.domain.agents.definition.api import AgentRuntime
+from app.domain.agents.llm.api import Message, Models, QueueLimits
+from app.domain.agents.llm.errors import ModelFailed
+from app.domain.conversations.chat import history, turn_queries
+from app.domain.conversations.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loop
+from app.domain.conversations.chat.context import build_query, find_passages
+from app.domain.conversations.chat.delegation import toolboxes_for
+from app.domain.conversations.chat.history import PastMessage
+from app.domain.conversations.chat.schemas import ChatReply, Source, ToolCallView, Visitor
+from app.domain.conversations.chat.stream_events import (
+    LoopEvent,
+    StreamEvent,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+    TurnFinished,
+    TurnStarted,
+)
+from app.domain.conversations.chat.tool_calls import fail_unknown_calls
+from app.domain.sources import SourceView
+from app.jobs import background
+from app.jobs.renewal import Renewal
+from app.kit import clock
+from app.observe import metrics
+from app.services import Services
+
+LEASE_SECONDS: Final = 60.0
+TURN_SECONDS: Final = 900.0
+_TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
+_RENEW_SECONDS = 20.0
+# How turns wait for the local model. A stream shows its position meanwhile. A job gives the slot of
+# its worker back soon and comes again; it leaves half of the places to callers who are waiting.
+_STREAM_QUEUE: Final = QueueLimits(seconds=120)
+_JOB_QUEUE: Final = QueueLimits(seconds=10, places=4, waits_for_place=True)
+
+
+OnTokens = Callable[[int], Awaitable[None]]
+
+
+class Speaker(msgspec.Struct, frozen=True):
+    """Whose conversation it is: a user's, or a visitor's under an embed key. `visitor` is known
+    when their site has signed who they are.
+    """
+
+    user_id: str | None = None
+    embed_key_id: str | None = None
+    session_id: str | None = None
+    visitor: Visitor | None = None
+
+    @property
+    def is_visitor(self) -> bool:
+        return self.embed_key_id is not None
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    runtime: AgentRuntime
+    speaker: Speaker
+    source: Source
+    conversation_id: str
+    question_id: str
+    message_id: str
+    # No agent has answered in the conversation yet; and whether this very turn created it.
+    is_new: bool
+    created_conversation: bool = False
+    text: str
+    context: dict[str, Any] | None = None
+    past: list[PastMessage] = []
+    asked_at: datetime = msgspec.field(default_factory=clock.now)
+    # An asynchronous chat stores its question when it is accepted, and holds by its job's id.
+    question_stored: bool = False
+    holder: str
+    # What a caller of the OpenAI-compatible endpoint may ask for, within the agent's own limits.
+    temperature: float | None = None
+    max_tokens: int | None = None
+    response_format: dict[str, Any] | None = None
+    # Messages that the caller sends along instead of the conversation's own past.
+    messages: list[Message] = []
+    # Called with the tokens of the turn when it is over, complete or not.
+    on_tokens: OnTokens | None = None
+
+
+class Transcript:
+    """What a turn has produced so far; half of it is still worth storing."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls: dict[str, ToolCallView] = {}
+        self.functions: dict[str, str] = {}
+        self.sources: list[SourceView] = []
+        self.budget = TokenBudget()
+        self.started = time.perf_counter()
+
+    def add(self, event: LoopEvent) -> None:
+        match event:
+            case TextDelta(delta):
+                self.texts.append(delta)
+            case ToolUse(id=call_id, tool=tool, tool_id=tool_id):
+                self.functions[call_id] = event.function
+                self.calls[call_id] = ToolCallView(
+                    call_id, tool, tool_id, event.input, None, "failed", 0, event.parent_id
+                )
+            case ToolResult():
+                call = self.calls[event.id]
+                call.output, call.status = event.output, event.status
+                call.execution_time_ms = event.execution_time_ms
+                self.add_sources(event.sources)
+
+    def add_sources(self, sources: Iterable[SourceView]) -> None:
+        self.sources += [source for source in sources if source not in self.sources]
+
+    @property
+    def content(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.texts and not self.calls
+
+
+class TurnStore(Protocol):
+    """Stores a turn when it is over: complete, or as far as it came."""
+
+    async def save_complete(self, transcript: Transcript) -> ChatReply: ...
+
+    async def save_partial(self, transcript: Transcript) -> None: ...
+
+
+async def run(
+    services: Services, turn: Turn, store: TurnStore, *, live: bool, journal: Journal | None = None
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of the turn. Whatever ends it early, what was said until then is stored."""
+    transcript = Transcript()
+    with background.busy():
+        try:
+            yield TurnStarted(turn.conversation_id, turn.message_id)
+            async with (
+                _hold_conversation(services, turn),
+                aclosing(_run_loop(services, turn, transcript, journal, live=live)) as events,
+            ):
+                async for event in events:
+                    transcript.add(event)
+                    yield event
+                reply = await store.save_complete(transcript)
+        except BaseException:
+            metrics.TURNS.labels(turn.source, "interrupted").inc()
+            # In a task of its own: a cancelled caller must not take the reply along.
+            await asyncio.shield(background.spawn(store.save_partial(transcript)))
+            raise
+    metrics.TURNS.labels(turn.source, "answered").inc()
+    yield TurnFinished(reply)
+
+
+async def _run_loop(
+    services: Services, turn: Turn, transcript: Transcript, journal: Journal | None, *, live: bool
+) -> AsyncGenerator[LoopEvent, None]:
+    queue = _STREAM_QUEUE if live else QueueLimits() if journal is None else _JOB_QUEUE
+    config = _loop_config(services, turn, transcript.budget, queue, live=live)
+    if journal is not None:
+        fail_unknown_calls(journal.rounds, config.toolboxes)
+    messages = await _messages(services, turn, config, transcript)
+    async with aclosing(run_loop(config, messages, transcript.budget, journal)) as events:
+        async for event in events:
+            yield event
+            if time.perf_counter() - transcript.started > TURN_SECONDS:
+                raise ModelFailed(config.target.model, "timeout", _TOO_LONG)
+
+
+async def final_reply(events: AsyncGenerator[StreamEvent, None]) -> ChatReply:
+    """Runs a turn to its end."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TurnFinished):
+                return event.reply
+    raise RuntimeError("a turn ended without a reply")
+
+
+def _loop_config(
+    services: Services, turn: Turn, budget: TokenBudget, queue: QueueLimits, *, live: bool
+) -> LoopConfig:
+    runtime, is_public = turn.runtime, turn.speaker.is_visitor
+    return LoopConfig(
+        models=services.get(Models),
+        tenant_id=runtime.tenant_id,
+        target=runtime.target,
+        temperature=runtime.temperature if turn.temperature is None else turn.temperature,
+        max_tokens=_max_tokens(turn),
+        toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
+        live=live,
+        response_format=turn.response_format,
+        queue=queue,
+    )
+
+
+def _max_tokens(turn: Turn) -> int:
+    """A caller may ask for less than the agent's limit; one who signed in also for all of it, where
+    an answer is shorter otherwise.
+    """
+    runtime = turn.runtime
+    if turn.max_tokens is None:
+        return runtime.answer_tokens
+    limit = runtime.answer_tokens if turn.speaker.is_visitor else runtime.max_tokens
+    return min(limit, turn.max_tokens)
+
+
+async def _messages(
+    services: Services, turn: Turn, config: LoopConfig, transcript: Transcript
+) -> list[Message]:
+    window = await services.get(Models).window_of(config.target)
+    query = build_query(turn.text, turn.past)
+    passages = await find_passages(services, turn.runtime, window, query)
+    if passages is not None:
+        transcript.add_sources(passages.sources)
+    quoted = passages.prompt if passages is not None else None
+    system = history.system_message(turn.runtime.system_prompt, turn.context, quoted)
+    question = Message("user", turn.text)
+    budget = history.budget_for(window, config.max_tokens, system.content, turn.text)
+    if turn.messages:
+        past = history.trim_history(turn.messages, budget)
+    else:
+        with_calls = any(toolbox.offers for toolbox in config.toolboxes)
+        past = history.select_history(turn.past, budget, with_calls=with_calls)
+    return history.merge_neighbours([system, *past, question])
+
+
+@asynccontextmanager
+async def _hold_conversation(services: Services, turn: Turn) -> AsyncIterator[None]:
+    """Renews the turn's lease of the conversation; a job has one that needs no renewal."""
+    if turn.holder != turn.message_id:
+        yield
+        return
+    lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder, LEASE_SECONDS)
+
+    async def renew() -> None:
+        async with services.db.tx(turn.runtime.tenant_id, autocommit=True) as tx:
+            await turn_queries.renew(tx, *lease)
+
+    renewal = Renewal(_RENEW_SECONDS, renew)
+    try:
+        yield
+    finally:
+        renewal.stop()

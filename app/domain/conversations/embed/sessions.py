@@ -1,0 +1,123 @@
+"""Sessions of visitors: opened with an embed key, used with a visitor token."""
+
+import base64
+import hashlib
+import re
+import secrets
+
+from app.crypto.keyring import Keyring
+from app.domain.agents.definition.api import EmbeddedAgent
+from app.domain.conversations.chat import api as chat
+from app.domain.conversations.chat.api import Visitor
+from app.domain.conversations.embed import user_tokens, visitor_tokens
+from app.domain.conversations.embed.errors import (
+    SessionMismatch,
+    SessionTokenRequired,
+    UserTokenRequired,
+)
+from app.domain.conversations.embed.schemas import (
+    OpenSession,
+    SessionAgent,
+    SessionState,
+    VisitorSession,
+)
+from app.domain.conversations.embed.visitor_tokens import VisitorClaims
+from app.kit import clock
+from app.services import Services
+
+# Sessions of customers whom a user token names; nobody else can use them. Sites that choose the ids
+# of sessions themselves may use others with this prefix.
+_USER_PREFIX = "usr_"
+_USER_SESSION = re.compile(rf"{_USER_PREFIX}[0-9a-v]{{32}}\Z")
+_VISITOR_PREFIX = "vis_"
+_MAX_MESSAGES = 100
+# How long a session of a customer may be renewed without a new user token.
+_MAX_USER_SECONDS = 12 * 3600
+
+
+def open_session(
+    keyring: Keyring, agent: EmbeddedAgent, origin: str, data: OpenSession
+) -> VisitorSession:
+    """Opens a session for the key: a customer's own if a user token names one, the earlier one that
+    `data` names, or a new one.
+    """
+    visitor = user_tokens.identify(keyring, agent, data.user_token)
+    session_id = data.session_id or _VISITOR_PREFIX + secrets.token_urlsafe(24)
+    if visitor is not None:
+        session_id = _user_session_id(agent, visitor)
+    claims = VisitorClaims(
+        key_id=agent.embed_key_id,
+        agent_id=agent.runtime.agent_id,
+        origin=origin,
+        session_id=session_id,
+        visitor=visitor,
+        identity=user_tokens.fingerprint_for(keyring, agent, visitor),
+        since=int(clock.epoch()),
+    )
+    return _issue(keyring, claims)
+
+
+def renew_session(
+    keyring: Keyring, agent: EmbeddedAgent, claims: VisitorClaims, data: OpenSession
+) -> VisitorSession:
+    """Renews the session of a visitor token that is still valid. With another user token, it opens
+    the session of that customer.
+    """
+    if data.user_token is not None:
+        return open_session(keyring, agent, claims.origin, data)
+    require_customer(agent, claims)
+    if data.session_id is not None:
+        check_session(claims, data.session_id)
+    is_old = clock.epoch() - claims.since > _MAX_USER_SECONDS
+    if claims.visitor is not None and is_old:
+        raise UserTokenRequired("This session is 12 hours old; send a new user token")
+    return _issue(keyring, claims)
+
+
+def require_customer(agent: EmbeddedAgent, claims: VisitorClaims) -> None:
+    """Raises UserTokenRequired when the key demands to know the visitor, and the token does not."""
+    if agent.rules.require_user_token and claims.visitor is None:
+        raise UserTokenRequired("This site's chat is for its signed-in customers only")
+
+
+def _issue(keyring: Keyring, claims: VisitorClaims) -> VisitorSession:
+    token = visitor_tokens.issue(keyring, claims)
+    return VisitorSession(token, claims.session_id, visitor_tokens.SECONDS)
+
+
+def _user_session_id(agent: EmbeddedAgent, visitor: Visitor) -> str:
+    """The same on every device. It is no secret: only a token that names it can use it."""
+    digest = hashlib.sha256(f"{agent.embed_key_id}\0{visitor.id}".encode()).digest()
+    return _USER_PREFIX + base64.b32hexencode(digest).decode().lower()[:32]
+
+
+def check_session(claims: VisitorClaims | None, session_id: str) -> None:
+    """Raises SessionMismatch unless a visitor token is for this session, and SessionTokenRequired
+    for a customer's session without a token.
+    """
+    if claims is None:
+        if _USER_SESSION.match(session_id):
+            raise SessionTokenRequired("This session can be used with its visitor token only")
+    elif claims.session_id != session_id:
+        raise SessionMismatch("This visitor token belongs to another session")
+
+
+def conversation_id(embed_key_id: str, session_id: str) -> str:
+    """Derives the id from key and session, so that keys do not share conversations."""
+    digest = hashlib.sha256(f"{embed_key_id}\0{session_id}".encode()).digest()
+    return f"cnv_{base64.b32hexencode(digest).decode().lower()[:26]}"
+
+
+async def load_state(
+    services: Services, agent: EmbeddedAgent, claims: VisitorClaims
+) -> SessionState:
+    tenant_id = agent.runtime.tenant_id
+    known_id = conversation_id(claims.key_id, claims.session_id)
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        messages = await chat.list_visitor_messages(tx, tenant_id, known_id, _MAX_MESSAGES)
+    return SessionState(
+        claims.session_id,
+        SessionAgent(agent.runtime.name, agent.rules.allow_voice),
+        claims.visitor.name if claims.visitor is not None else None,
+        messages,
+    )

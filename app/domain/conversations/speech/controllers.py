@@ -1,0 +1,74 @@
+from functools import partial
+
+from litestar import Controller, Response, post
+from litestar.params import JSONBody, MultipartBody
+
+from app.domain.conversations.speech import service
+from app.domain.conversations.speech.audio import MAX_MB
+from app.domain.conversations.speech.schemas import AudioReply, SpeakText
+from app.domain.conversations.speech.uploads import AudioQuestion
+from app.http.dependencies import Context, HttpRequest, Id
+from app.http.disconnect import wait_for_disconnect, while_awaited
+
+_MP3 = "audio/mpeg"
+
+
+class SpeechController(Controller):
+    path = "/api/v1/agents/{agent_id:str}/chat"
+    tags = ["Speech"]
+
+    @post(
+        "/audio",
+        summary="Chat with an agent by voice",
+        needs="agents:chat",
+        cost="chat",
+        status_code=200,
+        idempotent="long_running",
+        errors=(415, 502),
+        upload=True,
+        full_files=1,
+        max_upload_mb=MAX_MB,
+    )
+    async def chat_audio(
+        self,
+        request: HttpRequest,
+        context: Context,
+        agent_id: Id,
+        data: MultipartBody[AudioQuestion],
+    ) -> AudioReply:
+        """A WAV, MP3 or WebM recording of at most 25 MB and 10 minutes; its type is detected from
+        the content. It is transcribed, and then answered like a message. Without speech in it: 422;
+        where no speech can be recognised: 503 `unavailable` with the reason.
+        """
+        return await service.answer_recording(
+            context.services,
+            context.principal,
+            agent_id,
+            data.audio,
+            data.conversation_id,
+            partial(wait_for_disconnect, request),
+            while_awaited(request),
+        )
+
+    @post(
+        "/tts",
+        summary="Speak a text",
+        needs="agents:chat",
+        cost="chat",
+        status_code=200,
+        idempotent="long_running",
+        errors=(502,),
+        media_type=_MP3,
+    )
+    async def speak(
+        self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[SpeakText]
+    ) -> Response[bytes]:
+        """The text as an MP3 file."""
+        mp3 = await service.speak(
+            context.services,
+            context.principal,
+            agent_id,
+            data,
+            partial(wait_for_disconnect, request),
+        )
+        return Response(mp3, media_type=_MP3)

@@ -1,0 +1,128 @@
+"""Request and response bodies of forms that are filled in by chat."""
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.kit.validation import NOT_BLANK
+
+ConversationStatus = Literal["active", "completed", "abandoned"]
+
+_TIME = "2026-01-01T12:00:00Z"
+_ID = "fcv_8kq2m4t6v8x0z2b4d6f8h0k2m4"
+# A drawn signature is the longest answer.
+MAX_CONTENT_CHARS = 250_000
+
+
+class StartFormConversation(msgspec.Struct, kw_only=True):
+    """`data` has answers that are known already, such as those of hidden fields."""
+
+    example: ClassVar[dict[str, Any]] = {"data": {"campaign": "spring"}}
+
+    data: dict[str, Any] = {}
+
+
+class FormConversationView(msgspec.Struct):
+    """`fields_total` counts the fields that are shown now, which depends on the answers."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "id": _ID,
+        "form_slug": "contact-8k2m4q6t",
+        "status": "active",
+        "fields_completed": 1,
+        "fields_total": 3,
+        "collected_data": {"name": "Ada"},
+        "submission_id": None,
+        "created_at": _TIME,
+    }
+
+    id: str
+    form_slug: str
+    status: ConversationStatus
+    fields_completed: int
+    fields_total: int
+    collected_data: dict[str, Any]
+    submission_id: str | None
+    created_at: datetime
+
+
+class FormMessageView(msgspec.Struct, omit_defaults=True):
+    """`field_id` is the field that the assistant asks for."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "id": "fms_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "role": "assistant",
+        "content": "Your e-mail address: please enter an e-mail address, like name@example.com.",
+        "field_id": "email",
+        "created_at": _TIME,
+    }
+
+    id: str
+    role: Literal["assistant", "user"]
+    content: str
+    created_at: datetime
+    field_id: str | None = None
+
+
+class FormConversationData(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": FormConversationView.example}
+
+    data: FormConversationView
+
+
+class StartedFormConversation(msgspec.Struct):
+    """`message` is the first question."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "data": FormConversationView.example,
+        "message": FormMessageView.example,
+    }
+
+    data: FormConversationView
+    message: FormMessageView
+
+
+class FormMessageList(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [FormMessageView.example]}
+
+    data: list[FormMessageView]
+
+
+class SendFormMessage(msgspec.Struct, kw_only=True):
+    """The answer to a file field is the id of an uploaded file; to a signature, the image."""
+
+    example: ClassVar[dict[str, Any]] = {"content": "My e-mail is ada@example.com"}
+
+    content: Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_CHARS, pattern=NOT_BLANK)]
+
+
+class FormTurn(msgspec.Struct, omit_defaults=True):
+    """`submission_id` is there once `form_completed` is true."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "user_message": {
+            "id": "fms_01k9x3m7e8c0v2q4r6t8w0y2a4",
+            "role": "user",
+            "content": "Ada",
+            "created_at": _TIME,
+        },
+        "assistant_message": FormMessageView.example,
+        "fields_completed": 1,
+        "fields_total": 3,
+        "form_completed": False,
+    }
+
+    user_message: FormMessageView
+    assistant_message: FormMessageView
+    fields_completed: int
+    fields_total: int
+    form_completed: bool
+    submission_id: str | None = None
+
+
+class FormTurnData(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": FormTurn.example}
+
+    data: FormTurn

@@ -1,0 +1,83 @@
+"""What the form says in a conversation: its questions, and what it understood."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm
+
+_MAX_SHOWN_CHARS = 200
+
+
+def greet(form: LiveForm, first: InputField[Any]) -> str:
+    greeting = form.settings.conversation.greeting or f"Hello! This is the form “{form.name}”."
+    about = form.description.strip()
+    return " ".join(part for part in (greeting, about, ask(first)) if part)
+
+
+def ask(field: InputField[Any]) -> str:
+    """Returns the question for a field."""
+    definition = field.definition
+    label = definition.label.strip()
+    is_complete = label.endswith(("?", ".", "!", ":"))
+    is_plain = field.type.is_free_text and not definition.validation
+    question = label if is_complete else f"{label}?" if is_plain else f"{label}:"
+    parts = [question, _explain_answer(field, question), definition.help_text.strip()]
+    return join([*parts, _offer_skip(field)])
+
+
+def _explain_answer(field: InputField[Any], question: str) -> str:
+    """A plain text needs no explanation."""
+    if field.type.is_free_text and not field.definition.validation:
+        return ""
+    verb = "choose" if field.type.has_options else "enter"
+    please = "please" if question.endswith(":") else "Please"
+    return f"{please} {verb} {field.type.describe(field)}."
+
+
+def _offer_skip(field: InputField[Any]) -> str:
+    return "" if field.definition.required else "This is optional; say “skip” to leave it out."
+
+
+def ask_again(form: FormDefinition, field: InputField[Any], problems: Mapping[str, str]) -> str:
+    """Says what is wrong and asks for the field, which may be one of the wrong ones."""
+    said = explain(form, problems)
+    if field.id in problems:
+        return join([said, "Please try again.", _offer_skip(field)])
+    return join([said, ask(field)])
+
+
+def acknowledge(
+    form: FormDefinition, before: Mapping[str, Any], values: Mapping[str, Any], current_id: str
+) -> str:
+    """Repeats what was understood, unless it is just the answer to the question."""
+    parts = []
+    for field_id, value in values.items():
+        field = form.by_id[field_id]
+        if field_id in before and before[field_id] != value:
+            parts.append(f"I changed “{field.definition.label}” to {_show(field, value)}.")
+        elif field_id not in before and field_id != current_id:
+            parts.append(f"I noted “{field.definition.label}”: {_show(field, value)}.")
+    return " ".join(parts)
+
+
+def _show(field: InputField[Any], value: Any) -> str:
+    text = field.type.format(field, value)
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
+
+
+def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
+    """Says what is wrong with answers."""
+    sentences = [
+        f"“{form.by_id[field_id].definition.label}” {message}."
+        for field_id, message in problems.items()
+        if field_id in form.by_id
+    ]
+    return " ".join(sentences)
+
+
+def refuse_skip(field: InputField[Any]) -> str:
+    return f"“{field.definition.label}” is required."
+
+
+def join(parts: Sequence[str]) -> str:
+    return " ".join(part for part in parts if part)

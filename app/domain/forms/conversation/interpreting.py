@@ -1,0 +1,261 @@
+"""Reads the answers to a form in a message of a person.
+
+Most is found without a model: the answer to the question that was asked, answers that name their
+field, addresses and numbers. What a model has found is used as well, if the field takes it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from app.domain.forms.conversation import mentions
+from app.domain.forms.conversation.mentions import Mention
+from app.domain.forms.definition.api import InputField, WrongValue
+
+_SKIP: Final = frozenset(
+    {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}
+    | {"no thanks", "no thank you", "i'd rather not", "i'd rather not say", "prefer not to say"}
+)
+# Where a text is required, it may be the answer.
+_NOTHING: Final = frozenset(
+    {"none", "n/a", "na", "nothing", "not applicable", "none of them", "none of these"}
+)
+_CORRECTION = re.compile(
+    r"\b(?:actually|correction|sorry|change|correct|instead|wrong|mistake|i meant|rather)\b",
+    re.IGNORECASE,
+)
+_GREETING = r"(?:hi|hello|hey)(?: there)?"
+_INTERJECTION = rf"(?:{_GREETING}|oh|well|okay|ok|sure|yes|so|actually|sorry)"
+_LEADING_PHRASE = (
+    r"(?:my name is|i am called|i am|i['\u2019]m|this is|call me|it is|it['\u2019]s|that is|"
+    r"that['\u2019]s|the answer is|please use)"
+)
+# A word like "so" may also be the beginning of the answer.
+_LEAD_IN = re.compile(
+    rf"(?:{_INTERJECTION}\b(?:\s*[,.!:;]+\s*|\s+(?=(?:{_INTERJECTION}|{_LEADING_PHRASE})\b)|\s*$))*"
+    rf"(?:{_LEADING_PHRASE}\s+)?",
+    re.IGNORECASE,
+)
+_ONLY_GREETING = re.compile(rf"(?:{_GREETING}|sorry|actually)", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"(?:what|why|who|whose|how|where|when|which|is|are|do|does|did|can|could|may|must|should|will"
+    r"|would)\b.*\?",
+    re.IGNORECASE | re.DOTALL,
+)
+_ABOUT_QUESTIONS = re.compile(r"\b(?:question|ask)", re.IGNORECASE)
+_EDGES = " \t\r\n,;.!\"'“”"
+_MAX_ANSWER_WORDS = 4
+# How many addresses and numbers are looked for that name no field: each search reads all the text.
+_MAX_UNNAMED = 10
+# Longer than any message; a drawn signature is.
+_MAX_CHARS = 4000
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the form asks at a turn. `fields` are those that are shown, in their order."""
+
+    fields: Sequence[InputField[Any]]
+    answers: Mapping[str, Any]
+    current: InputField[Any]
+
+    @property
+    def open_fields(self) -> list[InputField[Any]]:
+        return [field for field in self.fields if field.id not in self.answers]
+
+
+class Extract(msgspec.Struct, frozen=True):
+    """What a model has found, not checked yet. A model that is not trusted may only repeat what the
+    message says.
+    """
+
+    values: Mapping[str, Any] = {}
+    is_trusted: bool = False
+
+    def denies(self, field_id: str) -> bool:
+        """True when the model says that the message does not answer a field."""
+        return self.is_trusted and field_id in self.values and self.values[field_id] is None
+
+
+class Reading(msgspec.Struct):
+    """Stored values by the ids of fields, and what is wrong with others."""
+
+    values: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    is_skip: bool = False
+    is_question: bool = False
+    # The answer to the question was all that the message says besides.
+    is_whole: bool = False
+
+
+def read(question: Question, text: str, extract: Extract | None = None) -> Reading:
+    reading, current = Reading(), question.current
+    if len(text) > _MAX_CHARS:
+        _parse(reading, current, text)
+        return reading
+    reading.is_skip = _is_skip(current, text)
+    reading.is_question = _is_question(current, text)
+    if reading.is_skip or reading.is_question:
+        return reading
+    split = mentions.split(question.fields, text)
+    rest = _find_unnamed(reading, question, split.rest)
+    if current.type.has_lines and _strip_lead_in(rest):
+        _read_long_text(reading, question, text, split.mentions)
+        return reading
+    for field, answer in split.mentions:
+        _parse(reading, field, answer.strip(_EDGES) if field.type.is_one_line else answer)
+    if extract is not None:
+        _add_extract(reading, question, text, extract)
+    if current.id not in reading.values and current.id not in reading.problems:
+        _read_rest(reading, question, rest, extract)
+    return reading
+
+
+def _is_skip(field: InputField[Any], text: str) -> bool:
+    words = text.strip(_EDGES).casefold().replace("\u2019", "'")
+    if words in _NOTHING and field.definition.required and field.type.is_free_text:
+        return False
+    if words not in _SKIP and words not in _NOTHING:
+        return False
+    # An option may be called like that.
+    reading = Reading()
+    if field.type.has_options:
+        _parse(reading, field, text)
+    return not reading.values
+
+
+def _is_question(field: InputField[Any], text: str) -> bool:
+    """True for a question of the visitor, unless it is a text that answers."""
+    if not field.type.is_one_line or _ABOUT_QUESTIONS.search(field.definition.label):
+        return False
+    return _QUESTION.fullmatch(_strip_lead_in(text)) is not None
+
+
+def _read_long_text(
+    reading: Reading, question: Question, text: str, found: Sequence[Mention]
+) -> None:
+    """The text is stored as it is. What it says of other fields is used only where those have no
+    answer yet, and where it cannot be anything else.
+    """
+    _parse(reading, question.current, text)
+    _find_unnamed(reading, question, text)
+    for field, answer in found:
+        if field.id not in question.answers and not field.type.is_free_text:
+            _parse(reading, field, answer)
+            if field.id != question.current.id:
+                reading.problems.pop(field.id, None)
+
+
+def _read_rest(reading: Reading, question: Question, rest: str, extract: Extract | None) -> None:
+    """Reads the answer to the question in what names no field."""
+    current, is_line = question.current, question.current.type.is_one_line
+    answer = _strip_lead_in(rest)
+    if not answer and not reading.values and not _ONLY_GREETING.fullmatch(rest.strip(_EDGES)):
+        answer = rest.strip(_EDGES)
+    is_denied = extract is not None and extract.denies(current.id)
+    if answer and not (is_line and is_denied):
+        _parse(reading, current, answer)
+        reading.is_whole = len(answer.split()) > _MAX_ANSWER_WORDS
+
+
+def needs_model(question: Question, text: str, reading: Reading, *, is_trusted: bool) -> bool:
+    """True when a model may find more in the message, or find it better."""
+    if reading.is_skip or reading.is_question:
+        return False
+    if is_trusted:
+        return bool(reading.problems) or len(text.split()) > _MAX_ANSWER_WORDS
+    return reading.is_whole and question.current.type.is_one_line
+
+
+def _parse(reading: Reading, field: InputField[Any], text: str) -> None:
+    try:
+        value = field.type.parse(field, text)
+    except WrongValue as error:
+        reading.problems[field.id] = str(error)
+        return
+    if field.type.is_empty(value):
+        return
+    reading.values[field.id] = value
+    reading.problems.pop(field.id, None)
+
+
+def _strip_lead_in(text: str) -> str:
+    answer = _LEAD_IN.sub("", text.strip(), count=1)
+    return answer.strip(_EDGES)
+
+
+def _find_unnamed(reading: Reading, question: Question, rest: str) -> str:
+    """Finds addresses and phone numbers. Returns the text without those of other fields. An answer
+    is replaced only by a short message that says so.
+    """
+    is_correction = _CORRECTION.search(rest) is not None
+    found: dict[str, str | None] = {}
+    count = 0
+    for field in question.fields:
+        kind, is_answered = field.type, field.id in question.answers
+        if kind.pattern_in_text is None or field.id == question.current.id:
+            continue
+        if is_answered and not is_correction:
+            continue
+        if kind.name not in found:
+            found[kind.name] = _search(kind.pattern_in_text, rest)
+        text = found[kind.name]
+        if text is None or count == _MAX_UNNAMED:
+            continue
+        try:
+            value = kind.parse(field, text)
+        except WrongValue:
+            continue
+        others = _CORRECTION.sub("", rest.replace(text, " ")).strip(_EDGES)
+        if is_answered and len(others.split()) > _MAX_ANSWER_WORDS:
+            continue
+        reading.values[field.id] = value
+        rest = mentions.trim_end(others)
+        # None stays None: what is left contains nothing new.
+        found = {name: None for name, item in found.items() if item is None}
+        count += 1
+    return rest
+
+
+def _search(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
+    return match[0].rstrip(".,;!?)") if match else None
+
+
+# What a model has found
+
+
+def _add_extract(reading: Reading, question: Question, text: str, extract: Extract) -> None:
+    named = mentions.find_named(question.fields, text)
+    is_correction = _CORRECTION.search(text) is not None
+    for field in question.fields:
+        value = extract.values.get(field.id)
+        if field.id in reading.values or field.type.is_empty(value):
+            continue
+        if field.id in question.answers and not (is_correction or field.id in named):
+            continue
+        is_current = field.id == question.current.id
+        is_asked = is_current or field.id in named or extract.is_trusted
+        if not is_asked or not _may_be_used(field, value, text, extract):
+            continue
+        try:
+            reading.values[field.id] = field.type.check(field, value)
+        except WrongValue:
+            # The model's mistake: what the person wrote is still read without it.
+            continue
+        reading.problems.pop(field.id, None)
+
+
+def _may_be_used(field: InputField[Any], value: Any, text: str, extract: Extract) -> bool:
+    """A model that is not trusted is used for texts alone, all else is found without it."""
+    if extract.is_trusted:
+        return True
+    if not field.type.is_free_text or not isinstance(value, str):
+        return False
+    words = rf"(?<!\w){re.escape(_fold(value))}(?!\w)"
+    return len(value) <= len(text) and re.search(words, _fold(text)) is not None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,168 @@
+from typing import Annotated
+
+import msgspec
+from litestar import Controller, delete, get, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.forms.definition import options, service
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
+from app.domain.forms.definition.schemas import (
+    CreateForm,
+    DuplicatedFormData,
+    FieldTypeList,
+    FieldTypeView,
+    FormData,
+    FormOptionList,
+    FormSummary,
+    FormVersionData,
+    FormVersionSummary,
+    PublishedFormData,
+    Status,
+    UpdateForm,
+)
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+
+
+class FormController(Controller):
+    path = "/api/v1/forms"
+    tags = ["Forms"]
+
+    @get(summary="List forms", needs="forms:read")
+    async def list_forms(
+        self,
+        tx: Tx,
+        principal: Principal,
+        page_in: Page,
+        search: Search = None,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only forms with this status")
+        ] = None,
+        sort: Sort = None,
+    ) -> Paged[FormSummary]:
+        """`search` looks in names, descriptions and slugs. Sort by name, status, created_at,
+        updated_at or published_at; by default the newest first. Callers without submissions:read
+        get null as `submission_count`.
+        """
+        return await service.list_page(
+            tx, principal, page_in, search=search, status=status, sort=sort
+        )
+
+    @post(summary="Create a form", stores=True, needs="forms:write")
+    async def create_form(
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateForm]
+    ) -> FormData:
+        """It starts as a draft. `GET /api/v1/form-field-types` has the validation options of each
+        type of field. A `pattern` is a regular expression of RE2, without lookaheads. A link is
+        mailed to an address in `settings.notifications` that must be confirmed, at most 5 times to
+        a mailbox within 15 minutes.
+        """
+        return FormData(await service.create(tx, services, principal, data))
+
+    @get("/{form_id:str}", summary="Get a form", needs="forms:read")
+    async def get_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+        """With the fields of the newest version. Callers without submissions:read get null as
+        `stats`, and those without forms:write no address in `settings.notifications`.
+        """
+        return FormData(await service.get(tx, principal, form_id))
+
+    @get("/slug/{slug:str}", summary="Get a form by its slug", needs="forms:read")
+    async def get_form_by_slug(self, tx: Tx, principal: Principal, slug: Id) -> FormData:
+        """The slug is the form's name in public addresses."""
+        return FormData(await service.get_by_slug(tx, principal, slug))
+
+    @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
+    async def update_form(
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        form_id: Id,
+        data: JSONBody[UpdateForm],
+    ) -> FormData:
+        """Any subset of the fields. A change of `fields` makes a new version once the form was
+        published; existing submissions keep the fields that they were made with. A form has at most
+        200 versions: 409 `too_many_versions`.
+        """
+        return FormData(await service.update(tx, services, principal, form_id, data))
+
+    @delete("/{form_id:str}", summary="Delete a form", needs="forms:delete")
+    async def delete_form(self, tx: Tx, form_id: Id) -> None:
+        """Deletes all its submissions and their files as well, and what they caused: events with
+        their deliveries, notifications, and executions of workflows. Rows of data tables stay, as
+        do the conversations, tool runs and approvals of workflows until their retention ends.
+        """
+        await service.delete(tx, form_id)
+
+    @post("/{form_id:str}/publish", summary="Publish a form", needs="forms:write", status_code=200)
+    async def publish_form(self, tx: Tx, form_id: Id) -> PublishedFormData:
+        """From draft or archived. Visitors and users can submit it from now on."""
+        return PublishedFormData(await service.publish(tx, form_id))
+
+    @post(
+        "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
+    )
+    async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+        """It becomes a draft again, and takes no submissions."""
+        return FormData(await service.unpublish(tx, principal, form_id))
+
+    @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
+    async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+        """It takes no submissions; those that it has are kept."""
+        return FormData(await service.archive(tx, principal, form_id))
+
+    @post("/{form_id:str}/duplicate", summary="Copy a form", stores=True, needs="forms:write")
+    async def duplicate_form(self, tx: Tx, principal: Principal, form_id: Id) -> DuplicatedFormData:
+        """A draft with the same fields and settings, a new slug and no submissions."""
+        return DuplicatedFormData(await service.duplicate(tx, principal, form_id))
+
+    @get("/{form_id:str}/versions", summary="List versions of a form", needs="forms:read")
+    async def list_form_versions(
+        self, tx: Tx, page_in: Page, form_id: Id
+    ) -> Paged[FormVersionSummary]:
+        """The newest first."""
+        return await service.list_versions(tx, form_id, page_in)
+
+    @get(
+        "/{form_id:str}/versions/{version:str}",
+        summary="Get a version of a form",
+        needs="forms:read",
+    )
+    async def get_form_version(self, tx: Tx, form_id: Id, version: Id) -> FormVersionData:
+        """With its fields."""
+        return FormVersionData(await service.get_version(tx, form_id, version))
+
+    @get(
+        "/{form_id:str}/fields/{field_id:str}/options",
+        summary="List the options of a field",
+        needs="forms:read",
+    )
+    async def list_field_options(
+        self, services: Services, principal: Principal, form_id: Id, field_id: Id
+    ) -> FormOptionList:
+        """Of the newest version; at most 1,000, from the field's data table if it has one."""
+        async with services.db.tx(principal.scope, autocommit=True) as tx:
+            tenant_id, definition = await service.load_definition(tx, form_id)
+        return FormOptionList(await options.list_options(services, tenant_id, definition, field_id))
+
+
+class FormFieldTypeController(Controller):
+    path = "/api/v1/form-field-types"
+    tags = ["Forms"]
+
+    @get(summary="List field types", needs="forms:read")
+    async def list_field_types(self) -> FieldTypeList:
+        """The JSON Schema of the validation options of each type."""
+        return FieldTypeList(
+            [
+                FieldTypeView(
+                    kind.name,
+                    kind.description,
+                    kind.has_value,
+                    kind.has_options,
+                    msgspec.json.schema(kind.rules),
+                )
+                for kind in FIELD_TYPES.values()
+            ]
+        )

@@ -1,0 +1,211 @@
+"""The fields of one version of a form: checks their definitions, and prepares them for answers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from app.domain.forms.definition import conditions
+from app.domain.forms.definition.fields.definition import Conditional, Field
+from app.domain.forms.definition.fields.options import OptionIndex
+from app.domain.forms.definition.fields.protocol import InputField
+from app.domain.forms.definition.fields.registry import FIELD_TYPES
+from app.kit import validation
+from app.kit.errors import Invalid, Problem
+
+MAX_FIELDS: Final = 200
+_MAX_BYTES: Final = 256 * 1024
+# Each is a list of up to 1,000 options that a message may name.
+MAX_DATA_SOURCES: Final = 20
+_MAX_OPERAND_CHARS = 1000
+_MAX_OPERANDS = 100
+_WITHOUT_VALUE = frozenset({"is_empty", "is_not_empty"})
+_ORDERED = frozenset({"gt", "lt"})
+_EQUALITY = frozenset({"equals", "not_equals"})
+# How long the patterns of a form take for the longest texts: a quarter of a second.
+_MAX_STEPS = 20_000_000
+# Answers to forms beyond these are checked in a thread.
+_SMALL_FIELDS: Final = 50
+_SMALL_OPTIONS: Final = 500
+
+
+class FormDefinition:
+    """The fields in their order. The order of evaluation has each field after the one that its
+    conditional names.
+    """
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        """The definitions were checked by `check_fields`."""
+        # Fields whose options come from the same rows have the same list.
+        indexes = {id(field.options): OptionIndex(field.options) for field in fields}
+        self.fields = [_prepare(field, indexes[id(field.options)]) for field in fields]
+
+    @cached_property
+    def by_id(self) -> dict[str, InputField[Any]]:
+        return {field.id: field for field in self.fields}
+
+    @cached_property
+    def inputs(self) -> list[InputField[Any]]:
+        """Those that are answered."""
+        return [field for field in self.fields if field.type.has_value]
+
+    @cached_property
+    def is_large(self) -> bool:
+        """True when it may take long to check the answers."""
+        return (
+            len(self.fields) > _SMALL_FIELDS
+            or sum(len(field.definition.options) for field in self.fields) > _SMALL_OPTIONS
+            or has_patterns(field.definition for field in self.fields)
+        )
+
+    @cached_property
+    def evaluation_order(self) -> list[InputField[Any]]:
+        ordered: dict[str, InputField[Any]] = {}
+        for field in self.fields:
+            chain = []
+            current: InputField[Any] | None = field
+            while current is not None and current.id not in ordered:
+                chain.append(current)
+                conditional = current.definition.conditional
+                current = self.by_id.get(conditional.field) if conditional else None
+            ordered.update((item.id, item) for item in reversed(chain))
+        return list(ordered.values())
+
+    def list_visible(self, answers: dict[str, Any]) -> set[str]:
+        """Returns the ids of the fields that are shown, given stored answers."""
+        visible: set[str] = set()
+        shown: dict[str, Any] = {}
+        folded: dict[str, str] = {}
+        for field in self.evaluation_order:
+            conditional = field.definition.conditional
+            if conditional is None or conditions.is_met(conditional, shown, folded):
+                visible.add(field.id)
+                shown[field.id] = answers.get(field.id)
+        return visible
+
+
+def _prepare(field: Field, options: OptionIndex) -> InputField[Any]:
+    kind = FIELD_TYPES[field.type]
+    return InputField(field, kind, msgspec.convert(field.validation, kind.rules), options)
+
+
+# Checking
+
+
+def has_patterns(fields: Iterable[Field]) -> bool:
+    return any(field.validation.get("pattern") is not None for field in fields)
+
+
+def check_fields(fields: Sequence[Field]) -> None:
+    """Raises Invalid."""
+    Invalid.check(_find_problems(fields))
+
+
+def _find_problems(fields: Sequence[Field]) -> Iterator[Problem]:
+    if not fields:
+        yield "fields", "must have at least one field"
+    if len(fields) > MAX_FIELDS:
+        yield "fields", f"must have at most {MAX_FIELDS} fields"
+        return
+    seen: set[str] = set()
+    for number, field in enumerate(fields):
+        path = f"fields.{number}"
+        if field.id in seen:
+            yield f"{path}.id", f"there are two fields {field.id}"
+        seen.add(field.id)
+        yield from _find_field_problems(field, path)
+    yield from _find_cost_problems(fields)
+    if len({field.data_source for field in fields} - {None}) > MAX_DATA_SOURCES:
+        yield "fields", f"must have at most {MAX_DATA_SOURCES} different data sources"
+    if not any(FIELD_TYPES[field.type].has_value for field in fields):
+        yield "fields", "must have at least one field that is answered"
+    yield from _find_conditional_problems(fields)
+    if len(msgspec.json.encode(fields)) > _MAX_BYTES:
+        yield "fields", f"must be at most {_MAX_BYTES // 1024} KiB as JSON"
+
+
+def _find_field_problems(field: Field, path: str) -> Iterator[Problem]:
+    kind = FIELD_TYPES[field.type]
+    try:
+        rules = validation.convert_field(kind.rules, field.validation, f"{path}.validation")
+    except Invalid as error:
+        yield from (error.details or {}).items()
+    else:
+        for name, message in kind.find_problems(rules, field.options):
+            yield f"{path}.validation.{name}", message
+    if field.required and not kind.has_value:
+        yield f"{path}.required", f"a {field.type} is not answered"
+    yield from _find_option_problems(field, path)
+
+
+def _find_cost_problems(fields: Sequence[Field]) -> Iterator[Problem]:
+    steps = 0
+    for field in fields:
+        # Other problems of the validation options are reported elsewhere.
+        with suppress(msgspec.ValidationError, ValueError):
+            kind = FIELD_TYPES[field.type]
+            steps += kind.estimate_steps(msgspec.convert(field.validation, kind.rules))
+    if steps > _MAX_STEPS:
+        yield "fields", "has patterns that take too long for such long texts: lower max_length"
+
+
+def _find_option_problems(field: Field, path: str) -> Iterator[Problem]:
+    has_options = FIELD_TYPES[field.type].has_options
+    if not has_options and field.options:
+        yield f"{path}.options", f"a {field.type} has no options"
+    if not has_options and field.data_source is not None:
+        yield f"{path}.data_source", f"a {field.type} has no options"
+    if has_options and bool(field.options) == (field.data_source is not None):
+        yield f"{path}.options", "needs either options or data_source"
+    values = [option.value for option in field.options]
+    if len(set(values)) < len(values):
+        yield f"{path}.options", "must have each value once"
+
+
+def _find_conditional_problems(fields: Sequence[Field]) -> Iterator[Problem]:
+    by_id = {field.id: field for field in fields}
+    for number, field in enumerate(fields):
+        if field.conditional is None:
+            continue
+        path, other = f"fields.{number}.conditional", by_id.get(field.conditional.field)
+        if other is None or not FIELD_TYPES[other.type].has_value:
+            yield f"{path}.field", "must be another field that is answered"
+        elif _is_in_cycle(field, by_id):
+            yield f"{path}.field", "depends on this field itself"
+        else:
+            yield from _find_operand_problems(field.conditional, other, path)
+
+
+def _is_in_cycle(field: Field, by_id: dict[str, Field]) -> bool:
+    current: Field | None = field
+    for _ in by_id:
+        conditional = current.conditional if current is not None else None
+        if conditional is None:
+            return False
+        current = by_id.get(conditional.field)
+        if current is field:
+            return True
+    return False
+
+
+def _find_operand_problems(conditional: Conditional, other: Field, path: str) -> Iterator[Problem]:
+    kind, operator, value = FIELD_TYPES[other.type], conditional.operator, conditional.value
+    may_be_list = operator == "in" or (operator in _EQUALITY and kind.has_several)
+    items = value if isinstance(value, list) and may_be_list else [value]
+    if operator in _WITHOUT_VALUE:
+        if value is not None:
+            yield f"{path}.value", f"{operator} takes no value"
+    elif operator in _ORDERED and not kind.is_ordered:
+        yield f"{path}.operator", f"{operator} needs a field with a number or a date"
+    elif operator == "in" and not isinstance(value, list):
+        yield f"{path}.value", "in needs a list of values"
+    elif operator == "contains" and not isinstance(value, str):
+        yield f"{path}.value", "contains needs a text"
+    elif not 1 <= len(items) <= _MAX_OPERANDS:
+        yield f"{path}.value", f"must have 1 to {_MAX_OPERANDS} values"
+    elif any(isinstance(item, str) and len(item) > _MAX_OPERAND_CHARS for item in items):
+        yield f"{path}.value", f"must have at most {_MAX_OPERAND_CHARS:,} characters"
+    elif not all(map(kind.is_operand, items)):
+        yield f"{path}.value", f"must be a value that a {other.type} stores"

@@ -1,0 +1,165 @@
+"""Choices in messages of people. A message that may stand for several choices is refused."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.domain.forms.definition.fields.options import Option, OptionIndex, fold
+
+_SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEGATIONS: Final = _words(
+    "no not dont cant cannot wont never neither nor none nothing except but without"
+)
+# Words that may stand next to choices and mean nothing.
+_FILLERS: Final = _words(
+    "i id im am a an the would will like want choose pick take prefer please thanks thank you also "
+    "both it is its for me my to of them these as well too and option options number"
+)
+_CARDINAL_WORDS = "one two three four five six seven eight nine ten"
+_ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+_NUMBERS: Final = {
+    word: number
+    for words in (_CARDINAL_WORDS, _ORDINAL_WORDS)
+    for number, word in enumerate(words.split(), 1)
+}
+_NUMBER = re.compile(
+    r"(?:the |option |number |no\. ?|# ?)*(?:([0-9]{1,3})(?:st|nd|rd|th)?|([a-z]+))"
+    r"(?: one| option)?"
+)
+_BOTH = 2
+_EVERYTHING: Final = frozenset(
+    {"all", "all of them", "all of these", "all of the above", "everything"}
+)
+_YES = re.compile(
+    r"(?:yes|y|yeah|yep|yup|true|ok|okay|sure|of course|absolutely|certainly|definitely|agreed"
+    r"|accepted|confirmed|(?:i )?(?:do )?(?:agree|accept|confirm|consent)|i do(?! not\b))\b"
+    r"|(?:1|on|x)$"
+)
+_NO = re.compile(
+    r"(?:no|n|nope|nah|false|never|not|i (?:do not|dont|will not|wont|cannot|cant|decline|disagree"
+    r"|refuse)|decline|disagree|refuse)\b|(?:0|off)$"
+)
+# Words after which a yes or a no may mean something else.
+_DOUBTS: Final = _words("if unless maybe perhaps depends problem worries why mind idea unsure")
+_DOUBTS_OF_YES: Final = _DOUBTS | _NEGATIONS
+_DOUBTS_OF_NO: Final = _DOUBTS | _words("yes yeah ok okay sure decline disagree refuse but")
+_CONSENT = re.compile(r"\bi (?:do )?(?:agree|accept|confirm|consent)\b")
+
+
+def parse_option(index: OptionIndex, text: str) -> Option | None:
+    """Returns the option that a text names: by its label, its value or its number in the list, in
+    any case; or the only one whose label the text contains.
+    """
+    option = _find_option(index, text)
+    if option is not None:
+        return option
+    parts = _split_at_labels(index, text)
+    labels, rest = set(parts[1::2]), " ".join(parts[::2])
+    if len(labels) != 1 or _has_word(rest, _NEGATIONS):
+        return None
+    return index.names[labels.pop()]
+
+
+def parse_options(index: OptionIndex, text: str) -> list[Option]:
+    """Returns the options that a text names, and nothing when a part of the text is unclear."""
+    option = _find_option(index, text)
+    if option is not None:
+        return [option]
+    if fold(text) in _EVERYTHING or (fold(text) == "both" and len(index.options) == _BOTH):
+        return list(index.options)
+    parts = _split_at_labels(index, text)
+    if _has_word(" ".join(parts[::2]), _NEGATIONS | {"or"}):
+        return []
+    chosen = [index.names[label] for label in parts[1::2]]
+    for name in _list_names(parts):
+        option = _find_option(index, name)
+        if option is None:
+            return []
+        chosen.append(option)
+    return chosen
+
+
+def split_parts(text: str) -> list[str]:
+    """Splits a list at commas and the like."""
+    return [part.strip() for part in _SEPARATORS.split(text)]
+
+
+def parse_consent(text: str) -> bool | None:
+    """Returns None for a text that is not clearly a yes or a no."""
+    if "?" in text:
+        return None
+    line = " ".join(_list_words(text))
+    if (match := _YES.match(line)) is not None:
+        return None if _has_word(line[match.end() :], _DOUBTS_OF_YES) else True
+    if (match := _NO.match(line)) is not None:
+        rest = line[match.end() :]
+        return None if _has_word(rest, _DOUBTS_OF_NO) or _CONSENT.search(rest) else False
+    return None
+
+
+def _find_option(index: OptionIndex, text: str) -> Option | None:
+    name = fold(text)
+    return index.names.get(text.strip()) or index.names.get(name) or _find_by_number(index, name)
+
+
+def _find_by_number(index: OptionIndex, text: str) -> Option | None:
+    """The number of an option in the list, unless options are numbers themselves."""
+    match, options = _NUMBER.fullmatch(text), index.options
+    if match is None or index.has_numbers:
+        return None
+    digits, word = match.groups()
+    if word == "last":
+        return options[-1]
+    number = int(digits) if digits else _NUMBERS.get(word, 0)
+    return options[number - 1] if 1 <= number <= len(options) else None
+
+
+def _split_at_labels(index: OptionIndex, text: str) -> list[str]:
+    """Returns other text and labels in turns. Where labels overlap, the longest one counts."""
+    text = text.casefold()
+    lengths: dict[str, set[int]] = {}
+    for label in index.folded_labels:
+        if label in text:
+            lengths.setdefault(label[0], set()).add(len(label))
+    longest_first = {letter: sorted(sizes, reverse=True) for letter, sizes in lengths.items()}
+    is_in_word = [*(letter.isalnum() or letter == "_" for letter in text), False]
+    parts, start, position = [], 0, 0
+    while position < len(text):
+        sizes = longest_first.get(text[position], ())
+        # A label has words of its own.
+        ends = (position + size for size in sizes if not (position and is_in_word[position - 1]))
+        labels = index.folded_labels
+        for end in ends:
+            if end <= len(text) and not is_in_word[end] and text[position:end] in labels:
+                parts += [text[start:position], text[position:end]]
+                start = position = end
+                break
+        else:
+            position += 1
+    return [*parts, text[start:]]
+
+
+def _list_names(parts: Sequence[str]) -> Iterator[str]:
+    """Yields the parts of a list that have no label in them, without those that mean nothing.
+    What stands between a label and the next separator belongs to the label.
+    """
+    last = len(parts) - 1
+    for index in range(0, len(parts), 2):
+        pieces = split_parts(parts[index])
+        pieces = pieces[1 if index > 0 else 0 : len(pieces) if index == last else -1]
+        yield from (piece for piece in pieces if not _FILLERS.issuperset(_list_words(piece)))
+
+
+def _list_words(text: str) -> list[str]:
+    plain = text.casefold().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
+    return re.findall(r"\w+", plain)
+
+
+def _has_word(text: str, words: frozenset[str]) -> bool:
+    return not words.isdisjoint(_list_words(text))

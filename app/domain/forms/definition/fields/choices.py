@@ -1,0 +1,230 @@
+"""Types of fields that are answered by a choice."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.forms.definition.fields.choice_parser import (
+    parse_consent,
+    parse_option,
+    parse_options,
+    split_parts,
+)
+from app.domain.forms.definition.fields.options import Option
+from app.domain.forms.definition.fields.protocol import (
+    FieldType,
+    InputField,
+    MissingAnswer,
+    NoRules,
+    R,
+    WrongValue,
+    check_message,
+    join_words,
+)
+from app.domain.forms.definition.fields.texts import check_characters
+from app.kit.errors import Problem
+
+# How many options a message lists.
+_LISTED: Final = 20
+_MAX_VALUE_CHARS = 200
+_MAX_SELECTIONS = 500
+
+Count = Annotated[int, Meta(ge=0, le=_MAX_SELECTIONS)]
+
+
+class SelectionRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min_selections: Count | None = None
+    max_selections: Annotated[int, Meta(ge=1, le=_MAX_SELECTIONS)] | None = None
+
+
+def _describe_options(field: InputField[Any]) -> str:
+    labels = [option.label for option in field.definition.options]
+    if not labels:
+        return "the options"
+    if len(labels) > _LISTED:
+        return f"{', '.join(labels[:_LISTED])} and {len(labels) - _LISTED} more"
+    return join_words(labels)
+
+
+def _check_option(field: InputField[Any], value: Any) -> str:
+    """Options of a data table are looked up afterwards."""
+    text = check_characters(value)
+    if len(text) > _MAX_VALUE_CHARS:
+        raise WrongValue(f"must have at most {_MAX_VALUE_CHARS} characters")
+    if field.definition.data_source is None and _find_option(field, text) is None:
+        raise _build_refusal(field)
+    return text
+
+
+def _build_refusal(field: InputField[Any]) -> WrongValue:
+    return WrongValue(f"must be one of the options: {_describe_options(field)}")
+
+
+def _find_option(field: InputField[Any], value: str) -> Option | None:
+    return field.options.by_value.get(value)
+
+
+def _label_of(field: InputField[Any], value: Any) -> str:
+    option = _find_option(field, value) if isinstance(value, str) else None
+    return option.label if option is not None else str(value)
+
+
+def _option_schema(field: InputField[Any]) -> dict[str, Any]:
+    values = [option.value for option in field.definition.options]
+    return {"type": "string", "enum": values} if values else {"type": "string"}
+
+
+class _ChoiceField(FieldType[NoRules]):
+    """One of the options."""
+
+    has_options: ClassVar[bool] = True
+
+    def check(self, field: InputField[NoRules], value: Any) -> str:
+        return _check_option(field, value)
+
+    def parse(self, field: InputField[NoRules], text: str) -> str:
+        text = check_message(text)
+        if not field.definition.options:
+            return self.check(field, text)
+        option = parse_option(field.options, text)
+        if option is None:
+            raise _build_refusal(field)
+        return self.check(field, option.value)
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        return _label_of(field, value)
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        return f"one of {_describe_options(field)}"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        return _option_schema(field)
+
+
+class SelectField(_ChoiceField):
+    name: ClassVar[str] = "select"
+    description: ClassVar[str] = "One of several options, in a list that opens"
+
+
+class RadioField(_ChoiceField):
+    name: ClassVar[str] = "radio"
+    description: ClassVar[str] = "One of several options that are all visible"
+
+
+class _SeveralField(FieldType[R]):
+    """Any number of the options, each at most once."""
+
+    has_options: ClassVar[bool] = True
+    has_several: ClassVar[bool] = True
+
+    def is_empty(self, value: Any) -> bool:
+        return super().is_empty(value) or value == []
+
+    def check(self, field: InputField[R], value: Any) -> list[str]:
+        if not isinstance(value, list):
+            raise WrongValue("must be a list of options")
+        if len(value) > _MAX_SELECTIONS:
+            raise WrongValue(f"must have at most {_MAX_SELECTIONS} options")
+        values = [_check_option(field, item) for item in value]
+        if len(set(values)) < len(values):
+            raise WrongValue("must have each option once")
+        return values
+
+    def parse(self, field: InputField[R], text: str) -> list[str]:
+        text = check_message(text)
+        if not field.definition.options:
+            return self.check(field, [part for part in split_parts(text) if part])
+        chosen = parse_options(field.options, text)
+        if not chosen:
+            raise _build_refusal(field)
+        return self.check(field, list(dict.fromkeys(option.value for option in chosen)))
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        return ", ".join(_label_of(field, item) for item in value)
+
+    def describe(self, field: InputField[R]) -> str:
+        return f"one or more of {_describe_options(field)}"
+
+    def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
+        return {"type": "array", "items": _option_schema(field)}
+
+
+class CheckboxGroupField(_SeveralField[NoRules]):
+    name: ClassVar[str] = "checkbox_group"
+    description: ClassVar[str] = "Any of several options that are all visible"
+
+
+class MultiSelectField(_SeveralField[SelectionRules]):
+    name: ClassVar[str] = "multi_select"
+    description: ClassVar[str] = "Any of several options, in a list that opens"
+    rules: ClassVar[type[msgspec.Struct]] = SelectionRules
+
+    def find_problems(self, rules: SelectionRules, options: Sequence[Option]) -> Iterator[Problem]:
+        fewest, most = rules.min_selections or 0, rules.max_selections or _MAX_SELECTIONS
+        if fewest > most:
+            yield "min_selections", "must not be greater than max_selections"
+        elif options and fewest > len(options):
+            yield "min_selections", "must not be greater than the number of options"
+
+    def check(self, field: InputField[SelectionRules], value: Any) -> list[str]:
+        values = super().check(field, value)
+        fewest, most = field.rules.min_selections, field.rules.max_selections
+        if fewest is not None and len(values) < fewest:
+            raise WrongValue(f"must have at least {fewest} of the options")
+        if most is not None and len(values) > most:
+            raise WrongValue(f"must have at most {most} of the options")
+        return values
+
+    def describe(self, field: InputField[SelectionRules]) -> str:
+        fewest, most = field.rules.min_selections or 1, field.rules.max_selections
+        if most is None:
+            count = "one or more" if fewest == 1 else f"at least {fewest}"
+        elif fewest == most:
+            count = "one" if most == 1 else str(most)
+        else:
+            count = f"{fewest} to {most}"
+        return f"{count} of {_describe_options(field)}"
+
+    def to_json_schema(self, field: InputField[SelectionRules]) -> dict[str, Any]:
+        schema = super().to_json_schema(field)
+        if field.rules.min_selections:
+            schema["minItems"] = field.rules.min_selections
+        if field.rules.max_selections:
+            schema["maxItems"] = field.rules.max_selections
+        return schema
+
+
+class CheckboxField(FieldType[NoRules]):
+    """Where it is required, it must be checked: a box that confirms something."""
+
+    name: ClassVar[str] = "checkbox"
+    description: ClassVar[str] = "A box to check"
+
+    def is_operand(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
+    def check(self, field: InputField[NoRules], value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise WrongValue("must be true or false")
+        if field.definition.required and not value:
+            raise MissingAnswer("must be checked")
+        return value
+
+    def parse(self, field: InputField[NoRules], text: str) -> bool:
+        is_checked = parse_consent(check_message(text))
+        if is_checked is None:
+            raise WrongValue("must be yes or no")
+        return self.check(field, is_checked)
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        return "yes" if value else "no"
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        return "yes to confirm" if field.definition.required else "yes or no"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "boolean"}

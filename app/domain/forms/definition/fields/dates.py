@@ -1,0 +1,160 @@
+"""Types of fields whose answers are dates or times. Stored as ISO 8601 texts, times in UTC."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.forms.definition.fields.date_parser import parse_date, parse_time
+from app.domain.forms.definition.fields.options import Option
+from app.domain.forms.definition.fields.protocol import FieldType, InputField, WrongValue
+from app.kit.errors import Problem
+
+_MAX_CHARS = 40
+_NO_DATE = "must be a date like 2026-01-31"
+_NO_TIME = "must be a time like 2026-01-31T09:30:00Z"
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ISO_TIME = re.compile(
+    r"(\d{4}-\d{2}-\d{2}[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?:\.\d{1,9})?"
+    r"(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?",
+    re.ASCII,
+)
+
+Moment = Annotated[
+    str, Meta(max_length=_MAX_CHARS, description="An ISO 8601 date, or date and time")
+]
+
+
+class DateRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min_date: Moment | None = None
+    max_date: Moment | None = None
+
+
+def _read_date(value: Any) -> date:
+    if not isinstance(value, str) or not _ISO_DATE.fullmatch(value):
+        raise WrongValue(_NO_DATE)
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise WrongValue(_NO_DATE) from None
+
+
+def _read_time(value: Any) -> datetime:
+    """In UTC unless it names a zone; to the second."""
+    match = _ISO_TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise WrongValue(_NO_TIME)
+    try:
+        return datetime.fromisoformat(f"{match[1]}{match[2] or 'Z'}").astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise WrongValue(_NO_TIME) from None
+
+
+def _show_time(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def _describe_range(rules: DateRules) -> str:
+    if rules.min_date and rules.max_date:
+        return f" from {rules.min_date} to {rules.max_date}"
+    if rules.min_date:
+        return f" from {rules.min_date} on"
+    return f" until {rules.max_date}" if rules.max_date else ""
+
+
+class _MomentField(FieldType[DateRules]):
+    rules: ClassVar[type[msgspec.Struct]] = DateRules
+    is_ordered: ClassVar[bool] = True
+
+    @abstractmethod
+    def read(self, value: Any) -> Any:
+        """Returns a moment that has an order. Raises WrongValue."""
+
+    def read_limit(self, text: str, *, is_last: bool) -> Any:
+        """Raises WrongValue."""
+        del is_last
+        return self.read(text)
+
+    def show(self, moment: Any) -> str:
+        """Returns the stored form, whose order as a text is that of time."""
+        return str(moment.isoformat())
+
+    def find_problems(self, rules: DateRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
+        limits = {}
+        for name, text in (("min_date", rules.min_date), ("max_date", rules.max_date)):
+            if text is not None:
+                try:
+                    limits[name] = self.read_limit(text, is_last=name == "max_date")
+                except WrongValue as error:
+                    yield name, str(error)
+        if limits.keys() == {"min_date", "max_date"} and limits["min_date"] > limits["max_date"]:
+            yield "min_date", "must not be after max_date"
+
+    def is_operand(self, value: Any) -> bool:
+        with suppress(WrongValue):
+            return bool(self.show(self.read(value)) == value)
+        return False
+
+    def check(self, field: InputField[DateRules], value: Any) -> str:
+        moment, first, last = self.read(value), field.rules.min_date, field.rules.max_date
+        if first is not None and moment < self.read_limit(first, is_last=False):
+            raise WrongValue(f"must not be before {first}")
+        if last is not None and moment > self.read_limit(last, is_last=True):
+            raise WrongValue(f"must not be after {last}")
+        return self.show(moment)
+
+
+class DateField(_MomentField):
+    name: ClassVar[str] = "date"
+    description: ClassVar[str] = "A date"
+
+    def read(self, value: Any) -> date:
+        return _read_date(value)
+
+    def parse(self, field: InputField[DateRules], text: str) -> str:
+        return self.check(field, parse_date(text).isoformat())
+
+    def describe(self, field: InputField[DateRules]) -> str:
+        return f"a date{_describe_range(field.rules)}, like 2026-01-31"
+
+    def to_json_schema(self, field: InputField[DateRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "format": "date"}
+
+
+class DatetimeField(_MomentField):
+    """The limits may be dates: then all times of the last day are allowed."""
+
+    name: ClassVar[str] = "datetime"
+    description: ClassVar[str] = "A date and a time of day"
+
+    def read(self, value: Any) -> datetime:
+        return _read_time(value)
+
+    def read_limit(self, text: str, *, is_last: bool) -> datetime:
+        if not _ISO_DATE.fullmatch(text):
+            return _read_time(text)
+        return datetime.combine(_read_date(text), time.max if is_last else time.min, UTC)
+
+    def show(self, moment: Any) -> str:
+        return _show_time(moment)
+
+    def parse(self, field: InputField[DateRules], text: str) -> str:
+        return self.check(field, _show_time(parse_time(text)))
+
+    def format(self, field: InputField[DateRules], value: Any) -> str:
+        del field
+        return f"{value.removesuffix('Z').removesuffix(':00').replace('T', ' ')} UTC"
+
+    def describe(self, field: InputField[DateRules]) -> str:
+        return f"a date and a time{_describe_range(field.rules)}, like 2026-01-31 09:30"
+
+    def to_json_schema(self, field: InputField[DateRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "format": "date-time"}

@@ -1,0 +1,181 @@
+"""Types of fields whose answers are numbers."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.forms.definition.fields.number_parser import parse_number, parse_score
+from app.domain.forms.definition.fields.options import Option
+from app.domain.forms.definition.fields.protocol import FieldType, InputField, R, WrongValue
+from app.kit.errors import Problem
+
+MAX_INTEGER: Final = 2**53 - 1
+_DEFAULT_STARS = 5
+_MAX_STARS = 100
+_STARS = "\N{WHITE MEDIUM STAR}\N{BLACK STAR}"
+
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
+Step = Annotated[float, Meta(gt=0, le=1e15)]
+
+
+class NumberRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min: Number | None = None
+    max: Number | None = None
+    step: Step | None = None
+
+
+class SliderRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    min: Number = 0
+    max: Number = 100
+    step: Step = 1
+
+
+class RatingRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    max: Annotated[int, Meta(ge=1, le=_MAX_STARS)] = _DEFAULT_STARS
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_storable(value: Any) -> bool:
+    return _is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
+
+
+def check_number(value: Any) -> int | float:
+    """Returns a whole number as an integer, so that 3 and 3.0 are stored alike. The limits are
+    those within which every program reads a whole number exactly.
+    """
+    if not _is_number(value):
+        raise WrongValue("must be a number")
+    if not is_storable(value):
+        raise WrongValue(f"must be from -{MAX_INTEGER} to {MAX_INTEGER}")
+    return int(value) if value == int(value) else float(value)
+
+
+def show(number: float) -> str:
+    """Returns a number without a needless .0."""
+    return str(int(number)) if number == int(number) else repr(number)
+
+
+def _check_range(number: float, rules: NumberRules | SliderRules) -> float:
+    if rules.min is not None and number < rules.min:
+        raise WrongValue(f"must be at least {show(rules.min)}")
+    if rules.max is not None and number > rules.max:
+        raise WrongValue(f"must be at most {show(rules.max)}")
+    if rules.step is not None and not _is_step(number, rules.min or 0, rules.step):
+        start = f" from {show(rules.min)}" if rules.min else ""
+        raise WrongValue(f"must be in steps of {show(rules.step)}{start}")
+    return number
+
+
+def _is_step(number: float, start: float, step: float) -> bool:
+    """In decimal numbers, as people write them: 0.3 is three steps of 0.1."""
+    distance = Fraction(repr(number)) - Fraction(repr(start))
+    return distance % Fraction(repr(step)) == 0
+
+
+def _find_range_problems(rules: NumberRules | SliderRules) -> Iterator[Problem]:
+    if rules.min is not None and rules.max is not None and rules.min > rules.max:
+        yield "min", "must not be greater than max"
+
+
+def _describe_range(rules: NumberRules | SliderRules) -> str:
+    words = "a number"
+    if rules.min is not None and rules.max is not None:
+        words += f" from {show(rules.min)} to {show(rules.max)}"
+    elif rules.min is not None:
+        words += f" of at least {show(rules.min)}"
+    elif rules.max is not None:
+        words += f" of at most {show(rules.max)}"
+    return words + (f", in steps of {show(rules.step)}" if rules.step not in {None, 1} else "")
+
+
+def _range_schema(rules: NumberRules | SliderRules) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "number"}
+    if rules.min is not None:
+        schema["minimum"] = rules.min
+    if rules.max is not None:
+        schema["maximum"] = rules.max
+    return schema
+
+
+class _NumericField(FieldType[R]):
+    is_ordered: ClassVar[bool] = True
+
+    def is_operand(self, value: Any) -> bool:
+        return is_storable(value)
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        del field
+        return show(value)
+
+
+class NumberField(_NumericField[NumberRules]):
+    name: ClassVar[str] = "number"
+    description: ClassVar[str] = "A number"
+    rules: ClassVar[type[msgspec.Struct]] = NumberRules
+
+    def find_problems(self, rules: NumberRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
+        yield from _find_range_problems(rules)
+
+    def check(self, field: InputField[NumberRules], value: Any) -> int | float:
+        return _check_range(check_number(value), field.rules)
+
+    def parse(self, field: InputField[NumberRules], text: str) -> int | float:
+        return self.check(field, parse_number(text))
+
+    def describe(self, field: InputField[NumberRules]) -> str:
+        return _describe_range(field.rules)
+
+    def to_json_schema(self, field: InputField[NumberRules]) -> dict[str, Any]:
+        return _range_schema(field.rules)
+
+
+class SliderField(_NumericField[SliderRules]):
+    name: ClassVar[str] = "slider"
+    description: ClassVar[str] = "A number on a scale"
+    rules: ClassVar[type[msgspec.Struct]] = SliderRules
+
+    def find_problems(self, rules: SliderRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
+        yield from _find_range_problems(rules)
+
+    def check(self, field: InputField[SliderRules], value: Any) -> int | float:
+        return _check_range(check_number(value), field.rules)
+
+    def parse(self, field: InputField[SliderRules], text: str) -> int | float:
+        return self.check(field, parse_score(text, field.rules.max))
+
+    def describe(self, field: InputField[SliderRules]) -> str:
+        return _describe_range(field.rules)
+
+    def to_json_schema(self, field: InputField[SliderRules]) -> dict[str, Any]:
+        return _range_schema(field.rules)
+
+
+class RatingField(_NumericField[RatingRules]):
+    name: ClassVar[str] = "rating"
+    description: ClassVar[str] = "A number of stars"
+    rules: ClassVar[type[msgspec.Struct]] = RatingRules
+
+    def check(self, field: InputField[RatingRules], value: Any) -> int:
+        number = check_number(value)
+        if not isinstance(number, int) or not 1 <= number <= field.rules.max:
+            raise WrongValue(f"must be a whole number from 1 to {field.rules.max}")
+        return number
+
+    def parse(self, field: InputField[RatingRules], text: str) -> int:
+        if any(map(str.isalnum, text)):
+            return self.check(field, parse_score(text, field.rules.max))
+        return self.check(field, sum(map(text.count, _STARS)))
+
+    def describe(self, field: InputField[RatingRules]) -> str:
+        return f"a whole number from 1 to {field.rules.max}"
+
+    def to_json_schema(self, field: InputField[RatingRules]) -> dict[str, Any]:
+        return {"type": "integer", "minimum": 1, "maximum": field.rules.max}

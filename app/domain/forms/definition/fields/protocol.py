@@ -1,0 +1,157 @@
+"""What each type of field provides: it checks its definition and its values, and describes them."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from app.domain.forms.definition.fields.files import FileRules
+from app.domain.forms.definition.fields.options import Option, OptionIndex
+from app.kit.errors import Problem
+
+if TYPE_CHECKING:
+    # It has the names of the types, which are known once these are.
+    from app.domain.forms.definition.fields.definition import Field
+
+_EMPTY = "must not be empty"
+_MAX_MESSAGE_CHARS = 2000
+
+
+class WrongValue(ValueError):
+    """The message says what the value must be, as the end of a sentence about the field."""
+
+
+class MissingAnswer(WrongValue):
+    """The value does not answer a field that is required."""
+
+
+class NoRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The type has no validation options."""
+
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class InputField(msgspec.Struct, Generic[R], frozen=True):
+    """A field of a form with its type, its decoded validation options and its indexed options."""
+
+    definition: "Field"
+    type: "FieldType[R]"
+    rules: R
+    options: OptionIndex
+
+    @property
+    def id(self) -> str:
+        return self.definition.id
+
+    @property
+    def file_rules(self) -> FileRules | None:
+        """Which files may be uploaded for it; None for a field that takes none."""
+        return self.type.get_file_rules(self.rules)
+
+
+class FieldType(ABC, Generic[R]):
+    """A subclass for each type; `registry.py` lists them."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    # The keys of `validation`.
+    rules: ClassVar[type[msgspec.Struct]] = NoRules
+    # False for types that show something and are not answered.
+    has_value: ClassVar[bool] = True
+    # False for types whose values the page sends: nobody is asked for them.
+    is_asked: ClassVar[bool] = True
+    # False for types whose answers cannot be put into words, so that no model reads them.
+    is_verbal: ClassVar[bool] = True
+    # True for types whose answers may be longer than any message that a person writes.
+    is_long: ClassVar[bool] = False
+    # True for types that take any words as their answer.
+    is_free_text: ClassVar[bool] = False
+    # True for free texts of several lines, which may mention other fields.
+    has_lines: ClassVar[bool] = False
+    has_options: ClassVar[bool] = False
+    # Words that name a field of this type in a message, whatever its label is.
+    synonyms: ClassVar[tuple[str, ...]] = ()
+    # By which an answer is recognized in a longer text that does not name the field.
+    pattern_in_text: ClassVar[re.Pattern[str] | None] = None
+    # True for types whose values are lists of options.
+    has_several: ClassVar[bool] = False
+    # True for types whose values have an order.
+    is_ordered: ClassVar[bool] = False
+
+    @property
+    def is_one_line(self) -> bool:
+        """True for free texts of one line."""
+        return self.is_free_text and not self.has_lines
+
+    def find_problems(self, rules: R, options: Sequence[Option]) -> Iterator[Problem]:
+        """Yields what is wrong with the validation options, by their names. `options` are those
+        that the definition lists.
+        """
+        del rules, options
+        yield from ()
+
+    def get_file_rules(self, rules: R) -> FileRules | None:
+        """Returns which files may be uploaded; None for types that take none."""
+        del rules
+        return None
+
+    def estimate_steps(self, rules: R) -> int:
+        """Returns how many steps a check of the longest value takes, where that depends on the
+        validation options.
+        """
+        del rules
+        return 0
+
+    def is_operand(self, value: Any) -> bool:
+        """True when the conditional of another field can compare this type's values with it."""
+        return isinstance(value, str) and value != ""
+
+    def is_empty(self, value: Any) -> bool:
+        """True for a value that stands for no answer."""
+        return value is None or (isinstance(value, str) and not value.strip())
+
+    @abstractmethod
+    def check(self, field: InputField[R], value: Any) -> Any:
+        """Returns a value that is not empty in its stored form. Raises WrongValue."""
+
+    def parse(self, field: InputField[R], text: str) -> Any:
+        """Returns the value that a message of a person stands for, in its stored form. Raises
+        WrongValue, also when the message may stand for several.
+        """
+        text = text.strip()
+        if not text:
+            raise WrongValue(_EMPTY)
+        return self.check(field, text)
+
+    def format(self, field: InputField[R], value: Any) -> str:
+        """Returns a stored value as a person reads it."""
+        del field
+        return str(value)
+
+    @abstractmethod
+    def describe(self, field: InputField[R]) -> str:
+        """Says what is expected, as the end of "Please enter …"."""
+
+    @abstractmethod
+    def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
+        """Returns the schema of a value. It may allow more than `check` does."""
+
+
+def check_message(text: str) -> str:
+    """Returns a message that is short enough to search it for a value. Raises WrongValue."""
+    text = text.strip()
+    if not text:
+        raise WrongValue(_EMPTY)
+    if len(text) > _MAX_MESSAGE_CHARS:
+        raise WrongValue(f"must be an answer of at most {_MAX_MESSAGE_CHARS:,} characters")
+    return text
+
+
+def join_words(words: Sequence[str], last: str = "or") -> str:
+    """Returns "a, b or c"."""
+    if len(words) < 2:  # noqa: PLR2004  # nothing to join
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

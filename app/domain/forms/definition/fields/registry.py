@@ -1,0 +1,52 @@
+"""The types of fields. A new one is a class in one of the files beside this one and a row here."""
+
+from typing import Any, Final
+
+from app.domain.forms.definition.fields.choices import (
+    CheckboxField,
+    CheckboxGroupField,
+    MultiSelectField,
+    RadioField,
+    SelectField,
+)
+from app.domain.forms.definition.fields.dates import DateField, DatetimeField
+from app.domain.forms.definition.fields.numbers import NumberField, RatingField, SliderField
+from app.domain.forms.definition.fields.protocol import FieldType
+from app.domain.forms.definition.fields.static import ParagraphField, SectionField
+from app.domain.forms.definition.fields.texts import (
+    EmailField,
+    HiddenField,
+    PhoneField,
+    TextareaField,
+    TextField,
+    UrlField,
+)
+from app.domain.forms.definition.fields.uploads import FileField, SignatureField
+
+FIELD_TYPES: Final[dict[str, FieldType[Any]]] = {
+    kind.name: kind
+    for kind in (
+        TextField(),
+        TextareaField(),
+        EmailField(),
+        PhoneField(),
+        NumberField(),
+        SelectField(),
+        MultiSelectField(),
+        CheckboxField(),
+        CheckboxGroupField(),
+        RadioField(),
+        DateField(),
+        DatetimeField(),
+        FileField(),
+        UrlField(),
+        HiddenField(),
+        SectionField(),
+        ParagraphField(),
+        SignatureField(),
+        RatingField(),
+        SliderField(),
+    )
+}
+# Those that show something and are not answered.
+STATIC_TYPES: Final = [kind.name for kind in FIELD_TYPES.values() if not kind.has_value]

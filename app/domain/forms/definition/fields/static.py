@@ -1,0 +1,35 @@
+"""Types of fields that show something and are not answered."""
+
+from typing import Any, ClassVar
+
+from app.domain.forms.definition.fields.protocol import FieldType, InputField, NoRules, WrongValue
+
+
+class _StaticField(FieldType[NoRules]):
+    has_value: ClassVar[bool] = False
+
+    def is_empty(self, value: Any) -> bool:
+        """Any value is refused, as there is nothing to answer."""
+        return value is None
+
+    def check(self, field: InputField[NoRules], value: Any) -> Any:
+        del field, value
+        raise WrongValue("takes no answer")
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        del field
+        return "nothing"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "null"}
+
+
+class SectionField(_StaticField):
+    name: ClassVar[str] = "section"
+    description: ClassVar[str] = "A heading that divides the form"
+
+
+class ParagraphField(_StaticField):
+    name: ClassVar[str] = "paragraph"
+    description: ClassVar[str] = "A text to read"

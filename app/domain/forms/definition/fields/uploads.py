@@ -1,0 +1,95 @@
+"""Types of fields that are answered by a file or a drawing."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from app.domain.forms.definition.fields.files import CONTENT, FileRules
+from app.domain.forms.definition.fields.options import Option
+from app.domain.forms.definition.fields.protocol import (
+    FieldType,
+    InputField,
+    NoRules,
+    WrongValue,
+    join_words,
+)
+from app.kit import content_types
+from app.kit.errors import Problem
+
+_MAX_FILE_ID_CHARS = 64
+_MAX_SIGNATURE_CHARS = 200_000
+_SIGNATURE_PREFIX = "data:image/png;base64,"
+
+
+class FileField(FieldType[FileRules]):
+    """The value is the id of a file that was uploaded for this field."""
+
+    name: ClassVar[str] = "file"
+    description: ClassVar[str] = "A file to upload"
+    rules: ClassVar[type[msgspec.Struct]] = FileRules
+    is_verbal: ClassVar[bool] = False
+
+    def find_problems(self, rules: FileRules, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
+        for ending in rules.endings:
+            if ending not in CONTENT:
+                known = ", ".join(sorted(CONTENT))
+                yield "allowed_types", f"{ending} is not known here; there are {known}"
+
+    def check(self, field: InputField[FileRules], value: Any) -> str:
+        """Whether the file exists is looked up afterwards."""
+        del field
+        is_id = isinstance(value, str) and len(value) <= _MAX_FILE_ID_CHARS and value.isascii()
+        if not is_id or not value.startswith("fil_") or not value[4:].isalnum():
+            raise WrongValue("must be the id of an uploaded file, like fil_…")
+        return str(value)
+
+    def get_file_rules(self, rules: FileRules) -> FileRules:
+        return rules
+
+    def describe(self, field: InputField[FileRules]) -> str:
+        kinds = join_words(field.rules.endings)
+        size = f"of at most {field.rules.max_size_mb:g} MB"
+        return f"a file {size}" + (f" ({kinds})" if kinds else "")
+
+    def to_json_schema(self, field: InputField[FileRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "maxLength": _MAX_FILE_ID_CHARS}
+
+
+class SignatureField(FieldType[NoRules]):
+    """The value is a PNG image as a data URL."""
+
+    name: ClassVar[str] = "signature"
+    description: ClassVar[str] = "A drawn signature, a PNG image as a data URL"
+    is_verbal: ClassVar[bool] = False
+    is_long: ClassVar[bool] = True
+
+    def check(self, field: InputField[NoRules], value: Any) -> str:
+        del field
+        if not isinstance(value, str) or not value.startswith(_SIGNATURE_PREFIX):
+            raise WrongValue(f"must be a PNG image that begins with {_SIGNATURE_PREFIX}")
+        if len(value) > _MAX_SIGNATURE_CHARS:
+            raise WrongValue(f"must have at most {_MAX_SIGNATURE_CHARS:,} characters")
+        try:
+            content = base64.b64decode(value.removeprefix(_SIGNATURE_PREFIX), validate=True)
+        except (binascii.Error, ValueError):
+            raise WrongValue("must be a PNG image in base64") from None
+        if content_types.detect(content) != "image/png":
+            raise WrongValue("must be a PNG image")
+        return value
+
+    def format(self, field: InputField[NoRules], value: Any) -> str:
+        del field, value
+        return "signed"
+
+    def describe(self, field: InputField[NoRules]) -> str:
+        del field
+        return "your signature"
+
+    def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
+        del field
+        return {"type": "string", "maxLength": _MAX_SIGNATURE_CHARS}

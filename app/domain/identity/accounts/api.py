@@ -1,0 +1,54 @@
+"""What other areas may call."""
+
+from app.domain.identity.accounts.account_mails import mail_notice
+from app.domain.identity.accounts.one_time_tokens import MFA, count_try, find_token, use_token
+from app.domain.identity.accounts.pictures import delete_picture, list_picture_paths
+from app.domain.identity.accounts.queries import (
+    count_contacts,
+    find_avatar,
+    find_profile,
+    lock_user,
+    member_sql,
+    set_avatar,
+    update_profile,
+)
+from app.domain.identity.accounts.service import (
+    find_email,
+    find_unknown_ids,
+    list_contacts,
+)
+from app.domain.identity.accounts.sessions import (
+    forget_code_shown,
+    mark_code_shown,
+    require_code_shown,
+)
+from app.domain.identity.accounts.sign_in import begin_session, emit_sign_in_blocked
+from app.domain.identity.accounts.users import lock_own_user, lock_user_to_change, set_mfa
+
+__all__ = [
+    "MFA",
+    "begin_session",
+    "count_contacts",
+    "count_try",
+    "delete_picture",
+    "emit_sign_in_blocked",
+    "find_avatar",
+    "find_email",
+    "find_profile",
+    "find_token",
+    "find_unknown_ids",
+    "forget_code_shown",
+    "list_contacts",
+    "list_picture_paths",
+    "lock_own_user",
+    "lock_user",
+    "lock_user_to_change",
+    "mail_notice",
+    "mark_code_shown",
+    "member_sql",
+    "require_code_shown",
+    "set_avatar",
+    "set_mfa",
+    "update_profile",
+    "use_token",
+]

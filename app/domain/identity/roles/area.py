@@ -1,0 +1,13 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.identity.roles.events import RolePermissionsChanged
+from app.security.permissions import Permission
+from db.storage_quota import UncountedTable
+
+AREA: Final = Area(
+    name="roles",
+    events=(RolePermissionsChanged,),
+    permissions=(Permission("admin:roles", "Change what roles may do", instance_wide=True),),
+    tables=(UncountedTable("role_grants", "belongs to the instance, not to a tenant"),),
+)

@@ -1,0 +1,40 @@
+from litestar import Controller, get, put
+from litestar.params import JSONBody
+
+from app.domain.area import Areas
+from app.domain.identity.roles import service
+from app.domain.identity.roles.schemas import (
+    Permissions,
+    PermissionsSet,
+    RolePermissions,
+    SetPermissions,
+)
+from app.http.dependencies import Id, Principal, Services, Tx
+
+
+class RoleController(Controller):
+    tags = ["Roles"]
+
+    @get("/permissions", summary="List all permissions", needs="admin:users")
+    async def list_permissions(self, services: Services) -> Permissions:
+        return service.list_permissions(services.get(Areas))
+
+    @get("/roles/{role:str}/permissions", summary="What a role may do", needs="admin:users")
+    async def get_role(self, tx: Tx, role: Id) -> RolePermissions:
+        return await service.get(tx, role)
+
+    @put("/roles/{role:str}/permissions", summary="Change what a role may do", needs="admin:roles")
+    async def change_role(
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        role: Id,
+        data: JSONBody[SetPermissions],
+    ) -> PermissionsSet:
+        """The whole list, for every tenant, effective on the next request of live sessions."""
+        return await service.set_permissions(tx, services, principal, role, data)
+
+    @get("/me/permissions", summary="What I may do", own=True)
+    async def my_permissions(self, principal: Principal) -> RolePermissions:
+        return service.get_own_permissions(principal)

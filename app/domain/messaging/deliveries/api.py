@@ -1,0 +1,54 @@
+"""What other areas may call."""
+
+from app.domain.messaging.deliveries.endpoints import (
+    change_headers,
+    check_move,
+    check_url,
+    masked_headers,
+    new_endpoint,
+    origin_of,
+    renew_secret,
+    reset_health,
+)
+from app.domain.messaging.deliveries.queries import DELIVER, DeliveryFilter, EndpointRef
+from app.domain.messaging.deliveries.request_headers import sign_all
+from app.domain.messaging.deliveries.requests import encode_body, new_request
+from app.domain.messaging.deliveries.service import (
+    Leases,
+    NewDelivery,
+    create,
+    endpoints_for,
+    find,
+    list_page,
+    not_found,
+    redeliver,
+    wait_for,
+)
+from app.domain.messaging.deliveries.signing import sign
+
+__all__ = [
+    "DELIVER",
+    "DeliveryFilter",
+    "EndpointRef",
+    "Leases",
+    "NewDelivery",
+    "change_headers",
+    "check_move",
+    "check_url",
+    "create",
+    "encode_body",
+    "endpoints_for",
+    "find",
+    "list_page",
+    "masked_headers",
+    "new_endpoint",
+    "new_request",
+    "not_found",
+    "origin_of",
+    "redeliver",
+    "renew_secret",
+    "reset_health",
+    "sign",
+    "sign_all",
+    "wait_for",
+]

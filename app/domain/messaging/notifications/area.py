@@ -1,0 +1,109 @@
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
+
+from app.domain.area import Area, AreaJob, CourierOptions, Span
+from app.domain.messaging.notifications import delivery_queries, jobs, sending
+from app.domain.messaging.notifications.events import (
+    ChannelCreated,
+    ChannelDeleted,
+    ChannelRevealed,
+    ChannelUpdated,
+    NotificationSent,
+)
+from app.domain.messaging.notifications.feed import Feed
+from app.domain.messaging.notifications.sending import ChannelEgress
+from app.domain.messaging.notifications.work_kinds import DISPATCH, SEND, SEND_DIGEST
+from app.domain.platform.events.api import MAX_SPANS
+from app.kit import clock
+from app.security.permissions import DEVELOPERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.session import Tx
+from db.storage_quota import UncountedTable
+
+
+async def read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
+) -> list[Span]:
+    """Returns a span for each delivery, from its creation to its end, with all attempts."""
+    rows = await delivery_queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [
+        Span(
+            "notification",
+            row["id"],
+            row["occasion"] if row["occasion"].startswith("evt_") else None,
+            f"{row['title']} through {row['name']}",
+            row["status"],
+            row["created_at"],
+            clock.milliseconds(row["created_at"], row["finished_at"] or clock.now()),
+        )
+        for row in rows
+    ]
+
+
+# A channel has more slots than `per_lane` once its first work shows that its provider allows them.
+COURIER: Final = CourierOptions(
+    sending.load,
+    total=400,
+    per_tenant=100,
+    per_lane=8,
+    read_lane_limit=attrgetter("max_concurrent"),
+)
+
+AREA: Final = Area(
+    name="notifications",
+    events=(ChannelCreated, ChannelUpdated, ChannelDeleted, ChannelRevealed, NotificationSent),
+    permissions=(
+        Permission("notifications:read", "See notification channels", DEVELOPERS),
+        Permission(
+            "notifications:write", "Manage notification channels and send notifications", DEVELOPERS
+        ),
+        Permission("notifications:reveal", "Read the secrets of notification channels"),
+    ),
+    jobs=(
+        AreaJob(DISPATCH, jobs.dispatch_message),
+        AreaJob(SEND, jobs.send_notification, on_dead=jobs.on_dead_notification, courier=COURIER),
+        AreaJob(SEND_DIGEST, jobs.send_digest),
+    ),
+    retention=(
+        # With their log. No delivery waits for more than a day.
+        RetentionRule(
+            "notification_channels",
+            "t.deleted_at < now() - interval '3 days'",
+            order_by="t.deleted_at",
+            batch=1,
+        ),
+        # With their notifications, deliveries and log. Nothing waits that long.
+        RetentionRule(
+            "notification_messages",
+            "t.created_at < now() - interval '90 days'",
+            order_by="t.created_at",
+            batch=CASCADE_BATCH,
+        ),
+        RetentionRule(
+            "notification_digests",
+            "t.due_at < now() - interval '90 days' AND t.sent_at IS NOT NULL",
+            order_by="t.due_at",
+            batch=CASCADE_BATCH,
+        ),
+    ),
+    spans=read_spans,
+    shared=lambda services: (
+        Feed(services.settings.redis_address),
+        ChannelEgress(services.egress.guard),
+    ),
+    tables=(
+        UncountedTable("notification_channels", "at most 200 of a tenant"),
+        UncountedTable(
+            "notification_messages",
+            "at most 10,000 characters and 16 KB of data, deleted after 90 days",
+        ),
+        UncountedTable("notifications", "small, deleted with the message"),
+        UncountedTable("notification_deliveries", "small, deleted with the message"),
+        UncountedTable("notification_log", "small, deleted with the message"),
+        UncountedTable("notification_preferences", "one for each user"),
+        UncountedTable("notification_channel_days", "three numbers for each day"),
+        UncountedTable("notification_digests", "small, deleted after 90 days"),
+        UncountedTable("notification_digest_items", "small, deleted with the digest"),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Sends what one channel did not deliver through the next active channel of the same type."""
+
+from app.crypto.keyring import Keyring
+from app.domain.messaging.notifications import channel_queries, delivery_queries, outgoing
+from app.domain.messaging.notifications.outgoing import Outgoing
+from app.domain.messaging.notifications.sending import ErrorCode, SendRequest
+from app.domain.platform.mail import api as mail
+from db.fast import Row
+from db.session import Tx
+
+
+def may_be_replaced(request: SendRequest, code: ErrorCode | None) -> bool:
+    """True when another channel reaches the same people. A message that names its channel goes to
+    no other place, and not at all when that channel is not active.
+    """
+    if code == "recipient_inactive" or request.channel_type == "webhook":
+        return False
+    if not request.is_named:
+        return True
+    has_address = request.channel_type in {"email", "sms"} and request.recipient != ""
+    return has_address and code != "channel_inactive"
+
+
+async def find_replacements(
+    keyring: Keyring, tx: Tx, requests: list[SendRequest]
+) -> dict[str, Outgoing]:
+    """Returns the deliveries that replace others, by the id of the replaced one: through the oldest
+    channel that was not tried yet.
+    """
+    if not requests:
+        return {}
+    tried = await _find_tried(tx, requests)
+    channels: dict[tuple[str, str], list[Row]] = {}
+    replacements = {}
+    for request in requests:
+        key = (request.tenant_id, request.channel_type)
+        if key not in channels:
+            channels[key] = await channel_queries.list_active(tx, key[0], [key[1]])
+        for channel in channels[key]:
+            replacement = _replace(keyring, request, channel)
+            if tried.isdisjoint(_keys(request, replacement.channel_id, replacement.recipient)):
+                replacements[request.id] = replacement
+                break
+    return replacements
+
+
+def _keys(request: SendRequest, channel_id: str, recipient: str) -> set[tuple[str, ...]]:
+    return {(request.first_id, channel_id), (request.occasion, channel_id, recipient)}
+
+
+async def _find_tried(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...]]:
+    """Returns the channels that the first delivery has tried, and those that failed to reach the
+    recipient with another message about the same event: such a delivery is not added again.
+    """
+    connection, tried = await tx.raw(), set()
+    for request in requests:
+        tried |= _keys(request, request.channel_id, request.recipient)
+    first_ids = list({request.first_id for request in requests})
+    for row in await delivery_queries.list_tried(connection, first_ids):
+        tried.add((row["first_id"], row["channel_id"]))
+    occasions = list({request.occasion for request in requests})
+    recipients = list({request.recipient for request in requests})
+    for row in await delivery_queries.list_failed(connection, occasions, recipients):
+        tried.add((row["occasion"], row["channel_id"], row["recipient"]))
+    return tried
+
+
+def _replace(keyring: Keyring, request: SendRequest, channel: Row) -> Outgoing:
+    """A person keeps their address; a post goes to the place that the other channel leads to."""
+    recipient = request.recipient
+    if request.channel_type == "team_chat":
+        recipient = next(iter(outgoing.list_recipients(keyring, channel)), "")
+    return Outgoing(channel["id"], recipient, user_id=request.user_id, first_id=request.first_id)
+
+
+async def add(tx: Tx, request: SendRequest, replacement: Outgoing) -> bool:
+    """Returns False when the recipient gets another message about the same event through that
+    channel.
+    """
+    message = {
+        "id": request.message_id,
+        "tenant_id": request.tenant_id,
+        "occasion": request.occasion,
+        "correlation_id": request.correlation_id,
+    }
+    return bool(await outgoing.add_deliveries(tx, message, [replacement]))
+
+
+def goes_by_own_server(request: SendRequest, code: ErrorCode | None) -> bool:
+    """True for a mail to a user whose channel is not active any more: without a mail channel, mails
+    go through the instance's own mail server.
+    """
+    return code == "channel_inactive" and request.channel_type == "email" and not request.is_named
+
+
+async def send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> None:
+    content = mail.render("notification", title=request.title, message=request.message, url=None)
+    await mail.queue(
+        tx,
+        keyring,
+        tenant_id=request.tenant_id,
+        recipient=request.recipient,
+        content=content,
+        cause_event_id=outgoing.event_of({"occasion": request.occasion}),
+    )

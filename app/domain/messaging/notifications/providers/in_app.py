@@ -1,0 +1,33 @@
+"""Notifications within Parley."""
+
+from typing import Any, ClassVar
+
+from app.domain.messaging.notifications.providers.protocol import (
+    ChannelType,
+    Notice,
+    Provider,
+    ProviderConfig,
+    SendFailed,
+)
+from app.net.egress import Egress
+
+
+class InAppConfig(ProviderConfig, frozen=True, kw_only=True):
+    """`to` has ids of users."""
+
+
+class InApp(Provider):
+    """Its messages are rows of the notification center, which the dispatch writes."""
+
+    id: ClassVar[str] = "in_app"
+    channel_type: ClassVar[ChannelType] = "in_app"
+    name: ClassVar[str] = "In-app"
+    config: ClassVar[type[ProviderConfig]] = InAppConfig
+
+    def destination(self, config: InAppConfig) -> tuple[Any, ...]:
+        del config
+        return ()
+
+    async def send(self, egress: Egress, config: InAppConfig, notice: Notice) -> None:
+        del egress, config, notice
+        raise SendFailed("messages to the notification center are not sent", is_permanent=True)

@@ -1,0 +1,54 @@
+"""Mailgun's messages API, version 3."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.messaging.notifications.providers import addresses, http
+from app.domain.messaging.notifications.providers.hosted import HostedProvider
+from app.domain.messaging.notifications.providers.protocol import (
+    ApiBase,
+    ChannelType,
+    Line,
+    Notice,
+    ProviderConfig,
+    Token,
+)
+from app.kit.validation import describe_pattern
+from app.net.egress import Egress
+from app.net.http_auth import basic
+
+# It is a part of the path: no other character may be in it.
+_DOMAIN = r"^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+\Z"
+describe_pattern(_DOMAIN, "must be a domain name")
+
+
+class MailgunConfig(ProviderConfig, frozen=True, kw_only=True):
+    api_key: Token
+    domain: Annotated[str, Meta(max_length=253, pattern=_DOMAIN)]
+    sender: Line = msgspec.field(name="from")
+    # The European region has https://api.eu.mailgun.net.
+    api_base: ApiBase = "https://api.mailgun.net"
+
+
+class Mailgun(HostedProvider):
+    id: ClassVar[str] = "mailgun"
+    channel_type: ClassVar[ChannelType] = "email"
+    name: ClassVar[str] = "Mailgun"
+    config: ClassVar[type[ProviderConfig]] = MailgunConfig
+
+    def find_problem(self, config: MailgunConfig) -> tuple[str, str] | None:
+        return addresses.find_problem(config.sender, config.to)
+
+    async def send(self, egress: Egress, config: MailgunConfig, notice: Notice) -> None:
+        fields = {
+            "from": addresses.parse(config.sender).header,
+            "to": addresses.encode_domain(notice.recipient),
+            "subject": notice.subject,
+            "text": notice.text,
+            "html": notice.html,
+        }
+        url = self.endpoint(config, f"v3/{config.domain}/messages")
+        headers = basic("api", config.api_key)
+        await http.post_form(egress, url, fields, headers, lambda answer: answer["message"])

@@ -1,0 +1,7 @@
+"""What other areas may call."""
+
+from app.domain.messaging.webhooks.service import find
+
+__all__ = [
+    "find",
+]

@@ -1,0 +1,14 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.messaging.webhooks.events import WebhookCreated, WebhookDeleted, WebhookUpdated
+from app.security.permissions import DEVELOPERS, Permission
+
+AREA: Final = Area(
+    name="webhooks",
+    events=(WebhookCreated, WebhookUpdated, WebhookDeleted),
+    permissions=(
+        Permission("webhooks:read", "See webhooks and deliveries", DEVELOPERS),
+        Permission("webhooks:write", "Create, change and delete webhooks", DEVELOPERS),
+    ),
+)

@@ -1,0 +1,136 @@
+from typing import Annotated
+
+from litestar import Controller, delete, get, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.messaging.deliveries import api as deliveries
+from app.domain.messaging.deliveries.api import DeliveryFilter
+from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.domain.messaging.webhooks import service
+from app.domain.messaging.webhooks.schemas import (
+    CreateWebhook,
+    TestWebhook,
+    UpdateWebhook,
+    WebhookView,
+    WebhookWithSecret,
+)
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import Active, From, Sort, To, moment
+from app.kit.paging import Flat, Paged
+
+OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
+
+
+class WebhookController(Controller):
+    path = "/api/v1/webhooks"
+    tags = ["Webhooks"]
+
+    @get(summary="List webhooks", needs="webhooks:read")
+    async def list_webhooks(
+        self,
+        context: Context,
+        page_in: Page,
+        active: Active = None,
+        sort: Sort = None,
+    ) -> Paged[WebhookView]:
+        """Sort by url, created_at or updated_at; the newest first by default."""
+        return await service.list_page(context, page_in, active=active, sort=sort)
+
+    @post(summary="Create a webhook", needs="webhooks:write")
+    async def create_webhook(
+        self, context: Context, data: JSONBody[CreateWebhook]
+    ) -> WebhookWithSecret:
+        """The `secret` is in this answer only. Deliveries carry `X-Service-Signature:
+        sha256=<hex>`, the HMAC-SHA256 keyed with it over `<X-Service-Timestamp>.<raw body>`, and
+        the headers of Standard Webhooks, so that its libraries verify them as they are.
+        """
+        return await service.create(context, data)
+
+    @get("/{webhook_id:str}", summary="Get a webhook", needs="webhooks:read")
+    async def get_webhook(self, context: Context, webhook_id: Id) -> WebhookView:
+        return await service.get(context, webhook_id)
+
+    @put("/{webhook_id:str}", summary="Change a webhook", needs="webhooks:write")
+    async def update_webhook(
+        self, context: Context, webhook_id: Id, data: JSONBody[UpdateWebhook]
+    ) -> WebhookView:
+        """Any subset of the fields. `headers` replaces all of them."""
+        return await service.update(context, webhook_id, data)
+
+    @delete("/{webhook_id:str}", summary="Delete a webhook", needs="webhooks:write")
+    async def delete_webhook(self, tx: Tx, webhook_id: Id) -> None:
+        """Cancels pending deliveries and deletes their log."""
+        await service.delete(tx, webhook_id)
+
+    @post(
+        "/{webhook_id:str}/test",
+        summary="Send a test event",
+        stores=True,
+        needs="webhooks:write",
+        status_code=200,
+        idempotent="long_running",
+        cost="execute",
+    )
+    async def test_webhook(
+        self,
+        services: Services,
+        principal: Principal,
+        webhook_id: Id,
+        data: JSONBody[TestWebhook | None] = None,
+    ) -> DeliveryView:
+        """The example of an event type goes to this endpoint alone, once, with the header
+        `X-Service-Test: true`; the answer is the finished delivery. In the event log it is marked
+        as a test.
+        """
+        event_type = (data or TestWebhook()).event_type
+        return await service.send_test(services, principal, webhook_id, event_type)
+
+    @post(
+        "/{webhook_id:str}/rotate-secret",
+        summary="Rotate the secret",
+        needs="webhooks:write",
+        status_code=200,
+    )
+    async def rotate_secret(self, context: Context, webhook_id: Id) -> WebhookWithSecret:
+        """The new secret signs at once. For 24 hours the old one does as well, in
+        `X-Service-Signature-Previous` and as a second signature in `webhook-signature`.
+        """
+        return await service.rotate_secret(context, webhook_id)
+
+    @get("/{webhook_id:str}/executions", summary="List deliveries", needs="webhooks:read")
+    async def list_deliveries(
+        self,
+        tx: Tx,
+        page_in: Page,
+        webhook_id: Id,
+        status: OfStatus = None,
+        since: From = None,
+        until: To = None,
+    ) -> Flat[DeliveryView]:
+        """The newest first. Beyond 5,000 rows `total` is an estimate, and `estimated` is true."""
+        filters = DeliveryFilter(status, moment("from", since), moment("to", until))
+        return await service.list_deliveries(tx, webhook_id, filters, page_in)
+
+    @get(
+        "/{webhook_id:str}/executions/{delivery_id:str}",
+        summary="Get a delivery",
+        needs="webhooks:read",
+    )
+    async def get_delivery(
+        self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
+    ) -> FullDelivery:
+        """With the request and the response to each attempt."""
+        return await service.get_delivery(tx, services, webhook_id, delivery_id)
+
+    @post(
+        "/{webhook_id:str}/executions/{delivery_id:str}/redeliver",
+        summary="Deliver once more",
+        needs="webhooks:write",
+        status_code=202,
+    )
+    async def redeliver(
+        self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
+    ) -> DeliveryView:
+        """At once, and by the retry schedule if that fails; the same record counts the attempts."""
+        webhook = await service.find(tx, webhook_id)
+        return await deliveries.redeliver(tx, services.settings, webhook, delivery_id)

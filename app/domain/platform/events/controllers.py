@@ -1,0 +1,78 @@
+from typing import Annotated, Literal
+
+from litestar import Controller, get
+from litestar.params import QueryParameter
+
+from app.domain.area import Areas
+from app.domain.platform.events import catalogue, service, tracing
+from app.domain.platform.events.queries import Filter
+from app.domain.platform.events.schemas import (
+    Categories,
+    Entry,
+    EventTypes,
+    FullEventType,
+    TraceView,
+)
+from app.http.dependencies import Id, Page, Services, Tx
+from app.http.paging import From, To, moment
+from app.kit.paging import Flat
+
+CategoryName = Literal["agent", "workflow", "form", "approval", "data_table", "system"]
+ShortText = Annotated[str | None, QueryParameter(max_length=200)]
+
+
+class EventLogController(Controller):
+    path = "/api/v1/event-log"
+    tags = ["Events"]
+    opt = {"needs": "events:read"}
+
+    @get(summary="List events")
+    async def list_events(
+        self,
+        tx: Tx,
+        page_in: Page,
+        event_type: ShortText = None,
+        correlation_id: ShortText = None,
+        since: From = None,
+        until: To = None,
+    ) -> Flat[Entry]:
+        """The newest first, filtered by type, time and correlation id. Beyond 5,000 events `total`
+        is an estimate, and `estimated` is true.
+        """
+        filters = Filter(event_type, correlation_id, moment("from", since), moment("to", until))
+        return await service.list_page(tx, filters, page_in)
+
+    @get("/{event_id:str}", summary="Get one event")
+    async def get_event(self, tx: Tx, event_id: Id) -> Entry:
+        return await service.get(tx, event_id)
+
+    @get("/trace/{correlation_id:str}", summary="Trace one chain of causes")
+    async def get_trace(self, tx: Tx, services: Services, correlation_id: Id) -> TraceView:
+        """All events that share the correlation id, in order, and what ran for how long."""
+        return await tracing.get_trace(tx, services.get(Areas), correlation_id)
+
+
+class EventTypeController(Controller):
+    path = "/api/v1/event-types"
+    tags = ["Events"]
+    opt = {"needs": "events:read"}
+
+    @get(summary="List event types", sync_to_thread=False)
+    def list_types(
+        self,
+        services: Services,
+        category: Annotated[
+            CategoryName | None, QueryParameter(description="Only types of this category")
+        ] = None,
+    ) -> EventTypes:
+        """Every event type, with the JSON Schema of its data."""
+        return catalogue.list_types(services.get(Areas), category)
+
+    @get("/categories", summary="List categories", sync_to_thread=False)
+    def list_categories(self, services: Services) -> Categories:
+        return catalogue.list_categories(services.get(Areas))
+
+    @get("/{event_type:str}", summary="Get an event type", sync_to_thread=False)
+    def get_type(self, services: Services, event_type: Id) -> FullEventType:
+        """Schema and documentation of one type, with an example."""
+        return catalogue.get_type(services.get(Areas), event_type)

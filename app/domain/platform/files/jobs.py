@@ -1,0 +1,8 @@
+"""Job function of stored files."""
+
+from app.domain.job import Job
+from app.domain.platform.files import maintenance
+
+
+async def sweep_files(job: Job) -> None:
+    await maintenance.sweep(job.services)

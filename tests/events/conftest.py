@@ -1,3 +1,0 @@
-from tests.deliveries.conftest import courier, receiver, tokyo_time
-
-__all__ = ["courier", "receiver", "tokyo_time"]

@@ -1,3 +1,0 @@
-from tests.deliveries.conftest import courier, receiver
-
-__all__ = ["courier", "receiver"]

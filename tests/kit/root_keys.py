@@ -1,9 +1,0 @@
-"""Root keys and keyrings for tests."""
-
-from app.domain.mail import service as mail
-from app.kit.crypto import Keyring
-
-OLD, NEW, LOST = Keyring.generate("old"), Keyring.generate("new"), Keyring.generate("lost")
-OLD_ONLY, NEW_ONLY, LOST_ONLY = Keyring.parse(OLD), Keyring.parse(NEW), Keyring.parse(LOST)
-NEW_AND_OLD = Keyring.parse(f"{NEW},{OLD}")
-CONTEXT = mail.seal_context("ten_1", "mal_1")
