@@ -1,7 +1,6 @@
 """Migrates the schema under a lock, so that several processes may start at once."""
 
 import asyncio
-from pathlib import Path
 
 from advanced_alchemy.alembic.commands import AlembicCommands
 from advanced_alchemy.config import AlembicSyncConfig, SQLAlchemySyncConfig
@@ -13,7 +12,6 @@ from db import schema
 from db.locks import AdvisoryLock
 from db.url import DRIVER, parse_url
 
-_ROOT = Path(__file__).parent
 _LOCK_NOT_AVAILABLE = "55P03"
 # A statement that waits for a lock on a table makes all later statements on that table wait.
 _LOCK_SECONDS = 3.0
@@ -24,7 +22,7 @@ _ATTEMPTS = 5
 def commands(engine: Engine) -> AlembicCommands:
     migrations = AlembicSyncConfig(
         script_config="",  # alembic.ini is for the alembic command; it is not installed
-        script_location=str(_ROOT / "migrations"),
+        script_location=str(schema.MIGRATIONS),
         version_table_name=schema.VERSION_TABLE,
     )
     return AlembicCommands(SQLAlchemySyncConfig(engine_instance=engine, alembic_config=migrations))

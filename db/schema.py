@@ -11,8 +11,8 @@ from typing import Final, Literal
 import asyncpg
 
 VERSION_TABLE: Final = "alembic_version"
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _READ_REVISION = f"SELECT version_num FROM {VERSION_TABLE}"
-_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _REVISION = re.compile(r'^revision = "(\w+)"$', re.MULTILINE)
 _PREVIOUS = re.compile(r'^down_revision = "(\w+)"$', re.MULTILINE)
 
@@ -27,21 +27,25 @@ class MigrationBlocked(RuntimeError):
     """A migration could not lock its tables in time. The message is one line for the operator."""
 
 
-@cache
-def _sources() -> str:
-    return "\n".join(path.read_text(encoding="utf-8") for path in _VERSIONS.glob("*.py"))
-
-
-@cache
 def known_revisions() -> frozenset[str]:
-    return frozenset(_REVISION.findall(_sources()))
+    known, _newest = _read_revisions(MIGRATIONS)
+    return known
 
 
-@cache
 def newest_revision() -> str:
     """Returns the revision that this release needs."""
-    (newest,) = known_revisions() - set(_PREVIOUS.findall(_sources()))
+    _known, newest = _read_revisions(MIGRATIONS)
     return newest
+
+
+@cache
+def _read_revisions(folder: Path) -> tuple[frozenset[str], str]:
+    """Returns all revisions of a folder of migrations, and the newest of them."""
+    paths = (folder / "versions").glob("*.py")
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    known = frozenset(_REVISION.findall(sources))
+    (newest,) = known - set(_PREVIOUS.findall(sources))
+    return known, newest
 
 
 async def read_revision(raw: asyncpg.Connection) -> str | None:

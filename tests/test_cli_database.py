@@ -1,6 +1,7 @@
 """Commands on a database whose schema or root keys are not those of this release and process."""
 
 import subprocess
+from pathlib import Path
 
 import asyncpg
 import msgspec
@@ -10,8 +11,9 @@ from app import container
 from app.crypto import key_check
 from app.crypto.keyring import Keyring
 from app.settings import Settings
-from db import schema
+from db import migrate, schema
 from db.session import ALL_TENANTS
+from tests.later_migrations import add_migration
 from tests.processes import run_parley
 from tests.stores import Stores
 
@@ -48,16 +50,23 @@ async def _read_revision(settings: Settings) -> object:
     return await _fetch(settings, "SELECT version_num FROM alembic_version")
 
 
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A revision after the newest one, which the release has in this test."""
+    add_migration(monkeypatch, tmp_path, "later", "SELECT 1")
+    return "later"
+
+
 async def test_commands_refuse_an_older_schema_in_one_line(
-    stores: Stores, subtests: pytest.Subtests
+    stores: Stores, later: str, subtests: pytest.Subtests
 ) -> None:
-    behind = await stores.create_database("0002")
+    behind = await stores.create_database()
     for command in COMMANDS:
         with subtests.test(command=command):
             result = _run(behind, *command)
             assert result.returncode == 1
             assert result.stderr == (
-                f"parley: schema 0002, this release needs {NEWEST}: run `parley migrate`\n"
+                f"parley: schema {NEWEST}, this release needs {later}: run `parley migrate`\n"
             )
     assert await _fetch(behind, "SELECT count(*) FROM users") == 0
 
@@ -78,9 +87,10 @@ async def test_commands_use_a_newer_schema_and_migrate_leaves_it(
 
 
 async def test_nothing_is_migrated_or_verified_with_a_wrong_key(
-    stores: Stores, subtests: pytest.Subtests
+    stores: Stores, later: str, subtests: pytest.Subtests
 ) -> None:
-    behind, current = await stores.create_database("0006"), await stores.create_database()
+    behind, current = await stores.create_database(), await stores.create_database()
+    await migrate.upgrade(current.sqlalchemy_url)
     for settings, command in (
         (behind, ("migrate",)),
         (current, ("keys", "rotate", "--verify")),
@@ -94,4 +104,4 @@ async def test_nothing_is_migrated_or_verified_with_a_wrong_key(
                 assert (result.returncode, result.stdout) == (1, "")
                 assert result.stderr.startswith("parley: root key 'test' is not ")
                 assert result.stderr.count("\n") == 1
-    assert await _read_revision(behind) == "0006"
+    assert await _read_revision(behind) == NEWEST

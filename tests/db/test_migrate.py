@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -10,16 +11,20 @@ from sqlalchemy import Connection
 from app.settings import Settings
 from db import migrate, schema
 from tests.asking import until
+from tests.later_migrations import add_migration
 from tests.stores import Stores
 
-BEFORE = "0006"
+BEFORE = schema.newest_revision()
 
 
 @pytest.fixture
-async def behind(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> Settings:
+async def behind(stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
+    """A database that lacks two migrations, of which the second has to lock a table."""
     monkeypatch.setattr(migrate, "_LOCK_SECONDS", 0.02)
     monkeypatch.setattr(migrate, "_RETRY_SECONDS", 0.01)
-    return await stores.create_database(BEFORE)
+    add_migration(monkeypatch, tmp_path, "first", "CREATE TABLE first (id integer)")
+    add_migration(monkeypatch, tmp_path, "second", "ALTER TABLE work ADD COLUMN second integer")
+    return await stores.create_database()
 
 
 @pytest.fixture
@@ -34,9 +39,9 @@ async def test_a_blocked_migration_is_tried_again_or_gives_up_and_keeps_those_be
 ) -> None:
     async with raw.transaction():
         await raw.execute("LOCK TABLE work IN ACCESS SHARE MODE")
-        with pytest.raises(schema.MigrationBlocked, match="schema 0007 cannot be migrated: other"):
+        with pytest.raises(schema.MigrationBlocked, match="schema first cannot be migrated: other"):
             await migrate.upgrade(behind.sqlalchemy_url)
-    assert await schema.read_revision(raw) == "0007"
+    assert await schema.read_revision(raw) == "first"
 
     attempts: list[str] = []
     upgrade = migrate._upgrade
@@ -51,7 +56,7 @@ async def test_a_blocked_migration_is_tried_again_or_gives_up_and_keeps_those_be
         await raw.execute("LOCK TABLE work IN ACCESS SHARE MODE")
         task = asyncio.create_task(migrate.upgrade(behind.sqlalchemy_url))
         await until(lambda: len(attempts) > 1)
-    assert await task == "0007"
+    assert await task == "first"
     assert await schema.read_revision(raw) == schema.newest_revision()
 
 

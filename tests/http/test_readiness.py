@@ -20,22 +20,21 @@ from tests.server import Server
 from tests.stores import Stores
 from tests.world import Client
 
-PREVIOUS = "0005"
 LOGIN = {"email": "ada@example.com", "password": "Wrong7Password"}
 
 
 @pytest.fixture
 async def behind(stores: Stores) -> Settings:
-    """A database with the tables of this release and the revision of an older one."""
+    """A database with the tables of this release and without its revision."""
     settings = await stores.create_database()
-    await _set_revision(settings, PREVIOUS)
+    await _set_revision(settings, None)
     return settings
 
 
 async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
     behind: Settings,
 ) -> None:
-    needed = f"schema {PREVIOUS}, this release needs {schema.newest_revision()}"
+    needed = f"schema none, this release needs {schema.newest_revision()}"
     server = Server(behind)
     try:
         await asyncio.to_thread(server.wait)
@@ -55,7 +54,7 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
             await _set_revision(behind, schema.newest_revision())
             await wait_until(is_ready)
             assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
-            await _set_revision(behind, PREVIOUS)
+            await _set_revision(behind, None)
             await wait_until(is_not_ready)
             error = refused(await client.post("/auth/login", json=LOGIN), 503, "unavailable")
             assert needed in error["message"]
@@ -66,11 +65,14 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
         server.close()
 
 
-async def _set_revision(settings: Settings, revision: str) -> None:
+async def _set_revision(settings: Settings, revision: str | None) -> None:
     """Changes the schema's revision, as a migration or the restore of an older backup does."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
     async with db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", revision)
+        raw = await tx.raw()
+        await raw.execute("DELETE FROM alembic_version")
+        if revision is not None:
+            await raw.execute("INSERT INTO alembic_version VALUES ($1)", revision)
     await db.close()
 
 
@@ -107,7 +109,7 @@ async def test_readiness_follows_the_schema_of_a_running_process(stores: Stores)
     settings = await stores.create_database()
     services = container.build(settings)
     before = await health.check_parts(services)
-    await _set_revision(settings, PREVIOUS)
+    await _set_revision(settings, None)
     after = await health.check_parts(services)
     await services.close()
     assert (before.parts["postgres"].state, after.status) == ("ok", "unavailable")

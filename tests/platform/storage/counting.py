@@ -37,12 +37,10 @@ async def read_counted(services: Services, tenant_id: str) -> dict[str, int]:
     return {row["kind"]: row["bytes"] for row in await fetch_rows(services, sql, tenant_id)}
 
 
-async def count_anew(
-    services: Services, tenant_id: str, sizes: dict[str, tuple[str, str]] = SIZES
-) -> dict[str, int]:
+async def count_anew(services: Services, tenant_id: str) -> dict[str, int]:
     """Returns the bytes of the rows by kind."""
     sums: dict[str, int] = {}
-    for table, (kind, size) in sizes.items():
+    for table, (kind, size) in SIZES.items():
         sql = f"SELECT coalesce(sum({size}), 0) AS bytes FROM {table} t"
         (row,) = await fetch_rows(services, f"{sql} WHERE tenant_id = $1", tenant_id)
         sums[kind] = sums.get(kind, 0) + int(row["bytes"])

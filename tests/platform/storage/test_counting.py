@@ -5,10 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.services import Services
-from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.matrix.seeds import delete_rows, insert_rows
-from tests.migrations import load_migration
 from tests.platform.storage.counting import SIZES, count_anew, read_counted
 from tests.platform.storage.triggers import list_counted
 from tests.world import Client, World
@@ -108,22 +106,3 @@ async def test_what_a_deleted_tenant_stored_is_discarded(
     assert await read_counted(services, tenant_id) == {}
     sql = "SELECT 1 FROM storage_changes WHERE tenant_id = $1"
     assert await run_sql(services, sql, tenant_id) == []
-
-
-async def test_the_migration_counts_the_rows_that_are_stored(
-    tenant_id: str, services: Services
-) -> None:
-    migration = load_migration("0025_storage_quota")
-    sizes = {table: (kind, size.format(r="t")) for table, (kind, size) in migration._SIZES.items()}
-    expected = await count_anew(services, tenant_id, sizes)
-    tx = services.db.begin(ALL_TENANTS)
-    raw = await tx.raw()
-    await raw.execute("DELETE FROM storage_changes")
-    for table in sizes:
-        await raw.execute(migration.build_first_count(table))
-    rows = await raw.fetch(
-        "SELECT kind, sum(bytes) AS bytes FROM storage_changes WHERE tenant_id = $1 GROUP BY kind",
-        tenant_id,
-    )
-    await tx.rollback()
-    assert {row["kind"]: int(row["bytes"]) for row in rows} == expected
