@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import msgspec
@@ -94,6 +95,12 @@ class Stores:
             await self._run_sql(f'CREATE DATABASE "{name}"')
             await migrate.upgrade(settings.sqlalchemy_url, revision)
         return settings
+
+    async def copy_database(self, source: Settings) -> Settings:
+        """Creates a database with the rows of another one, which nobody may be connected to."""
+        name, template = new_id("test"), urlsplit(source.database_url).path.lstrip("/")
+        await self._run_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self._with_database(name)
 
     def _with_database(self, name: str) -> Settings:
         return msgspec.structs.replace(self.settings, database_url=self.postgres.url(name))

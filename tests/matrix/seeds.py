@@ -96,14 +96,19 @@ async def insert_rows(services: Services, tenant_id: str) -> Rows:
     async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         for table in list_owned_tables():
-            values = {
-                column.name: _build_value(column, rows_by_table, tenant_id)
-                for column in table.c
-                if _can_be_set(column, rows_by_table)
-            }
+            values = build_row(table, rows_by_table, tenant_id)
             await session.execute(insert(table).values(values))
             rows_by_table[table.name] = values
     return rows_by_table
+
+
+def build_row(table: Table, rows_by_table: Rows, tenant_id: str) -> dict[str, Any]:
+    """Returns the values of a row, which refers to the rows of the tables before."""
+    return {
+        column.name: _build_value(column, rows_by_table, tenant_id)
+        for column in table.c
+        if _can_be_set(column, rows_by_table)
+    }
 
 
 def list_values(parameter: str, rows: Rows) -> list[str]:
