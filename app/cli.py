@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from app import __version__
 from app.command_runner import load_settings, one_line_errors, run_with_services, stop
 from app.kit import memory
 from app.settings import Settings
@@ -20,7 +21,7 @@ _SETTINGS_HELP = "Settings are PARLEY_* environment variables; the README lists 
 
 
 @click.group(epilog=_SETTINGS_HELP, context_settings={"max_content_width": 100})
-@click.version_option(package_name="parley", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="parley", message="%(prog)s %(version)s")
 def main() -> None:
     """Parley: a self-hosted platform for AI agents."""
     memory.collect_rarely()

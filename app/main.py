@@ -13,7 +13,7 @@ from typing import Any
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 
-from app import container
+from app import __version__, container
 from app import settings as configuration
 from app.areas import AREAS
 from app.demo import service as demo
@@ -120,8 +120,6 @@ from app.web.demo import demo_page
 from app.web.forms import form_page
 from app.web.home import home_page
 from app.web.trace import trace_page
-
-VERSION = "0.1.0"
 
 ROUTES: list[Any] = [
     AuthController,
@@ -241,7 +239,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         exception_handlers={Exception: errors.handle},
         request_class=StrictRequest,
         request_max_body_size=MAX_BYTES,
-        openapi_config=openapi.config(VERSION),
+        openapi_config=openapi.config(__version__),
         lifespan=[partial(_lifespan, services, script)],
         logging_config=None,
         debug=False,

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import subprocess
+import tomllib
 from pathlib import Path
 
 import asyncpg
@@ -22,7 +23,7 @@ from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
 from tests.ports import free_port
 from tests.preloaded import PreloadedProcess
-from tests.processes import Processes, run_parley
+from tests.processes import ROOT, Processes, run_parley
 from tests.server import Server
 from tests.stores import Stores, wait_for
 from tests.world import World
@@ -45,6 +46,11 @@ def test_every_command_has_help(subtests: pytest.Subtests) -> None:
             result = CliRunner().invoke(main, [command, "--help"])
             assert result.exit_code == 0
             assert "Usage" in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert CliRunner().invoke(main, ["--version"]).output == f"parley {project['version']}\n"
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:

@@ -34,14 +34,16 @@ def read_declaration() -> Declaration:
 
 
 def find_part(module: str) -> str | None:
-    """Returns the part of Parley that a module belongs to, as `layers.toml` calls it."""
+    """Returns the part of Parley that a module belongs to, as `layers.toml` calls it. The package
+    `app` itself is none: it has the version alone.
+    """
     names = module.split(".")
-    if names[0] not in PACKAGES:
+    if names[0] not in PACKAGES or module == "app":
         return None
     area = find_area(module)
     if area is not None:
         return f"domain.{area.group}"
-    return names[1] if names[0] == "app" and len(names) > 1 else names[0]
+    return names[1] if names[0] == "app" else names[0]
 
 
 def find_arrows() -> dict[tuple[str, str], str]:
