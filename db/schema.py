@@ -13,8 +13,8 @@ import asyncpg
 VERSION_TABLE: Final = "alembic_version"
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _READ_REVISION = f"SELECT version_num FROM {VERSION_TABLE}"
-_REVISION = re.compile(r'^revision = "(\w+)"$', re.MULTILINE)
-_PREVIOUS = re.compile(r'^down_revision = "(\w+)"$', re.MULTILINE)
+_REVISION = re.compile(r"^revision = ['\"](\w+)['\"]$", re.MULTILINE)
+_PREVIOUS = re.compile(r"^down_revision = ['\"](\w+)['\"]$", re.MULTILINE)
 
 Fit = Literal["equal", "behind", "ahead"]
 

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.settings import Settings
 from db import migrate, schema
 from tests.matrix.seeds import Rows, build_row
-from tests.storage.counting import SIZES
+from tests.platform.storage.counting import SIZES
 
 # The sums of counters and of changes that are not added up yet, by tenant and kind.
 _COUNTED = """

@@ -22,4 +22,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("there is no schema before this one")
+    raise RuntimeError("there is no schema before this one")
