@@ -1,5 +1,6 @@
 """The OpenAPI document with error responses, examples and security of every operation."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -73,6 +74,17 @@ _ENVELOPE = {
 }
 
 
+# Litestar names the schema of a generic struct after the modules of its arguments.
+_GENERIC = re.compile(r"(\w+?)_(list_)?app\.[\w.]*?(\w+?)_")
+_PAGE = {
+    "pagination": {"page": 1, "per_page": 20, "total": 1, "total_pages": 1},
+    "total": 1,
+    "page": 1,
+    "per_page": 20,
+}
+_SHAPES = {"Data": "Data", "Paged": "Page", "Flat": "FlatPage", "OperationResult": "Result"}
+
+
 def document(app: Litestar) -> dict[str, Any]:
     schema: dict[str, Any] = app.openapi_schema.to_schema()
     schema["info"]["description"] = _ABOUT + _list_error_codes()
@@ -86,6 +98,7 @@ def document(app: Litestar) -> dict[str, Any]:
         "embed_key_query": {"type": "apiKey", "in": "query", "name": "api_key"},
     }
     _add_examples(app, components["schemas"])
+    schema = _rename_generics(schema)
     for path, method, operation in _operations(schema):
         _complete_operation(operation, path, method, _find_handler(app, path, method))
     return schema
@@ -208,6 +221,47 @@ def _add_examples(app: Litestar, schemas: dict[str, Any]) -> None:
         example = getattr(kind, "example", None)
         if example is not None and kind.__name__ in schemas:
             schemas[kind.__name__]["example"] = example
+
+
+def _rename_generics(schema: dict[str, Any]) -> dict[str, Any]:
+    """Names the schemas of generic structs for readers, after what they hold, and adds examples."""
+    schemas = schema["components"]["schemas"]
+    names = {name: new for name in schemas if (new := _name_generic(name)) != name}
+    if len({*schemas, *names.values()}) != len(schemas) + len(names):
+        raise RuntimeError("two schemas have the same name")
+    text = msgspec.json.encode(schema).decode()
+    for name, new_name in names.items():
+        text = text.replace(f'"{name}"', f'"{new_name}"')
+        text = text.replace(f'/schemas/{name}"', f'/schemas/{new_name}"')
+    renamed: dict[str, Any] = msgspec.json.decode(text)
+    schemas = renamed["components"]["schemas"]
+    for name in names.values():
+        schemas[name]["title"] = name
+        _add_generic_example(schemas[name], schemas)
+    return renamed
+
+
+def _name_generic(name: str) -> str:
+    """Turns `Paged_app.domain.tools.schemas.ToolView_` into `ToolPage`."""
+    parts = _GENERIC.fullmatch(name)
+    if parts is None:
+        return name
+    shape, is_list, held = parts.groups()
+    return held.removesuffix("View") + ("List" if is_list else _SHAPES[shape])
+
+
+def _add_generic_example(generic: dict[str, Any], schemas: dict[str, Any]) -> None:
+    data = generic["properties"].get("data")
+    if data is None:
+        return
+    reference: str = data.get("items", data).get("$ref", "")
+    example = schemas.get(reference.rpartition("/")[2], {}).get("example")
+    if example is None:
+        return
+    content = {"data": [example] if "items" in data else example}
+    generic["example"] = content | {
+        name: value for name, value in _PAGE.items() if name in generic["properties"]
+    }
 
 
 def structs_of(app: Litestar) -> set[type[msgspec.Struct]]:

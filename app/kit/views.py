@@ -1,11 +1,17 @@
 """Responses that several areas share."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+
+class Data(msgspec.Struct, Generic[T]):
+    """The shape of most answers: one thing, or a list that has no pages."""
+
+    data: T
 
 
 class Done(msgspec.Struct):

@@ -178,7 +178,7 @@ async def test_a_file_of_a_writable_folder_has_a_limit(tmp_path: Path) -> None:
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
-from app.kit import child_process
+from app.sandbox import child_process
 limits = child_process.Limits(seconds=60, cpu_seconds=5)
 asyncio.run(child_process.run(Path(sys.argv[1]), b"", limits=limits))
 """

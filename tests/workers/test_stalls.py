@@ -22,7 +22,7 @@ from workers.runner import Runner, describe_work
 # Stops itself, and is continued by another process.
 _STOPPED_PROCESS = """
 import asyncio, os, signal, subprocess
-from app.kit import metrics
+from app.observe import metrics
 from app.observe.loop_watcher import LoopWatcher
 
 async def main():

@@ -21,7 +21,8 @@ with one_line_errors():
 print("modules", *(name for name, module in sys.modules.items() if module))
 import asyncio
 from app import container, settings
-from app.kit import background, heartbeat
+from app.jobs import background
+from app.observe import heartbeat
 from app.jobs.work import QUEUES
 from workers.main import WorkerProcess
 

@@ -1,4 +1,4 @@
-"""The filters and tests of templates: those of `app.templating.templates`, with the same results, and
+"""The filters and tests of templates: those of `templates`, with the same results, and
 those of Jinja that take and return plain JSON.
 """
 
@@ -51,7 +51,7 @@ def bounded_range(*bounds: Any) -> list[int]:
 
 
 def _shared(name: str) -> Callable[..., Any]:
-    """Returns a filter of `app.templating.templates` that takes its arguments as Jinja passes them."""
+    """Returns a filter of `templates` that takes its arguments as Jinja passes them."""
     rule = template_filters.FILTERS[name]
     defaults = {parameter.name: parameter.default for parameter in rule.parameters}
 

@@ -1,5 +1,5 @@
 """Templates in Jinja's language over plain JSON. `a.b` and `a['b']` are the key `b` of an object,
-never an attribute; texts have no methods. A missing key or name is null, as in `app.templating.templates`.
+never an attribute; texts have no methods. A missing key or name is null, as in `templates`.
 """
 
 import re

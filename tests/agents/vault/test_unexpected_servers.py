@@ -83,7 +83,7 @@ async def test_a_server_with_another_protocol_fails_the_test(
 
 _ZEROS_SCRIPT = """
 import asyncio
-from app.kit import databases
+from app.net import databases
 from app.net.egress import Guard
 
 async def main():

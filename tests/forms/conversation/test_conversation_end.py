@@ -11,7 +11,6 @@ import pytest
 from app.domain.agents.llm.protocol import Target
 from app.domain.forms.conversation import conversations, extraction
 from app.domain.forms.conversation.interpreting import Extract
-from app.domain.forms.definition.area import AREA
 from app.domain.forms.submissions import uploads
 from app.kit import logs
 from app.services import Services
@@ -32,6 +31,7 @@ from tests.forms.api import (
     upload,
 )
 from tests.forms.conversation.chat import MAIL, Chat, send_start, start
+from tests.forms.upkeep import RETENTION
 from tests.platform.events.database import load_events
 from tests.world import Client, World
 
@@ -277,7 +277,7 @@ async def _drop_off(client: Client, form: dict[str, Any]) -> list[dict[str, Any]
 
 async def _run_retention(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        _, failed = await delete_expired(await tx.raw(), AREA.retention)
+        _, failed = await delete_expired(await tx.raw(), RETENTION)
     assert failed == []
 
 

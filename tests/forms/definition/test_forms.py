@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from app.domain.forms.definition import queries
-from app.domain.forms.definition.area import AREA
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
@@ -30,6 +29,7 @@ from tests.forms.api import (
     upload,
 )
 from tests.forms.by_hand import allow_mails
+from tests.forms.upkeep import RETENTION, TASKS
 from tests.platform.events.database import load_events
 from tests.world import Client
 
@@ -377,10 +377,10 @@ async def test_the_clean_up_deletes_all_rows_and_files_of_a_deleted_form(
         "UPDATE form_uploads SET expires_at = now() - interval '1 year' WHERE form_id = $1",
     ):
         await run_sql(services, sql, form["id"])
-    for task in AREA.periodic_tasks:
+    for task in TASKS:
         await task.run(services)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        await retention.delete_expired(await tx.raw(), AREA.retention)
+        await retention.delete_expired(await tx.raw(), RETENTION)
     remaining = {
         table: await fetch_rows(services, f"SELECT 1 FROM {table} WHERE {column} = $1", row_id)
         for table, column, row_id in (

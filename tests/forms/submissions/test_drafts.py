@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.domain.forms.definition.area import AREA
 from app.domain.forms.submissions import uploads
 from app.services import Services
 from db.retention import delete_expired
@@ -27,6 +26,7 @@ from tests.forms.api import (
     submit,
     upload,
 )
+from tests.forms.upkeep import RETENTION
 from tests.world import Client, World
 
 AREA_FIELD: dict[str, Any] = {
@@ -277,7 +277,7 @@ async def test_an_expired_draft_is_gone_and_still_counted(
     refused(await _load(anonymous, form, token), 404, "draft_not_found")
     refused(await _send_draft(anonymous, form, {}, token=token), 404, "draft_not_found")
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        assert (await delete_expired(await tx.raw(), AREA.retention))[1] == []
+        assert (await delete_expired(await tx.raw(), RETENTION))[1] == []
     sql = "SELECT DISTINCT data::text AS data, token_hash FROM form_drafts WHERE form_id = $1"
     assert await run_sql(services, sql, form["id"]) == [{"data": "{}", "token_hash": None}]
     assert await _list_drop_off(developer, form) == expected

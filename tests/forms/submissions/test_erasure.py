@@ -8,7 +8,6 @@ from aiohttp import web
 from litestar import Litestar
 
 from app.domain.automation.subscriptions.actions import ACTIONS
-from app.domain.forms.definition.area import AREA
 from app.domain.forms.submissions import uploads
 from app.kit.ids import new_id
 from app.services import Services
@@ -21,6 +20,7 @@ from tests.database import fetch_rows, run_sql
 from tests.forms.api import FILE, PATH, TEXT, create_form, save_to, submit, upload_file
 from tests.forms.by_hand import TEAM, allow_mails
 from tests.forms.conversation.chat import start
+from tests.forms.upkeep import RETENTION, TASKS
 from tests.peer import answering
 from tests.running_worker import cancel_earlier_work, run_worker
 from tests.stores import Stores
@@ -210,7 +210,7 @@ async def test_a_conversation_goes_with_its_submission(
     }
     await developer.delete(f"{PATH}/{form['id']}/submissions/{submission_id}")
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        await retention.delete_expired(await tx.raw(), AREA.retention)
+        await retention.delete_expired(await tx.raw(), RETENTION)
     assert await _find_copies(services, developer.tenant_id, text) == set()
 
 
@@ -254,7 +254,7 @@ async def _clean_up(services: Services, form: dict[str, Any]) -> None:
     """Runs what workers run for a form that was deleted a while ago."""
     sql = "UPDATE forms SET deleted_at = now() - interval '2 minutes' WHERE id = $1"
     await run_sql(services, sql, form["id"])
-    for task in AREA.periodic_tasks:
+    for task in TASKS:
         while await task.run(services) is True:
             pass
 

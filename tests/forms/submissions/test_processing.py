@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from app.domain.automation.workflows.errors import TooManyPendingExecutions
-from app.domain.data.tables import service as tables
+from app.domain.data.tables import api as tables
 from app.domain.forms.submissions import triggers
-from app.domain.platform.events import service as events
+from app.domain.platform.events import api as events
 from app.kit.errors import Unavailable
 from app.services import Services
 from tests.asking import refused

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.domain.forms.submissions import uploads
-from app.domain.platform.files import service as files
+from app.domain.platform.files import api as files
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql

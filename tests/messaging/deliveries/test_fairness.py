@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.domain.messaging.deliveries import requests, service
+from app.domain.messaging.deliveries import api, requests
 from app.domain.messaging.deliveries.area import COURIER as WEBHOOKS
 from app.domain.messaging.deliveries.queries import DELIVER
 from app.domain.platform.events import service as events
@@ -232,7 +232,7 @@ async def test_a_body_is_encoded_once_for_all_endpoints(
         counts[row["event_id"]] += 1
         return encode_body(row)
 
-    monkeypatch.setattr(service, "encode_body", encode_and_count)
+    monkeypatch.setattr(api, "encode_body", encode_and_count)
     monkeypatch.setattr(requests, "encode_body", encode_and_count)
     for number in range(12):
         await sender.create_webhook(f"{receiver.url}/200/{number}")
@@ -250,7 +250,7 @@ async def test_requests_of_one_event_share_one_body(sender: Sender, receiver: Re
     try:
         event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
         ids = {webhook_id: new_id("dlv") for webhook_id in webhook_ids}
-        deliveries = await service.create(tx, tenant_id, event, ids, max_attempts=7)
+        deliveries = await api.create(tx, tenant_id, event, ids, max_attempts=7)
         by_id = await requests.load(tx, [delivery.delivery_id for delivery in deliveries])
     finally:
         await tx.rollback()
@@ -276,7 +276,7 @@ async def _lease_deliveries(sender: Sender, webhook_id: str, count: int) -> list
         for _ in range(count):
             event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
             ids = {webhook_id: new_id("dlv")}
-            await service.create(tx, tenant_id, event, ids, max_attempts=7)
+            await api.create(tx, tenant_id, event, ids, max_attempts=7)
         return [WorkRow(**row) for row in await (await tx.raw()).fetch(_LEASE, webhook_id)]
 
 

@@ -157,7 +157,7 @@ async def test_the_process_has_no_rights(expressions: Expressions) -> None:
 def test_the_process_loads_no_application() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
-        "from app.kit import isolation\nfrom app.templating.evaluation import requests\n"
+        "from app.sandbox import isolation\nfrom app.templating.evaluation import requests\n"
         "names = (name for name in sys.modules if name.startswith(('app', 'db', 'workers')))\n"
         "print(*sorted(name for name in names if not name.startswith('app.templating.evaluation')))"
     )
@@ -168,6 +168,7 @@ def test_the_process_loads_no_application() -> None:
             "app",
             "app.kit",
             "app.sandbox.isolation",
+            "app.templating",
             "app.templating.template_filters",
             "app.kit.texts",
         ),

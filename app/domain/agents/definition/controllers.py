@@ -17,17 +17,17 @@ from app.domain.agents.definition.schemas import (
     LogSettings,
     PatchSubAgent,
     Status,
-    SubAgentList,
     SubAgentView,
     UpdateAgent,
     UpdateDirectSubAgent,
     UpdateLogSettings,
-    VersionDiffData,
+    VersionDiff,
     VersionView,
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class AgentController(Controller):
@@ -106,11 +106,11 @@ class AgentController(Controller):
     )
     async def diff_versions(
         self, tx: Tx, agent_id: Id, from_version: Id, to_version: Id
-    ) -> VersionDiffData:
+    ) -> Data[VersionDiff]:
         """The changes that lead from the first version to the second one. Texts are cut after
         10,000 characters, and the list after 1,000 changes; then `truncated` is true.
         """
-        return VersionDiffData(await service.diff_versions(tx, agent_id, from_version, to_version))
+        return Data(await service.diff_versions(tx, agent_id, from_version, to_version))
 
     @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:write")
     async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:
@@ -131,8 +131,8 @@ class SubAgentController(Controller):
     tags = ["Sub-agents"]
 
     @get(summary="List sub-agents", needs="agents:write")
-    async def list_sub_agents(self, tx: Tx, agent_id: Id) -> SubAgentList:
-        return SubAgentList(await sub_agents.list_all(tx, agent_id))
+    async def list_sub_agents(self, tx: Tx, agent_id: Id) -> Data[list[SubAgentView]]:
+        return Data(await sub_agents.list_all(tx, agent_id))
 
     @post("/attach", summary="Attach an agent", needs="agents:write")
     async def attach_sub_agent(

@@ -190,12 +190,6 @@ class VersionDiff(msgspec.Struct):
     truncated: bool
 
 
-class VersionDiffData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": VersionDiff.example}
-
-    data: VersionDiff
-
-
 class LogSettings(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "log_messages": True,
@@ -230,12 +224,6 @@ class SubAgentView(msgspec.Struct):
     relationship_type: Relationship
     is_enabled: bool
     delegation_prompt: str
-
-
-class SubAgentList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [_SUB_AGENT]}
-
-    data: list[SubAgentView]
 
 
 class AttachSubAgent(msgspec.Struct, kw_only=True):

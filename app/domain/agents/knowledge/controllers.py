@@ -11,14 +11,15 @@ from app.domain.agents.knowledge.schemas import (
     ChunkView,
     DocumentStatus,
     DocumentView,
+    PassageView,
     SearchRequest,
-    SearchResults,
     TrainingAccepted,
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit import filenames
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class TrainingUpload(msgspec.Struct):
@@ -66,7 +67,7 @@ class KnowledgeController(Controller):
     )
     async def search(
         self, services: Services, principal: Principal, agent_id: Id, data: JSONBody[SearchRequest]
-    ) -> SearchResults:
+    ) -> Data[list[PassageView]]:
         """The passages that the agent would read for this question, the best first. No model
         answers.
         """

@@ -96,9 +96,3 @@ class PassageView(msgspec.Struct):
     page: int | None
     row: int | None
     relevance_score: float
-
-
-class SearchResults(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [_PASSAGE]}
-
-    data: list[PassageView]

@@ -2,21 +2,22 @@
 
 from app.domain.agents.definition import api as agents
 from app.domain.agents.knowledge import retrieval
-from app.domain.agents.knowledge.schemas import PassageView, SearchResults
+from app.domain.agents.knowledge.schemas import PassageView
+from app.kit.views import Data
 from app.services import Services
 from db.session import Scope
 
 
 async def search(
     services: Services, scope: Scope, agent_id: str, query: str, limit: int
-) -> SearchResults:
+) -> Data[list[PassageView]]:
     """Searches an agent's documents without a model."""
     async with services.db.tx(scope, autocommit=True) as tx:
         runtime = await agents.find_runtime(tx, services.keyring, agent_id)
     if runtime.knowledge is None:
-        return SearchResults([])
+        return Data([])
     found = await retrieval.search(services, runtime.tenant_id, runtime.knowledge, query, limit)
-    return SearchResults(
+    return Data(
         [
             PassageView(
                 chunk.document_id, chunk.document_name, chunk.text, chunk.page, chunk.row, score

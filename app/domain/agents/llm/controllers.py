@@ -3,14 +3,9 @@ from litestar.params import JSONBody
 
 from app.domain.agents.llm import keys, service
 from app.domain.agents.llm.gateway import Models
-from app.domain.agents.llm.schemas import (
-    CreateProviderKey,
-    KeyTest,
-    ModelList,
-    ProviderKeyList,
-    ProviderKeyView,
-)
+from app.domain.agents.llm.schemas import CreateProviderKey, KeyTest, ModelView, ProviderKeyView
 from app.http.dependencies import Id, Principal, Services, Tx
+from app.kit.views import Data
 
 
 class ModelController(Controller):
@@ -18,13 +13,13 @@ class ModelController(Controller):
     tags = ["Models"]
 
     @get(summary="List usable models", needs="models:read")
-    async def list_models(self, services: Services, principal: Principal) -> ModelList:
+    async def list_models(self, services: Services, principal: Principal) -> Data[list[ModelView]]:
         """The values that `primary_model` of an agent can have now: the local model while it runs,
         and the models of each provider for which this tenant has a key.
         """
         async with services.db.tx(principal.home, autocommit=True) as tx:
             targets = await keys.list_default_targets(tx, services.keyring, principal.home)
-        return ModelList(await service.list_usable(services.get(Models), targets))
+        return Data(await service.list_usable(services.get(Models), targets))
 
 
 class ProviderKeyController(Controller):
@@ -32,8 +27,8 @@ class ProviderKeyController(Controller):
     tags = ["Models"]
 
     @get(summary="List provider keys", needs="models:read")
-    async def list_keys(self, tx: Tx) -> ProviderKeyList:
-        return ProviderKeyList(await keys.list_all(tx))
+    async def list_keys(self, tx: Tx) -> Data[list[ProviderKeyView]]:
+        return Data(await keys.list_all(tx))
 
     @post(summary="Add a provider key", needs="models:write")
     async def create_key(

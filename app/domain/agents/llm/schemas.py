@@ -61,12 +61,6 @@ class ProviderKeyView(msgspec.Struct):
     created_at: datetime
 
 
-class ProviderKeyList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [_KEY]}
-
-    data: list[ProviderKeyView]
-
-
 class KeyTest(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "success": True,
@@ -95,9 +89,3 @@ class ModelView(msgspec.Struct):
     context_window: int | None
     input_cost_per_million: float | None
     output_cost_per_million: float | None
-
-
-class ModelList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [ModelView.example]}
-
-    data: list[ModelView]

@@ -8,31 +8,30 @@ from app.domain.agents.tools.categories import Category
 from app.domain.agents.tools.configs import ToolType
 from app.domain.agents.tools.execution_schemas import (
     Execute,
-    ExecutionData,
+    ExecutionResult,
     ExecutionView,
-    OneExecution,
     Period,
-    StatsData,
     Status,
+    ToolStats,
 )
 from app.domain.agents.tools.queries import ExecutionFilter
 from app.domain.agents.tools.schemas import (
-    AttachedData,
-    AttachmentData,
-    AttachmentList,
+    Attachment,
     AttachTool,
-    CategoryList,
+    CategoryView,
     CreateTool,
-    DiscoveredList,
-    FullToolData,
+    Discovered,
+    FullTool,
+    NewAttachment,
     PatchAttachment,
-    ToolData,
     ToolSummary,
+    ToolView,
     UpdateTool,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import MOMENT, Search, Sort, moment
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class ToolController(Controller):
@@ -61,31 +60,31 @@ class ToolController(Controller):
         )
 
     @post(summary="Create a tool", stores=True, needs="tools:write")
-    async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> ToolData:
+    async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> Data[ToolView]:
         """The keys of `config` depend on `tool_type`, those of `auth_config` on `auth_type`.
         `auth_config` is encrypted and never shown again. `auth_config.credential_id` uses a
         credential of the vault, which needs an access rule for this tool.
         """
-        return ToolData(await registry.create(context, data))
+        return Data(await registry.create(context, data))
 
     @get("/categories", summary="List categories", needs="tools:read")
-    async def list_categories(self, tx: Tx) -> CategoryList:
-        return CategoryList(await registry.list_categories(tx))
+    async def list_categories(self, tx: Tx) -> Data[list[CategoryView]]:
+        return Data(await registry.list_categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
-    async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> FullToolData:
+    async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> Data[FullTool]:
         """Callers without tools:write see an empty `config`."""
-        return FullToolData(await registry.show(tx, principal, tool_id))
+        return Data(await registry.show(tx, principal, tool_id))
 
     @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
     async def update_tool(
         self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
-    ) -> FullToolData:
+    ) -> Data[FullTool]:
         """Any subset of the fields. `config` is merged by key (null removes a key);
         `auth_config` replaces the stored one, and is needed again when the tool gets another
         host.
         """
-        return FullToolData(await registry.update(context, tool_id, data))
+        return Data(await registry.update(context, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
     async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
@@ -103,13 +102,13 @@ class ToolController(Controller):
     )
     async def execute_tool(
         self, services: Services, principal: Principal, tool_id: Id, data: JSONBody[Execute]
-    ) -> ExecutionData:
+    ) -> Data[ExecutionResult]:
         """Runs the tool on a worker and waits for it. When the tool fails, the response is a normal
         one whose `status` is `failed` or `timeout`, with an `error`.
         """
         scope = principal.scope
         result = await executions.execute(services, scope, tool_id, data.input, data.agent_id)
-        return ExecutionData(result)
+        return Data(result)
 
     @get("/{tool_id:str}/executions", summary="List executions", needs="tools:read")
     async def list_executions(
@@ -137,8 +136,8 @@ class ToolController(Controller):
     )
     async def get_execution(
         self, tx: Tx, principal: Principal, tool_id: Id, execution_id: Id
-    ) -> OneExecution:
-        return OneExecution(await executions.get(tx, principal, tool_id, execution_id))
+    ) -> Data[ExecutionView]:
+        return Data(await executions.get(tx, principal, tool_id, execution_id))
 
     @get("/{tool_id:str}/stats", summary="Get a tool's figures", needs="tools:read")
     async def get_stats(
@@ -146,8 +145,8 @@ class ToolController(Controller):
         tx: Tx,
         tool_id: Id,
         period: Annotated[Period, QueryParameter(description="How far back")] = "7d",
-    ) -> StatsData:
-        return StatsData(await executions.get_stats(tx, tool_id, period))
+    ) -> Data[ToolStats]:
+        return Data(await executions.get_stats(tx, tool_id, period))
 
     @post(
         "/{tool_id:str}/discover",
@@ -160,9 +159,9 @@ class ToolController(Controller):
     )
     async def discover_tools(
         self, services: Services, principal: Principal, tool_id: Id
-    ) -> DiscoveredList:
+    ) -> Data[list[Discovered]]:
         """For tools of type `custom`: the names that `config.tool` can have."""
-        return DiscoveredList(await discovery.discover(services, principal.scope, tool_id))
+        return Data(await discovery.discover(services, principal.scope, tool_id))
 
 
 class AgentToolController(Controller):
@@ -170,15 +169,15 @@ class AgentToolController(Controller):
     tags = ["Tools"]
 
     @get(summary="List an agent's tools", needs="agents:write")
-    async def list_agent_tools(self, tx: Tx, agent_id: Id) -> AttachmentList:
+    async def list_agent_tools(self, tx: Tx, agent_id: Id) -> Data[list[Attachment]]:
         """In their `display_order`."""
-        return AttachmentList(await attachments.list_all(tx, agent_id))
+        return Data(await attachments.list_all(tx, agent_id))
 
     @post(summary="Attach a tool", needs="agents:write")
     async def attach_tool(
         self, context: Context, agent_id: Id, data: JSONBody[AttachTool]
-    ) -> AttachedData:
-        return AttachedData(await attachments.attach(context, agent_id, data))
+    ) -> Data[NewAttachment]:
+        return Data(await attachments.attach(context, agent_id, data))
 
     @patch("/{tool_id:str}", summary="Change an attachment", needs="agents:write")
     async def patch_attachment(
@@ -187,9 +186,9 @@ class AgentToolController(Controller):
         agent_id: Id,
         tool_id: Id,
         data: JSONBody[PatchAttachment],
-    ) -> AttachmentData:
+    ) -> Data[Attachment]:
         """`config_override` replaces the previous one; null removes it."""
-        return AttachmentData(await attachments.patch(context, agent_id, tool_id, data))
+        return Data(await attachments.patch(context, agent_id, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Detach a tool", needs="agents:write")
     async def detach_tool(self, tx: Tx, agent_id: Id, tool_id: Id) -> None:

@@ -46,12 +46,6 @@ class ExecutionResult(msgspec.Struct, omit_defaults=True, kw_only=True):
     executed_at: datetime
 
 
-class ExecutionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ExecutionResult.example}
-
-    data: ExecutionResult
-
-
 class ExecutionView(msgspec.Struct):
     """In a list, an input or output of more than 32 KiB is null; a request for the single execution
     returns it.
@@ -78,12 +72,6 @@ class ExecutionView(msgspec.Struct):
     error: Failure | None
     execution_time_ms: int
     executed_at: datetime
-
-
-class OneExecution(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ExecutionView.example}
-
-    data: ExecutionView
 
 
 class Day(msgspec.Struct):
@@ -124,9 +112,3 @@ class ToolStats(msgspec.Struct):
     p99_execution_time_ms: float
     daily_breakdown: list[Day]
     top_agents: list[TopAgent]
-
-
-class StatsData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ToolStats.example}
-
-    data: ToolStats

@@ -159,18 +159,6 @@ class FullTool(ToolView):
     usage_stats: UsageStats
 
 
-class ToolData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _TOOL}
-
-    data: ToolView
-
-
-class FullToolData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FullTool.example}
-
-    data: FullTool
-
-
 class CategoryView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "slug": "automation",
@@ -187,33 +175,19 @@ class CategoryView(msgspec.Struct):
     tool_count: int
 
 
-class CategoryList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [CategoryView.example]}
-
-    data: list[CategoryView]
-
-
 # MCP servers
 
 
 class Discovered(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "name": "search_issues",
+        "description": "Finds issues",
+        "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}},
+    }
+
     name: str
     description: str
     input_schema: dict[str, Any]
-
-
-class DiscoveredList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "data": [
-            {
-                "name": "search_issues",
-                "description": "Finds issues",
-                "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}},
-            }
-        ]
-    }
-
-    data: list[Discovered]
 
 
 # Attachments: the tools of an agent
@@ -265,12 +239,6 @@ class NewAttachment(msgspec.Struct):
     attached_at: datetime
 
 
-class AttachedData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": NewAttachment.example}
-
-    data: NewAttachment
-
-
 class Attachment(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         **_ATTACHMENT,
@@ -287,15 +255,3 @@ class Attachment(msgspec.Struct):
     display_order: int
     config_override: dict[str, Any] | None
     attached_at: datetime
-
-
-class AttachmentData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": Attachment.example}
-
-    data: Attachment
-
-
-class AttachmentList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [Attachment.example]}
-
-    data: list[Attachment]

@@ -5,7 +5,6 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.vault import audit, connection_tests, service
 from app.domain.agents.vault.schemas import (
-    AccessList,
     AccessRule,
     AuditEntry,
     CreateCredential,
@@ -14,7 +13,7 @@ from app.domain.agents.vault.schemas import (
     GrantAccess,
     Revealed,
     TestResult,
-    TypeList,
+    TypeView,
     UpdateCredential,
     UpdateSecrets,
 )
@@ -22,6 +21,7 @@ from app.domain.agents.vault.types import Type
 from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class CredentialController(Controller):
@@ -52,9 +52,9 @@ class CredentialController(Controller):
         return await service.create(context, data)
 
     @get("/types", summary="List the types of credentials", needs="credentials:read")
-    async def list_types(self) -> TypeList:
+    async def list_types(self) -> Data[list[TypeView]]:
         """Each with the JSON Schema of its secrets; `tested_by` describes its connection test."""
-        return TypeList(service.list_types())
+        return Data(service.list_types())
 
     @get("/audit", summary="Read the audit trail", needs="credentials:read")
     async def list_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
@@ -123,8 +123,8 @@ class CredentialController(Controller):
         return await service.list_audit(tx, page_in, credential_id)
 
     @get("/{credential_id:str}/access", summary="List access rules", needs="credentials:read")
-    async def list_access(self, tx: Tx, credential_id: Id) -> AccessList:
-        return AccessList(await service.list_rules(tx, credential_id))
+    async def list_access(self, tx: Tx, credential_id: Id) -> Data[list[AccessRule]]:
+        return Data(await service.list_rules(tx, credential_id))
 
     @post("/{credential_id:str}/access", summary="Grant access", needs="credentials:write")
     async def grant_access(

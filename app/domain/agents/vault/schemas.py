@@ -145,12 +145,6 @@ class TypeView(msgspec.Struct):
     schema: dict[str, Any]
 
 
-class TypeList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [TypeView.example]}
-
-    data: list[TypeView]
-
-
 class GrantAccess(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {
         "integration_type": "tool",
@@ -175,12 +169,6 @@ class AccessRule(msgspec.Struct):
     integration_id: str
     created_by: str | None
     created_at: datetime
-
-
-class AccessList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [AccessRule.example]}
-
-    data: list[AccessRule]
 
 
 class AuditEntry(msgspec.Struct):

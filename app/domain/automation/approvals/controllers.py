@@ -5,10 +5,11 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.automation.approvals import service
 from app.domain.automation.approvals.queries import Filter
-from app.domain.automation.approvals.schemas import ApprovalData, ApprovalView, Decision, Status
+from app.domain.automation.approvals.schemas import ApprovalView, Decision, Status
 from app.http.dependencies import Context, Id, Page
 from app.http.paging import Sort
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class ApprovalController(Controller):
@@ -44,9 +45,9 @@ class ApprovalController(Controller):
         return await service.list_page(context, assigned_to, filters, page_in, sort)
 
     @get("/{approval_id:str}", summary="Get an approval", signed_in=True)
-    async def get_approval(self, context: Context, approval_id: Id) -> ApprovalData:
+    async def get_approval(self, context: Context, approval_id: Id) -> Data[ApprovalView]:
         """Those that ask the caller; any other one needs approvals:read."""
-        return ApprovalData(await service.get(context, approval_id))
+        return Data(await service.get(context, approval_id))
 
     @post(
         "/{approval_id:str}/approve",
@@ -56,14 +57,14 @@ class ApprovalController(Controller):
     )
     async def approve(
         self, context: Context, approval_id: Id, data: JSONBody[Decision | None] = None
-    ) -> ApprovalData:
+    ) -> Data[ApprovalView]:
         """Only for those who are asked: the users in `user_ids`, or the users of exactly that
         `role` in the approval's tenant. Nobody else decides, whatever their permissions: neither a
         tenant_admin nor a super_admin who is not asked. There is one outcome: a second decision
         gets 409 `already_decided`, one after `expires_at` gets 409 `approval_expired`.
         """
         comment = data.comment if data else None
-        return ApprovalData(await service.decide(context, approval_id, "approved", comment))
+        return Data(await service.decide(context, approval_id, "approved", comment))
 
     @post(
         "/{approval_id:str}/reject",
@@ -73,7 +74,7 @@ class ApprovalController(Controller):
     )
     async def reject(
         self, context: Context, approval_id: Id, data: JSONBody[Decision | None] = None
-    ) -> ApprovalData:
+    ) -> Data[ApprovalView]:
         """The same rules as for approving."""
         comment = data.comment if data else None
-        return ApprovalData(await service.decide(context, approval_id, "rejected", comment))
+        return Data(await service.decide(context, approval_id, "rejected", comment))

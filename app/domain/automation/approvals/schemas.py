@@ -45,12 +45,6 @@ class ApprovalView(msgspec.Struct):
     created_at: datetime
 
 
-class ApprovalData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _APPROVAL}
-
-    data: ApprovalView
-
-
 class Decision(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"comment": "The customer is right"}
 

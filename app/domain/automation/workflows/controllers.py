@@ -3,31 +3,32 @@ from typing import Annotated
 from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.agents.definition.schemas import VersionDiffData
+from app.domain.agents.definition.schemas import VersionDiff
 from app.domain.automation.workflows import batch, dry_run, executions, node_types, service
 from app.domain.automation.workflows.execution_list_queries import ExecutionFilter
 from app.domain.automation.workflows.schemas import (
-    AcceptedData,
+    AcceptedExecution,
     CreateWorkflow,
-    DryRunData,
+    DryRun,
     ExecuteWorkflow,
     ExecutionStatus,
     ExecutionSummary,
-    NodeTypeList,
+    FullExecution,
+    NodeTypeView,
     Status,
     TriggerType,
     UpdateWorkflow,
-    VersionData,
     VersionSummary,
     WorkflowBatch,
     WorkflowBatchResult,
-    WorkflowData,
-    WorkflowExecutionData,
     WorkflowSummary,
+    WorkflowVersionView,
+    WorkflowView,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import From, Search, Sort, To, moment
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 StatusFilter = Annotated[
     ExecutionStatus | None, QueryParameter(description="Only executions with this status")
@@ -60,20 +61,22 @@ class WorkflowController(Controller):
     @post(summary="Create a workflow", stores=True, needs="workflows:write", stops_when_gone=True)
     async def create_workflow(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateWorkflow]
-    ) -> WorkflowData:
+    ) -> Data[WorkflowView]:
         """Nodes and edges form a graph without cycles; `GET /api/v1/workflow-node-types` has the
         config of each type. Texts in configs are Jinja templates over `input`,
         `nodes.<id>.output` and `execution`; a text that is exactly one `{{ expression }}` keeps the
         type of the value. `trigger` starts the workflow by a schedule once it is published.
         """
-        return WorkflowData(await service.create(tx, services, principal, data))
+        return Data(await service.create(tx, services, principal, data))
 
     @get("/{workflow_id:str}", summary="Get a workflow", needs="workflows:read")
-    async def get_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+    async def get_workflow(
+        self, tx: Tx, principal: Principal, workflow_id: Id
+    ) -> Data[WorkflowView]:
         """With the nodes and edges of the newest version. Callers without workflows:write see no
         configs of nodes.
         """
-        return WorkflowData(await service.show(tx, principal, workflow_id))
+        return Data(await service.show(tx, principal, workflow_id))
 
     @put(
         "/{workflow_id:str}",
@@ -89,12 +92,12 @@ class WorkflowController(Controller):
         principal: Principal,
         workflow_id: Id,
         data: JSONBody[UpdateWorkflow],
-    ) -> WorkflowData:
+    ) -> Data[WorkflowView]:
         """Any subset of the fields. A change of nodes or edges makes a new version; executions keep
         the version that they started with, and triggers start the published one until the next is
         published.
         """
-        return WorkflowData(await service.update(tx, services, principal, workflow_id, data))
+        return Data(await service.update(tx, services, principal, workflow_id, data))
 
     @delete("/{workflow_id:str}", summary="Delete a workflow", needs="workflows:delete")
     async def delete_workflow(self, tx: Tx, workflow_id: Id) -> None:
@@ -107,11 +110,13 @@ class WorkflowController(Controller):
         needs="workflows:write",
         status_code=200,
     )
-    async def publish_workflow(self, tx: Tx, principal: Principal, workflow_id: Id) -> WorkflowData:
+    async def publish_workflow(
+        self, tx: Tx, principal: Principal, workflow_id: Id
+    ) -> Data[WorkflowView]:
         """Event subscriptions, incoming webhooks and the schedule start it from now on. The caller
         needs the permissions of its nodes.
         """
-        return WorkflowData(await service.publish(tx, principal, workflow_id))
+        return Data(await service.publish(tx, principal, workflow_id))
 
     @post(
         "/{workflow_id:str}/unpublish",
@@ -119,9 +124,9 @@ class WorkflowController(Controller):
         needs="workflows:write",
         status_code=200,
     )
-    async def unpublish_workflow(self, tx: Tx, workflow_id: Id) -> WorkflowData:
+    async def unpublish_workflow(self, tx: Tx, workflow_id: Id) -> Data[WorkflowView]:
         """Triggers start it no more; running executions go on."""
-        return WorkflowData(await service.unpublish(tx, workflow_id))
+        return Data(await service.unpublish(tx, workflow_id))
 
     @get("/{workflow_id:str}/versions", summary="List versions", needs="workflows:read")
     async def list_versions(self, tx: Tx, page_in: Page, workflow_id: Id) -> Paged[VersionSummary]:
@@ -133,9 +138,9 @@ class WorkflowController(Controller):
     )
     async def get_version(
         self, tx: Tx, principal: Principal, workflow_id: Id, version: Id
-    ) -> VersionData:
+    ) -> Data[WorkflowVersionView]:
         """Callers without workflows:write see no configs of nodes."""
-        return VersionData(await service.get_version(tx, principal, workflow_id, version))
+        return Data(await service.get_version(tx, principal, workflow_id, version))
 
     @get(
         "/{workflow_id:str}/versions/{version:str}/diff/{other:str}",
@@ -144,11 +149,11 @@ class WorkflowController(Controller):
     )
     async def diff_versions(
         self, tx: Tx, workflow_id: Id, version: Id, other: Id
-    ) -> VersionDiffData:
+    ) -> Data[VersionDiff]:
         """What changed from the first version to the second. Nodes are compared by their ids; of
         secrets it says only that they changed.
         """
-        return VersionDiffData(await service.diff_versions(tx, workflow_id, version, other))
+        return Data(await service.diff_versions(tx, workflow_id, version, other))
 
     @post(
         "/{workflow_id:str}/versions/{version:str}/restore",
@@ -160,10 +165,10 @@ class WorkflowController(Controller):
     )
     async def restore_version(
         self, tx: Tx, services: Services, principal: Principal, workflow_id: Id, version: Id
-    ) -> WorkflowData:
+    ) -> Data[WorkflowView]:
         """As a new version, which is not published yet."""
         view = await service.restore_version(tx, services, principal, workflow_id, version)
-        return WorkflowData(view)
+        return Data(view)
 
     @post(
         "/{workflow_id:str}/execute",
@@ -176,7 +181,7 @@ class WorkflowController(Controller):
     )
     async def execute_workflow(
         self, context: Context, workflow_id: Id, data: JSONBody[ExecuteWorkflow | None] = None
-    ) -> Response[AcceptedData | DryRunData]:
+    ) -> Response[Data[AcceptedExecution] | Data[DryRun]]:
         """Runs the published version, or the newest one of a draft. Beyond the plan's executions at
         a time it waits as `pending`, in order; beyond those per minute, and beyond 10,000 that are
         pending, the answer is 429.
@@ -188,9 +193,9 @@ class WorkflowController(Controller):
         if body.dry_run:
             services, principal = context.services, context.principal
             dry = await dry_run.run(services, principal, workflow_id, body)
-            return Response(DryRunData(dry), status_code=200)
+            return Response(Data(dry), status_code=200)
         accepted = await executions.execute(context, workflow_id, body)
-        return Response(AcceptedData(accepted), status_code=202)
+        return Response(Data(accepted), status_code=202)
 
     @get("/{workflow_id:str}/executions", summary="List executions", needs="workflows:read")
     async def list_executions(
@@ -262,11 +267,11 @@ class WorkflowExecutionController(Controller):
         wait: Annotated[
             int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
         ] = 0,
-    ) -> WorkflowExecutionData:
+    ) -> Data[FullExecution]:
         """With status, input, output, error and times of each node. Callers without
         workflows:execute see no content: inputs, outputs and messages of errors are empty.
         """
-        return WorkflowExecutionData(await executions.get(services, principal, execution_id, wait))
+        return Data(await executions.get(services, principal, execution_id, wait))
 
     @post(
         "/{execution_id:str}/cancel",
@@ -274,9 +279,9 @@ class WorkflowExecutionController(Controller):
         needs="workflows:execute",
         status_code=200,
     )
-    async def cancel_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
+    async def cancel_execution(self, context: Context, execution_id: Id) -> Data[FullExecution]:
         """What its nodes have done already stays. 409 `invalid_state` when it has ended."""
-        return WorkflowExecutionData(await executions.cancel(context, execution_id))
+        return Data(await executions.cancel(context, execution_id))
 
     @post(
         "/{execution_id:str}/retry",
@@ -286,11 +291,11 @@ class WorkflowExecutionController(Controller):
         status_code=202,
         cost="execute",
     )
-    async def retry_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
+    async def retry_execution(self, context: Context, execution_id: Id) -> Data[FullExecution]:
         """Continues a failed or cancelled execution: the nodes that failed or were cancelled run
         again, and completed ones keep their outputs.
         """
-        return WorkflowExecutionData(await executions.retry(context, execution_id))
+        return Data(await executions.retry(context, execution_id))
 
 
 class WorkflowNodeTypeController(Controller):
@@ -298,6 +303,6 @@ class WorkflowNodeTypeController(Controller):
     tags = ["Workflows"]
 
     @get(summary="List node types", needs="workflows:read")
-    async def list_node_types(self) -> NodeTypeList:
+    async def list_node_types(self) -> Data[list[NodeTypeView]]:
         """The JSON Schema of the config of each type, with an example."""
         return node_types.list_all()

@@ -5,12 +5,13 @@ from functools import cache
 import msgspec
 
 from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.schemas import NodeTypeList, NodeTypeView
+from app.domain.automation.workflows.schemas import NodeTypeView
+from app.kit.views import Data
 
 
 @cache
-def list_all() -> NodeTypeList:
-    return NodeTypeList(
+def list_all() -> Data[list[NodeTypeView]]:
+    return Data(
         [
             NodeTypeView(
                 node_type.name,

@@ -126,12 +126,6 @@ class WorkflowView(msgspec.Struct):
     updated_at: datetime
 
 
-class WorkflowData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _WORKFLOW}
-
-    data: WorkflowView
-
-
 class VersionSummary(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "version": 1,
@@ -158,12 +152,6 @@ class WorkflowVersionView(msgspec.Struct):
     edges: list[Edge]
 
 
-class VersionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": WorkflowVersionView.example}
-
-    data: WorkflowVersionView
-
-
 class NodeTypeView(msgspec.Struct):
     """`config_schema` is a JSON Schema. Texts may be templates, except in `literal` fields. A node
     takes `timeout_seconds` or `retry` only if its type has that.
@@ -188,12 +176,6 @@ class NodeTypeView(msgspec.Struct):
     has_timeout: bool
     has_retry: bool
     config_example: dict[str, Any]
-
-
-class NodeTypeList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [NodeTypeView.example]}
-
-    data: list[NodeTypeView]
 
 
 # Executions
@@ -232,12 +214,6 @@ class AcceptedExecution(msgspec.Struct):
     workflow_id: str
     status: ExecutionStatus
     created_at: datetime
-
-
-class AcceptedData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": AcceptedExecution.example}
-
-    data: AcceptedExecution
 
 
 class ExecutionSummary(msgspec.Struct):
@@ -315,12 +291,6 @@ class FullExecution(msgspec.Struct):
     finished_at: datetime | None
 
 
-class WorkflowExecutionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FullExecution.example}
-
-    data: FullExecution
-
-
 class DryNode(msgspec.Struct):
     """`would_run` is the first node with an effect, with its rendered config as input; nothing
     refuses it now. After it, nodes are `unknown`.
@@ -363,12 +333,6 @@ class DryRun(msgspec.Struct):
     output: Any
     error: ExecutionError | None
     nodes: list[DryNode]
-
-
-class DryRunData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": DryRun.example}
-
-    data: DryRun
 
 
 # Batch

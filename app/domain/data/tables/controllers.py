@@ -12,14 +12,11 @@ from app.domain.data.tables.schemas import (
     CreatedRows,
     CreateRows,
     CreateTable,
-    ImportData,
     ImportMode,
     ImportProblem,
     ImportStatus,
     ImportView,
-    RowData,
     RowView,
-    TableData,
     TableView,
     UpdateTable,
 )
@@ -29,6 +26,7 @@ from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Ser
 from app.http.paging import Search, Sort
 from app.kit import filenames
 from app.kit.paging import Paged
+from app.kit.views import Data
 from db.fast import tenant_of
 
 # The name of a column has up to 64 characters.
@@ -59,18 +57,20 @@ class DataTableController(Controller):
         return await tables.list_page(tx, page_in, search=search, sort=sort)
 
     @post(summary="Create a data table", needs="data_tables:write")
-    async def create_table(self, context: Context, data: JSONBody[CreateTable]) -> TableData:
+    async def create_table(self, context: Context, data: JSONBody[CreateTable]) -> Data[TableView]:
         """Up to 6 columns with texts and 6 with numbers, dates or booleans are indexed, so that
         filters and sorting by them are fast in large tables; up to 4 columns can be unique.
         """
-        return TableData(await tables.create(context, data))
+        return Data(await tables.create(context, data))
 
     @get("/{table_id:str}", summary="Get a data table", needs="data_tables:read")
-    async def get_table(self, tx: Tx, table_id: Id) -> TableData:
-        return TableData(await tables.get(tx, table_id))
+    async def get_table(self, tx: Tx, table_id: Id) -> Data[TableView]:
+        return Data(await tables.get(tx, table_id))
 
     @put("/{table_id:str}", summary="Change a data table", needs="data_tables:write")
-    async def update_table(self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]) -> TableData:
+    async def update_table(
+        self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]
+    ) -> Data[TableView]:
         """Any subset of the fields. `columns` is the list of all columns: those that it does not
         name, by `id` or else by name, are dropped with their values. Values are converted to
         another type, or the change is refused with examples of rows that cannot be converted. A
@@ -78,12 +78,14 @@ class DataTableController(Controller):
         a table with more than 25,000 is refused with `table_too_large`; a new column of such a
         table has no index.
         """
-        return TableData(await tables.update(tx, table_id, data))
+        return Data(await tables.update(tx, table_id, data))
 
     @patch("/{table_id:str}", summary="Change a part of a data table", needs="data_tables:write")
-    async def patch_table(self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]) -> TableData:
+    async def patch_table(
+        self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]
+    ) -> Data[TableView]:
         """The same as PUT."""
-        return TableData(await tables.update(tx, table_id, data))
+        return Data(await tables.update(tx, table_id, data))
 
     @delete("/{table_id:str}", summary="Delete a data table", needs="data_tables:write")
     async def delete_table(self, tx: Tx, table_id: Id) -> None:
@@ -123,23 +125,23 @@ class DataRowController(Controller):
         return await rows.create(tx, table_id, data)
 
     @get("/{row_id:str}", summary="Get a row", needs="data_tables:read")
-    async def get_row(self, tx: Tx, table_id: Id, row_id: Id) -> RowData:
-        return RowData(await rows.get(tx, table_id, row_id))
+    async def get_row(self, tx: Tx, table_id: Id, row_id: Id) -> Data[RowView]:
+        return Data(await rows.get(tx, table_id, row_id))
 
     @put("/{row_id:str}", summary="Replace a row", stores=True, needs="data_tables:write")
     async def replace_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
-    ) -> RowData:
+    ) -> Data[RowView]:
         """All values: those that are left out get their default or are removed."""
         view = await rows.update(tx, tenant_of(tx), table_id, row_id, data.values, replace=True)
-        return RowData(view)
+        return Data(view)
 
     @patch("/{row_id:str}", summary="Change a row", stores=True, needs="data_tables:write")
     async def update_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
-    ) -> RowData:
+    ) -> Data[RowView]:
         """Some values; null removes one."""
-        return RowData(await rows.update(tx, tenant_of(tx), table_id, row_id, data.values))
+        return Data(await rows.update(tx, tenant_of(tx), table_id, row_id, data.values))
 
     @delete("/{row_id:str}", summary="Delete a row", needs="data_tables:write")
     async def delete_row(self, tx: Tx, table_id: Id, row_id: Id) -> None:
@@ -176,7 +178,7 @@ class DataTransferController(Controller):
             str | None,
             QueryParameter(max_length=1, description="Found by the first line unless it is set"),
         ] = None,
-    ) -> ImportData:
+    ) -> Data[ImportView]:
         """A worker stores the rows; the answer is the record of the import, which has the progress.
         A wrong row is reported and left out. An empty cell is a missing value; in a new row it
         takes the default of its column.
@@ -199,8 +201,8 @@ class DataTransferController(Controller):
         return await imports.list_page(tx, table_id, page_in, status)
 
     @get("/imports/{import_id:str}", summary="Get an import", needs="data_tables:read")
-    async def get_import(self, tx: Tx, table_id: Id, import_id: Id) -> ImportData:
-        return ImportData(await imports.get(tx, table_id, import_id))
+    async def get_import(self, tx: Tx, table_id: Id, import_id: Id) -> Data[ImportView]:
+        return Data(await imports.get(tx, table_id, import_id))
 
     @get(
         "/imports/{import_id:str}/errors",
@@ -219,9 +221,11 @@ class DataTransferController(Controller):
         needs="data_tables:write",
         status_code=200,
     )
-    async def cancel_import(self, context: Context, table_id: Id, import_id: Id) -> ImportData:
+    async def cancel_import(
+        self, context: Context, table_id: Id, import_id: Id
+    ) -> Data[ImportView]:
         """Rows that were imported already stay."""
-        return ImportData(await imports.cancel(context, table_id, import_id))
+        return Data(await imports.cancel(context, table_id, import_id))
 
     @get(
         "/export",

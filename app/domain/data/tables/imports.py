@@ -14,13 +14,7 @@ from app.domain.data.tables.columns import Column, Table
 from app.domain.data.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.data.tables.errors import ImportNotFound, UnreadableFile
 from app.domain.data.tables.row_queries import NewRow
-from app.domain.data.tables.schemas import (
-    ImportData,
-    ImportMode,
-    ImportProblem,
-    ImportStatus,
-    ImportView,
-)
+from app.domain.data.tables.schemas import ImportMode, ImportProblem, ImportStatus, ImportView
 from app.domain.data.tables.values import WrongValue
 from app.jobs import work
 from app.jobs.work import WorkKind
@@ -28,6 +22,7 @@ from app.kit import clock, csv_cells, files, paging, texts
 from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from app.kit.views import Data
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -80,8 +75,8 @@ async def start(
     table_id: str,
     upload: Upload,
     options: ImportOptions,
-    store_answer: Callable[[Tx, ImportData], Awaitable[None]],
-) -> ImportData:
+    store_answer: Callable[[Tx, Data[ImportView]], Awaitable[None]],
+) -> Data[ImportView]:
     """Stores the file durably, then the import, its work and the answer together."""
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         table = await rows.load(tx, tenant_of(tx), table_id)
@@ -102,7 +97,7 @@ async def start(
             work_id = await work.accept(tx, IMPORT, tenant_id=table.tenant_id, ref_id=import_id)
             fields = (table_id, name, file.key, options.mode, match_key, options.delimiter, work_id)
             view = await import_queries.insert(tx, table.tenant_id, import_id, *fields)
-            answer = ImportData(view)
+            answer = Data(view)
             await store_answer(tx, answer)
             return answer
     except ApiError:

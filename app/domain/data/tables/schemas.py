@@ -154,12 +154,6 @@ class TableView(msgspec.Struct):
     updated_at: datetime
 
 
-class TableData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _TABLE}
-
-    data: TableView
-
-
 # Rows
 
 
@@ -187,20 +181,6 @@ class RowView(msgspec.Struct):
     values: dict[str, Any]
     created_at: datetime
     updated_at: datetime
-
-
-class RowData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _ROW}
-
-    data: RowView
-
-
-class CreatedRows(msgspec.Struct):
-    """A row for `values`, a list for `rows`."""
-
-    example: ClassVar[dict[str, Any]] = {"data": _ROW}
-
-    data: RowView | list[RowView]
 
 
 # Imports
@@ -241,7 +221,9 @@ class ImportView(msgspec.Struct):
     finished_at: datetime | None
 
 
-class ImportData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": _IMPORT}
+class CreatedRows(msgspec.Struct):
+    """A row for `values`, a list for `rows`."""
 
-    data: ImportView
+    example: ClassVar[dict[str, Any]] = {"data": _ROW}
+
+    data: RowView | list[RowView]

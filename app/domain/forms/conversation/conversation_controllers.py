@@ -7,10 +7,9 @@ from litestar.params import JSONBody
 
 from app.domain.forms.conversation import conversations
 from app.domain.forms.conversation.conversation_schemas import (
-    FormConversationData,
-    FormMessageList,
+    FormConversationView,
+    FormMessageView,
     FormTurn,
-    FormTurnData,
     SendFormMessage,
     StartedFormConversation,
     StartFormConversation,
@@ -22,6 +21,7 @@ from app.http import cors, idempotency
 from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import while_connected
 from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit.views import Data
 from db.session import Tx
 
 _MAX_BODY_BYTES = 1024 * 1024
@@ -59,18 +59,18 @@ class FormConversationController(Controller):
     @get("/{conversation_id:str}", summary="Get a conversation with a form", cost="read")
     async def get_form_conversation(
         self, request: HttpRequest, services: Services, slug: Id, conversation_id: Id
-    ) -> FormConversationData:
+    ) -> Data[FormConversationView]:
         """How far the form is filled in."""
         form = await admit(request, slug)
-        return FormConversationData(await conversations.get(services, form, conversation_id))
+        return Data(await conversations.get(services, form, conversation_id))
 
     @get("/{conversation_id:str}/messages", summary="List its messages", cost="read")
     async def list_form_messages(
         self, request: HttpRequest, services: Services, slug: Id, conversation_id: Id
-    ) -> FormMessageList:
+    ) -> Data[list[FormMessageView]]:
         """The oldest first."""
         form = await admit(request, slug)
-        return FormMessageList(await conversations.list_messages(services, form, conversation_id))
+        return Data(await conversations.list_messages(services, form, conversation_id))
 
     @post(
         "/{conversation_id:str}/messages",
@@ -88,7 +88,7 @@ class FormConversationController(Controller):
         slug: Id,
         conversation_id: Id,
         data: JSONBody[SendFormMessage],
-    ) -> FormTurnData:
+    ) -> Data[FormTurn]:
         """A message may answer several questions, correct earlier answers ("actually my e-mail is
         …"), or skip an optional one ("skip"). The last answer submits the form. Of two messages at
         the same time, one gets 409 `message_conflict`. A form that was withdrawn meanwhile: 409
@@ -98,14 +98,14 @@ class FormConversationController(Controller):
         form = await admit(request, slug, action="message", is_published=False)
 
         async def store(tx: Tx, turn: FormTurn) -> None:
-            await idempotency.store_answer(request, tx, FormTurnData(turn))
+            await idempotency.store_answer(request, tx, Data(turn))
 
         turn = await conversations.open_turn(
             services, form, conversation_id, data.content, describe_origin(request), store
         )
         tenants.keep_charges(request)
         async with while_connected(request):
-            return FormTurnData(await conversations.take(turn))
+            return Data(await conversations.take(turn))
 
     @post(
         "/{conversation_id:str}/messages/stream",

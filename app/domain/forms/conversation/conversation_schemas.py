@@ -66,12 +66,6 @@ class FormMessageView(msgspec.Struct, omit_defaults=True):
     field_id: str | None = None
 
 
-class FormConversationData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormConversationView.example}
-
-    data: FormConversationView
-
-
 class StartedFormConversation(msgspec.Struct):
     """`message` is the first question."""
 
@@ -82,12 +76,6 @@ class StartedFormConversation(msgspec.Struct):
 
     data: FormConversationView
     message: FormMessageView
-
-
-class FormMessageList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [FormMessageView.example]}
-
-    data: list[FormMessageView]
 
 
 class SendFormMessage(msgspec.Struct, kw_only=True):
@@ -120,9 +108,3 @@ class FormTurn(msgspec.Struct, omit_defaults=True):
     fields_total: int
     form_completed: bool
     submission_id: str | None = None
-
-
-class FormTurnData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormTurn.example}
-
-    data: FormTurn

@@ -8,21 +8,21 @@ from app.domain.forms.definition import options, service
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.domain.forms.definition.schemas import (
     CreateForm,
-    DuplicatedFormData,
-    FieldTypeList,
+    DuplicatedForm,
     FieldTypeView,
-    FormData,
-    FormOptionList,
+    FormOption,
     FormSummary,
-    FormVersionData,
     FormVersionSummary,
-    PublishedFormData,
+    FormVersionView,
+    FormView,
+    PublishedForm,
     Status,
     UpdateForm,
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
+from app.kit.views import Data
 
 
 class FormController(Controller):
@@ -52,25 +52,25 @@ class FormController(Controller):
     @post(summary="Create a form", stores=True, needs="forms:write")
     async def create_form(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateForm]
-    ) -> FormData:
+    ) -> Data[FormView]:
         """It starts as a draft. `GET /api/v1/form-field-types` has the validation options of each
         type of field. A `pattern` is a regular expression of RE2, without lookaheads. A link is
         mailed to an address in `settings.notifications` that must be confirmed, at most 5 times to
         a mailbox within 15 minutes.
         """
-        return FormData(await service.create(tx, services, principal, data))
+        return Data(await service.create(tx, services, principal, data))
 
     @get("/{form_id:str}", summary="Get a form", needs="forms:read")
-    async def get_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+    async def get_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
         """With the fields of the newest version. Callers without submissions:read get null as
         `stats`, and those without forms:write no address in `settings.notifications`.
         """
-        return FormData(await service.get(tx, principal, form_id))
+        return Data(await service.get(tx, principal, form_id))
 
     @get("/slug/{slug:str}", summary="Get a form by its slug", needs="forms:read")
-    async def get_form_by_slug(self, tx: Tx, principal: Principal, slug: Id) -> FormData:
+    async def get_form_by_slug(self, tx: Tx, principal: Principal, slug: Id) -> Data[FormView]:
         """The slug is the form's name in public addresses."""
-        return FormData(await service.get_by_slug(tx, principal, slug))
+        return Data(await service.get_by_slug(tx, principal, slug))
 
     @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
     async def update_form(
@@ -80,12 +80,12 @@ class FormController(Controller):
         principal: Principal,
         form_id: Id,
         data: JSONBody[UpdateForm],
-    ) -> FormData:
+    ) -> Data[FormView]:
         """Any subset of the fields. A change of `fields` makes a new version once the form was
         published; existing submissions keep the fields that they were made with. A form has at most
         200 versions: 409 `too_many_versions`.
         """
-        return FormData(await service.update(tx, services, principal, form_id, data))
+        return Data(await service.update(tx, services, principal, form_id, data))
 
     @delete("/{form_id:str}", summary="Delete a form", needs="forms:delete")
     async def delete_form(self, tx: Tx, form_id: Id) -> None:
@@ -96,26 +96,28 @@ class FormController(Controller):
         await service.delete(tx, form_id)
 
     @post("/{form_id:str}/publish", summary="Publish a form", needs="forms:write", status_code=200)
-    async def publish_form(self, tx: Tx, form_id: Id) -> PublishedFormData:
+    async def publish_form(self, tx: Tx, form_id: Id) -> Data[PublishedForm]:
         """From draft or archived. Visitors and users can submit it from now on."""
-        return PublishedFormData(await service.publish(tx, form_id))
+        return Data(await service.publish(tx, form_id))
 
     @post(
         "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
     )
-    async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+    async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
         """It becomes a draft again, and takes no submissions."""
-        return FormData(await service.unpublish(tx, principal, form_id))
+        return Data(await service.unpublish(tx, principal, form_id))
 
     @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
-    async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> FormData:
+    async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
         """It takes no submissions; those that it has are kept."""
-        return FormData(await service.archive(tx, principal, form_id))
+        return Data(await service.archive(tx, principal, form_id))
 
     @post("/{form_id:str}/duplicate", summary="Copy a form", stores=True, needs="forms:write")
-    async def duplicate_form(self, tx: Tx, principal: Principal, form_id: Id) -> DuplicatedFormData:
+    async def duplicate_form(
+        self, tx: Tx, principal: Principal, form_id: Id
+    ) -> Data[DuplicatedForm]:
         """A draft with the same fields and settings, a new slug and no submissions."""
-        return DuplicatedFormData(await service.duplicate(tx, principal, form_id))
+        return Data(await service.duplicate(tx, principal, form_id))
 
     @get("/{form_id:str}/versions", summary="List versions of a form", needs="forms:read")
     async def list_form_versions(
@@ -129,9 +131,9 @@ class FormController(Controller):
         summary="Get a version of a form",
         needs="forms:read",
     )
-    async def get_form_version(self, tx: Tx, form_id: Id, version: Id) -> FormVersionData:
+    async def get_form_version(self, tx: Tx, form_id: Id, version: Id) -> Data[FormVersionView]:
         """With its fields."""
-        return FormVersionData(await service.get_version(tx, form_id, version))
+        return Data(await service.get_version(tx, form_id, version))
 
     @get(
         "/{form_id:str}/fields/{field_id:str}/options",
@@ -140,11 +142,11 @@ class FormController(Controller):
     )
     async def list_field_options(
         self, services: Services, principal: Principal, form_id: Id, field_id: Id
-    ) -> FormOptionList:
+    ) -> Data[list[FormOption]]:
         """Of the newest version; at most 1,000, from the field's data table if it has one."""
         async with services.db.tx(principal.scope, autocommit=True) as tx:
             tenant_id, definition = await service.load_definition(tx, form_id)
-        return FormOptionList(await options.list_options(services, tenant_id, definition, field_id))
+        return Data(await options.list_options(services, tenant_id, definition, field_id))
 
 
 class FormFieldTypeController(Controller):
@@ -152,9 +154,9 @@ class FormFieldTypeController(Controller):
     tags = ["Forms"]
 
     @get(summary="List field types", needs="forms:read")
-    async def list_field_types(self) -> FieldTypeList:
+    async def list_field_types(self) -> Data[list[FieldTypeView]]:
         """The JSON Schema of the validation options of each type."""
-        return FieldTypeList(
+        return Data(
             [
                 FieldTypeView(
                     kind.name,

@@ -238,12 +238,6 @@ class FormView(msgspec.Struct):
     published_at: datetime | None
 
 
-class FormData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormView.example}
-
-    data: FormView
-
-
 class PublishedForm(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "id": _ID,
@@ -256,12 +250,6 @@ class PublishedForm(msgspec.Struct):
     status: Status
     slug: str
     published_at: datetime | None
-
-
-class PublishedFormData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": PublishedForm.example}
-
-    data: PublishedForm
 
 
 class DuplicatedForm(msgspec.Struct):
@@ -280,12 +268,6 @@ class DuplicatedForm(msgspec.Struct):
     status: Status
     field_count: int
     created_at: datetime
-
-
-class DuplicatedFormData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": DuplicatedForm.example}
-
-    data: DuplicatedForm
 
 
 class FormVersionSummary(msgspec.Struct):
@@ -314,12 +296,6 @@ class FormVersionView(msgspec.Struct):
     fields: list[Field]
 
 
-class FormVersionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormVersionView.example}
-
-    data: FormVersionView
-
-
 class FieldTypeView(msgspec.Struct):
     """`validation_schema` is the JSON Schema of the field's `validation`."""
 
@@ -338,20 +314,8 @@ class FieldTypeView(msgspec.Struct):
     validation_schema: dict[str, Any]
 
 
-class FieldTypeList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [FieldTypeView.example]}
-
-    data: list[FieldTypeView]
-
-
 class FormOption(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"value": "sales", "label": "Sales"}
 
     value: str
     label: str
-
-
-class FormOptionList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [FormOption.example]}
-
-    data: list[FormOption]

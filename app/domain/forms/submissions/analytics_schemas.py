@@ -52,9 +52,3 @@ class FormAnalytics(msgspec.Struct):
     top_sources: list[SubmissionSource]
     field_completion_rates: dict[str, float]
     drop_off_fields: list[FieldDropOff]
-
-
-class FormAnalyticsData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormAnalytics.example}
-
-    data: FormAnalytics

@@ -6,14 +6,14 @@ from litestar.response import Stream
 
 from app.domain.forms.definition.api import live
 from app.domain.forms.submissions import analytics, export, submissions, submitting, uploads
-from app.domain.forms.submissions.analytics_schemas import FormAnalyticsData
+from app.domain.forms.submissions.analytics_schemas import FormAnalytics
 from app.domain.forms.submissions.submission_queries import SubmissionFilter
 from app.domain.forms.submissions.submission_schemas import (
     AcceptedSubmission,
     AcceptedSubmissionData,
-    SubmissionData,
     SubmissionStatus,
     SubmissionSummary,
+    SubmissionView,
     SubmitForm,
     UpdateSubmission,
 )
@@ -25,6 +25,7 @@ from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import MOMENT, Search, moment
 from app.kit import filenames
 from app.kit.paging import Paged
+from app.kit.views import Data
 from db.fast import tenant_of
 from db.session import Tx as Transaction
 
@@ -138,9 +139,9 @@ class FormSubmissionController(Controller):
     @get("/submissions/{submission_id:str}", summary="Get a submission", needs="submissions:read")
     async def get_submission(
         self, tx: Tx, principal: Principal, form_id: Id, submission_id: Id
-    ) -> SubmissionData:
+    ) -> Data[SubmissionView]:
         """With its files and the state of the workflow that it started."""
-        return SubmissionData(await submissions.get(tx, principal, form_id, submission_id))
+        return Data(await submissions.get(tx, principal, form_id, submission_id))
 
     @patch("/submissions/{submission_id:str}", summary="Archive a submission", needs="forms:write")
     async def update_submission(
@@ -150,12 +151,12 @@ class FormSubmissionController(Controller):
         form_id: Id,
         submission_id: Id,
         data: JSONBody[UpdateSubmission],
-    ) -> SubmissionData:
+    ) -> Data[SubmissionView]:
         """`archived`, or `processed` to take it back. 409 `invalid_state` while a worker has not
         processed it yet. The answer shows the submission, which needs submissions:read as well.
         """
         view = await submissions.set_status(tx, principal, form_id, submission_id, data.status)
-        return SubmissionData(view)
+        return Data(view)
 
     @delete("/submissions/{submission_id:str}", summary="Delete a submission", needs="forms:delete")
     async def delete_submission(self, tx: Tx, form_id: Id, submission_id: Id) -> None:
@@ -167,9 +168,9 @@ class FormSubmissionController(Controller):
     @get("/analytics", summary="Get the figures of a form", needs="submissions:read")
     async def get_analytics(
         self, services: Services, principal: Principal, form_id: Id
-    ) -> FormAnalyticsData:
+    ) -> Data[FormAnalytics]:
         """Views are stored every few seconds; all else is exact."""
-        return FormAnalyticsData(await analytics.compute(services, principal.scope, form_id))
+        return Data(await analytics.compute(services, principal.scope, form_id))
 
     @get(
         "/files/{file_id:str}",

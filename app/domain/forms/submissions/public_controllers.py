@@ -8,32 +8,27 @@ from litestar import Controller, HttpMethod, Response, get, post, route
 from litestar.params import HeaderParameter, JSONBody
 
 from app.domain.forms.definition.api import live, options
-from app.domain.forms.definition.schemas import FormOptionList
+from app.domain.forms.definition.schemas import FormOption
 from app.domain.forms.submissions import drafts, submitting, uploads
 from app.domain.forms.submissions.admission import admit, describe_origin
-from app.domain.forms.submissions.public_schemas import (
-    FormEmbed,
-    FormEmbedData,
-    PublicFormData,
-    build_form,
-)
+from app.domain.forms.submissions.public_schemas import FormEmbed, PublicForm, build_form
 from app.domain.forms.submissions.submission_schemas import (
     AcceptedSubmission,
-    DraftData,
+    DraftView,
     PublicSubmission,
     PublicSubmissionData,
     SavedDraft,
-    SavedDraftData,
     SaveDraft,
     SubmitPublicForm,
 )
 from app.domain.forms.submissions.submitting import Answers
-from app.domain.forms.submissions.upload_schemas import UploadedFileData
+from app.domain.forms.submissions.upload_schemas import UploadedFile
 from app.domain.forms.submissions.uploads import Sender
 from app.domain.forms.submissions.view_counter import ViewCounter
 from app.http import cors, idempotency, multipart
 from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Services
+from app.kit.views import Data
 from db.session import Tx
 
 _FILE = "file"
@@ -57,12 +52,14 @@ class PublicFormController(Controller):
     opt = {"public": True, "tenant_pays": True}
 
     @get(summary="Get a form", cost="read")
-    async def get_form(self, request: HttpRequest, services: Services, slug: Id) -> PublicFormData:
+    async def get_form(
+        self, request: HttpRequest, services: Services, slug: Id
+    ) -> Data[PublicForm]:
         """What a page needs to show the form. It counts as a view."""
         form = await admit(request, slug)
         definition = await live.load_definition(services, form)
         services.get(ViewCounter).add_view(form.tenant_id, form.id)
-        return PublicFormData(build_form(form, [field.definition for field in definition.fields]))
+        return Data(build_form(form, [field.definition for field in definition.fields]))
 
     @post(
         "/submit",
@@ -115,7 +112,7 @@ class PublicFormController(Controller):
     )
     async def upload_form_file(
         self, request: HttpRequest, services: Services, slug: Id
-    ) -> UploadedFileData:
+    ) -> Data[UploadedFile]:
         """A file for one field; `file_id` is then the answer to that field. At most 10 MB, unless
         the field's `max_size_mb` says otherwise: 413 `file_too_large`. The content decides of which
         type it is: 415 `unsupported_file_type`. A file without a submission is deleted after 24
@@ -132,7 +129,7 @@ class PublicFormController(Controller):
     @get("/embed", summary="Get the embed code of a form", cost="read")
     async def get_embed_code(
         self, request: HttpRequest, services: Services, slug: Id
-    ) -> FormEmbedData:
+    ) -> Data[FormEmbed]:
         """HTML that shows the form on any page."""
         form = await admit(request, slug)
         base, name = html.escape(services.settings.public_url), html.escape(form.slug)
@@ -141,19 +138,19 @@ class PublicFormController(Controller):
             f'<iframe src="{base}/f/{name}" title="{html.escape(form.name)}" '
             'width="100%" height="600" style="border:0"></iframe>'
         )
-        return FormEmbedData(FormEmbed(script, frame))
+        return Data(FormEmbed(script, frame))
 
     @get(
         "/fields/{field_id:str}/options", summary="List the options of a public field", cost="read"
     )
     async def list_public_options(
         self, request: HttpRequest, services: Services, slug: Id, field_id: Id
-    ) -> FormOptionList:
+    ) -> Data[list[FormOption]]:
         """At most 1,000, from the field's data table if it has one."""
         form = await admit(request, slug)
         definition = await live.load_definition(services, form)
         found = await options.list_options(services, form.tenant_id, definition, field_id)
-        return FormOptionList(found)
+        return Data(found)
 
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
     # has none yet.
@@ -183,24 +180,24 @@ class FormDraftController(Controller):
     )
     async def save_draft(
         self, request: HttpRequest, services: Services, slug: Id, data: JSONBody[SaveDraft]
-    ) -> SavedDraftData:
+    ) -> Data[SavedDraft]:
         """Answers to go on with later, by the link or the token, for 30 days. Saved again with its
         `token`, a draft is replaced and lasts for 30 days more.
         """
         form = await admit(request, slug, action="draft")
 
         async def store(tx: Tx, saved: SavedDraft) -> None:
-            await idempotency.store_answer(request, tx, SavedDraftData(saved))
+            await idempotency.store_answer(request, tx, Data(saved))
 
-        return SavedDraftData(await drafts.save(services, form, data, store))
+        return Data(await drafts.save(services, form, data, store))
 
     @get(summary="Get a draft", cost="read")
     async def get_draft(
         self, request: HttpRequest, services: Services, slug: Id, token: Token
-    ) -> DraftData:
+    ) -> Data[DraftView]:
         """The token is a header, so that no log of addresses has it."""
         form = await admit(request, slug)
-        return DraftData(await drafts.get(services, form, token))
+        return Data(await drafts.get(services, form, token))
 
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
     # has none yet.

@@ -70,12 +70,6 @@ class PublicForm(msgspec.Struct):
     settings: PublicSettings
 
 
-class PublicFormData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": PublicForm.example}
-
-    data: PublicForm
-
-
 class FormEmbed(msgspec.Struct):
     """HTML for a page: a script that adds the form where it stands, or a frame."""
 
@@ -88,12 +82,6 @@ class FormEmbed(msgspec.Struct):
 
     script_embed: str
     iframe_embed: str
-
-
-class FormEmbedData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FormEmbed.example}
-
-    data: FormEmbed
 
 
 def build_field(field: Field) -> PublicField:

@@ -182,12 +182,6 @@ class SubmissionView(SubmissionSummary, kw_only=True):
     workflow_execution: SubmissionWorkflow | None
 
 
-class SubmissionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": SubmissionView.example}
-
-    data: SubmissionView
-
-
 class UpdateSubmission(msgspec.Struct, kw_only=True):
     """`received` cannot be set: it is the state of a submission that waits for a worker."""
 
@@ -227,12 +221,6 @@ class SavedDraft(msgspec.Struct):
     expires_at: datetime
 
 
-class SavedDraftData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": SavedDraft.example}
-
-    data: SavedDraft
-
-
 class DraftView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "version": 1,
@@ -247,9 +235,3 @@ class DraftView(msgspec.Struct):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-
-
-class DraftData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": DraftView.example}
-
-    data: DraftView

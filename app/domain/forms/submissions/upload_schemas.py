@@ -17,9 +17,3 @@ class UploadedFile(msgspec.Struct):
     filename: str
     size_bytes: int
     mime_type: str
-
-
-class UploadedFileData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": UploadedFile.example}
-
-    data: UploadedFile

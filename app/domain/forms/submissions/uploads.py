@@ -10,13 +10,14 @@ from app.domain.forms.definition.api import FileRules, FormDefinition, LiveForm,
 from app.domain.forms.submissions import upload_queries as queries
 from app.domain.forms.submissions.errors import InvalidAnswers
 from app.domain.forms.submissions.upload_limits import SenderLimit
-from app.domain.forms.submissions.upload_schemas import UploadedFile, UploadedFileData
+from app.domain.forms.submissions.upload_schemas import UploadedFile
 from app.domain.platform.files import api as files
 from app.domain.platform.files.api import Arrival, Conditions, Content, StoredUpload
 from app.domain.platform.files.errors import FileNotFound
 from app.domain.platform.storage import api as storage
 from app.kit import clock, logs
 from app.kit.errors import Invalid, Problem, UnsupportedFileType
+from app.kit.views import Data
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
@@ -31,7 +32,7 @@ _LIFETIME = timedelta(hours=24)
 _BATCH = 100
 _NOT_THERE = "there is no such uploaded file for this field, or its time is up; upload it again"
 
-StoreAnswer = Callable[[Tx, UploadedFileData], Awaitable[None]]
+StoreAnswer = Callable[[Tx, Data[UploadedFile]], Awaitable[None]]
 
 
 class Sender(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ async def upload(
     sender: Sender,
     open_upload: Callable[[], Awaitable[FormUpload]],
     store_answer: StoreAnswer,
-) -> UploadedFileData:
+) -> Data[UploadedFile]:
     """Raises FileTooLarge, UnsupportedFileType, TooManyUploads, QuotaExceeded, and Invalid for a
     field that takes no files.
     """
@@ -74,12 +75,12 @@ async def upload(
             _find_rules(definition, name)
         return arriving[0]
 
-    async def save(tx: Tx, stored: StoredUpload) -> UploadedFileData:
+    async def save(tx: Tx, stored: StoredUpload) -> Data[UploadedFile]:
         field_id = arriving[0].texts.get(FIELD_NAME)
         if field_id is None:
             raise Invalid.field(FIELD_NAME, "is required")
         _check(_find_rules(definition, field_id), stored)
-        answer = UploadedFileData(await _record(tx, services, form, field_id, stored, sender))
+        answer = Data(await _record(tx, services, form, field_id, stored, sender))
         await store_answer(tx, answer)
         return answer
 

@@ -6,7 +6,7 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from app.domain.platform.files import service
-from app.domain.platform.files.schemas import FileData, FileView, ListedPurpose
+from app.domain.platform.files.schemas import FileView, ListedPurpose
 from app.domain.platform.files.serving import Conditions
 from app.domain.platform.storage import api as storage
 from app.domain.platform.storage.schemas import StorageView
@@ -14,6 +14,7 @@ from app.http import idempotency, multipart
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
+from app.kit.views import Data
 from db.fast import tenant_of
 
 _FIELD = "file"
@@ -32,7 +33,7 @@ class FileController(Controller):
     )
     async def upload_file(
         self, request: HttpRequest, services: Services, principal: Principal
-    ) -> FileData:
+    ) -> Data[FileView]:
         """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
         the content. Over the tenant's quota: 413 `quota_exceeded`. A body that does not continue
         for 60 seconds, or has less than 8 KiB per second: 408 `request_timeout`. At most 20 files
@@ -75,9 +76,9 @@ class FileController(Controller):
         return await storage.get_usage(tx, principal.home)
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
-    async def get_file(self, tx: Tx, principal: Principal, file_id: Id) -> FileData:
+    async def get_file(self, tx: Tx, principal: Principal, file_id: Id) -> Data[FileView]:
         """What is known of it, without its content."""
-        return FileData(await service.get(tx, principal, file_id))
+        return Data(await service.get(tx, principal, file_id))
 
     @get(
         "/{file_id:str}/content",

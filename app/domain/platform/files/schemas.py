@@ -29,9 +29,3 @@ class FileView(msgspec.Struct):
     purpose: Purpose
     created_by: str | None
     created_at: datetime
-
-
-class FileData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": FileView.example}
-
-    data: FileView

@@ -13,7 +13,7 @@ from app.domain.platform.files.errors import FileNotFound
 from app.domain.platform.files.events import FileCreated, FileDeleted
 from app.domain.platform.files.ranges import ByteRange
 from app.domain.platform.files.records import FileRecord, StoredUpload
-from app.domain.platform.files.schemas import FileData, FileView, Purpose
+from app.domain.platform.files.schemas import FileView, Purpose
 from app.domain.platform.files.serving import Conditions, Content
 from app.domain.platform.files.upload_limit import UploadLimit
 from app.domain.platform.storage import api as storage
@@ -24,7 +24,7 @@ from app.kit.errors import FileTooLarge, TenantNotFound
 from app.kit.files import FileNotStored, as_stream
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
-from app.kit.views import build_view
+from app.kit.views import Data, build_view
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
@@ -78,15 +78,15 @@ async def upload(
     principal: Principal,
     body_bytes: int | None,
     open_upload: Callable[[], Awaitable[Upload]],
-    store_answer: Callable[[Tx, FileData], Awaitable[None]],
-) -> FileData:
+    store_answer: Callable[[Tx, Data[FileView]], Awaitable[None]],
+) -> Data[FileView]:
     """Stores a file of a user. No transaction is open while it arrives. `store_answer` runs in the
     transaction that records the file.
     """
     tenant_id, max_bytes = principal.home, services.settings.max_file_mb * _MEGABYTE
 
-    async def save(tx: Tx, stored: StoredUpload) -> FileData:
-        answer = FileData(await record(tx, tenant_id, stored, created_by=principal.user_id))
+    async def save(tx: Tx, stored: StoredUpload) -> Data[FileView]:
+        answer = Data(await record(tx, tenant_id, stored, created_by=principal.user_id))
         await store_answer(tx, answer)
         return answer
 
