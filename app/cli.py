@@ -17,7 +17,7 @@ from app.command_runner import load_settings, one_line_errors, run_with_services
 from app.kit import memory
 from app.settings import Settings
 
-_SETTINGS_HELP = "Settings are PARLEY_* environment variables; the README lists them."
+_SETTINGS_HELP = "Settings are PARLEY_* environment variables; docs/configuration.md lists them."
 
 
 @click.group(epilog=_SETTINGS_HELP, context_settings={"max_content_width": 100})

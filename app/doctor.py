@@ -126,7 +126,7 @@ async def _check_keys(settings: Settings) -> Finding:
     try:
         keyring = key_file.load(settings)
     except KeyProblem as error:
-        return Finding("keys", "BAD", str(error), "see Configuration in the README")
+        return Finding("keys", "BAD", str(error), "see docs/configuration.md")
     text = f"active {keyring.active}, {len(keyring.kids)} in all"
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
@@ -137,7 +137,7 @@ async def _check_keys(settings: Settings) -> Finding:
     finally:
         await db.close()
     if problem is not None:
-        fix = "processes with these keys refuse to start; see PARLEY_MASTER_KEYS in the README"
+        fix = "processes with these keys refuse to start; see PARLEY_MASTER_KEYS in docs/configuration.md"
         return Finding("keys", "BAD", problem, fix)
     return Finding("keys", "ok", text)
 

@@ -154,14 +154,17 @@ class UpWithoutModel:
         return self._process.wait(60)
 
 
-def create_agent_on_local_model(client: httpx.Client) -> str:
-    """Waits for the model, creates an agent that knows when the shop opens, returns its id."""
-
+def wait_for_model(client: httpx.Client) -> None:
     def is_served() -> bool:
         models = client.get("/api/v1/models").json()["data"]
         return any(model["id"] == "local/smollm2" for model in models)
 
     wait_for_answer(is_served, "the model")
+
+
+def create_agent_on_local_model(client: httpx.Client) -> str:
+    """Waits for the model, creates an agent that knows when the shop opens, returns its id."""
+    wait_for_model(client)
     response = client.post(
         "/api/v1/agents",
         json={
