@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from litestar import Litestar, Request, Router
@@ -74,6 +74,20 @@ _ENVELOPE = {
 }
 
 
+# The tags of operations, by the groups of the product and in the order in which they are shown.
+TAG_GROUPS: Final = {
+    "Agents": [
+        *("Agents", "Sub-agents", "Models", "Knowledge", "Tools", "Credentials"),
+        *("Web search", "Usage"),
+    ],
+    "Conversations": ["Chat", "Conversations", "Speech", "Embedding", "OpenAI-compatible"],
+    "Forms": ["Forms", "Public forms"],
+    "Automation": ["Workflows", "Approvals", "Subscriptions", "Incoming webhooks"],
+    "Messaging": ["Webhooks", "Notifications", "Notification channels"],
+    "Data": ["Data tables"],
+    "Identity": ["Auth", "MFA", "Users", "Profile", "Roles", "Tenants"],
+    "Platform": ["Events", "Files", "Health"],
+}
 # Litestar names the schema of a generic struct after the modules of its arguments.
 _GENERIC = re.compile(r"(\w+?)_(list_)?app\.[\w.]*?(\w+?)_")
 _PAGE = {
@@ -99,6 +113,8 @@ def document(app: Litestar) -> dict[str, Any]:
     }
     _add_examples(app, components["schemas"])
     schema = _rename_generics(schema)
+    schema["tags"] = [{"name": tag} for tags in TAG_GROUPS.values() for tag in tags]
+    schema["x-tagGroups"] = [{"name": name, "tags": tags} for name, tags in TAG_GROUPS.items()]
     for path, method, operation in _operations(schema):
         _complete_operation(operation, path, method, _find_handler(app, path, method))
     return schema

@@ -18,7 +18,7 @@ from app.kit.paging import Paged
 
 class IncomingWebhookController(Controller):
     path = "/api/v1/incoming-webhooks"
-    tags = ["Webhooks"]
+    tags = ["Incoming webhooks"]
 
     @get(summary="List incoming webhooks", needs="webhooks:read")
     async def list_incoming(
@@ -90,7 +90,7 @@ class IncomingWebhookController(Controller):
 @post(
     "/webhooks/in/{slug:str}",
     summary="Receive a payload",
-    tags=["Webhooks"],
+    tags=["Incoming webhooks"],
     public=True,
     status_code=202,
     idempotent="long_running",

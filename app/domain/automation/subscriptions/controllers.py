@@ -34,7 +34,7 @@ OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries 
 
 class SubscriptionController(Controller):
     path = "/api/v1/event-subscriptions"
-    tags = ["Events"]
+    tags = ["Subscriptions"]
 
     @get(summary="List subscriptions", needs="events:read")
     async def list_subscriptions(
@@ -137,7 +137,7 @@ class SubscriptionController(Controller):
 
 class WorkflowSubscriptionController(Controller):
     path = "/api/v1/workflows/{workflow_id:str}/subscriptions"
-    tags = ["Events"]
+    tags = ["Subscriptions"]
     opt = {"needs": "events:write"}
 
     @post("/activate", summary="Activate a workflow's subscriptions", status_code=200)
@@ -153,7 +153,7 @@ class WorkflowSubscriptionController(Controller):
 
 class TestEventController(Controller):
     path = "/api/v1/events/test"
-    tags = ["Events"]
+    tags = ["Subscriptions"]
 
     @post(summary="Emit a test event", stores=True, needs="events:write", status_code=202)
     async def emit_test_event(self, context: Context, data: JSONBody[TestEvent]) -> TestEmitted:
