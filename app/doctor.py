@@ -137,7 +137,7 @@ async def _check_keys(settings: Settings) -> Finding:
     finally:
         await db.close()
     if problem is not None:
-        fix = "processes with these keys refuse to start; see PARLEY_MASTER_KEYS in docs/configuration.md"
+        fix = "processes with these keys refuse to start; see Root keys in docs/operations.md"
         return Finding("keys", "BAD", problem, fix)
     return Finding("keys", "ok", text)
 

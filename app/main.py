@@ -54,8 +54,11 @@ from app.domain.data.tables.controllers import (
     DataTransferController,
 )
 from app.domain.forms.conversation.conversation_controllers import FormConversationController
-from app.domain.forms.definition.controllers import FormController, FormFieldTypeController
-from app.domain.forms.definition.recipient_controllers import FormRecipientController
+from app.domain.forms.definition.controllers import (
+    FormController,
+    FormFieldTypeController,
+    FormRecipientController,
+)
 from app.domain.forms.submissions.controllers import FormSubmissionController
 from app.domain.forms.submissions.public_controllers import (
     FormDraftController,

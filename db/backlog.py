@@ -38,17 +38,6 @@ FROM (SELECT kind FROM unnest($1::text[]) AS kind ORDER BY random()) kinds CROSS
 LIMIT $3
 """
 
-# Work of the kinds `$1`, which have lanes, that a process of an earlier release accepted or
-# retried. Running work stays as it is: that process writes its outcome.
-MISSING_LANE: Final = """
-SELECT id FROM work
-WHERE kind = ANY($1) AND lane IS NULL AND tenant_id IS NOT NULL AND state = 'pending'
-UNION ALL
-SELECT id FROM work
-WHERE kind = ANY($1) AND lane IS NULL AND tenant_id IS NOT NULL
-  AND state = 'leased' AND lease_until < now()
-"""
-
 # Each part has an index of its own, so that finished work is not read.
 _COUNT_OPEN = """
 SELECT kind, state, count(*) AS rows,

@@ -172,13 +172,6 @@ FROM due WHERE w.id = due.id RETURNING w.id, w.kind, w.dispatch_no
 
 _UNDISPATCH = "UPDATE work SET dispatched_at = NULL WHERE id = $1 AND state = 'pending'"
 
-_SET_MISSING_LANES = f"""
-UPDATE work w SET lane = w.tenant_id
-FROM (SELECT id FROM work WHERE id IN ({backlog.MISSING_LANE} LIMIT $2)
-      ORDER BY id FOR UPDATE SKIP LOCKED) unlocked
-WHERE w.id = unlocked.id
-"""
-
 _CANCEL = """
 UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
@@ -372,14 +365,6 @@ async def dispatch_due(
     """
     rows = await connection.fetch(_DISPATCH_DUE, kinds, stale_seconds, limit)
     return [Dispatch(**row) for row in rows]
-
-
-async def set_missing_lanes(connection: asyncpg.Connection, kinds: list[str], limit: int) -> int:
-    """Makes the tenant the lane of work of these kinds that has none; returns the number of rows.
-    Only work with a lane is claimed, and a process of an earlier release sets none.
-    """
-    status: str = await connection.execute(_SET_MISSING_LANES, kinds, limit)
-    return int(status.rpartition(" ")[2])
 
 
 async def undispatch(connection: asyncpg.Connection, work_id: str) -> None:

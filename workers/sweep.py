@@ -159,18 +159,6 @@ async def clean_up_when_due(services: Services) -> bool:
     return await clean_up(services, pause_seconds=_CLEAN_UP_PAUSE)
 
 
-async def set_missing_lanes(services: Services) -> bool:
-    """Lets work run that a web process of an earlier release accepted during a roll-out. Returns
-    True when rows are left.
-    """
-    kinds = [kind.name for kind in services.doorbell.kinds.values() if kind.per_tenant is not None]
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        count = await ledger.set_missing_lanes(await tx.raw(), kinds, _BATCH)
-    if count:
-        log.info("lanes set", rows=count)
-    return count == _BATCH
-
-
 async def update_statistics(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         names = await statistics.analyze_grown_tables(await tx.raw())
@@ -188,5 +176,4 @@ PERIODIC_TASKS = (
     PeriodicTask(_CLEAN_UP_PERIOD, clean_up_when_due),
     PeriodicTask(300.0, clean_up_sandbox),
     PeriodicTask(2.0, update_statistics),
-    PeriodicTask(30.0, set_missing_lanes),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
@@ -13,8 +14,23 @@ import msgspec
 import obstore
 from obstore.store import LocalStore, from_url
 
-from app.kit import disk
 from db.connection_use import check_wait
+
+
+def fsync(path: Path) -> None:
+    """Returns once the file and its folder's entry are on disk."""
+    for target in (path, path.parent):
+        fsync_one(target)
+
+
+def fsync_one(path: Path) -> None:
+    """Like `fsync`, for a file or a folder without the entry of its folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 # What is hashed and written at a time, off the event loop.
 _BLOCK_BYTES = 1024 * 1024
@@ -195,11 +211,11 @@ async def _join(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 def _fsync_path(folder: Path, key: str) -> None:
     """Also the entries of the key's folders, which may be new."""
     path = folder / key
-    disk.fsync(path)
+    fsync(path)
     for parent in path.parent.parents:
         if not parent.is_relative_to(folder):
             return
-        disk.fsync_one(parent)
+        fsync_one(parent)
 
 
 def _delete_unfinished(folder: Path, moment: datetime) -> None:

@@ -7,7 +7,7 @@ from db import backlog, ledger
 from db.session import ALL_TENANTS
 from tests.database import fetch_rows
 from tests.platform.events.query_plans import Statement, explain
-from tests.workers.factories import BRIEF, QUICK, SHARED, execute
+from tests.workers.factories import BRIEF, QUICK, execute
 
 _KINDS = [QUICK.name, BRIEF.name]
 _COUNT = 1000
@@ -37,12 +37,6 @@ async def test_a_poll_reads_no_more_rows_than_it_dispatches(services: Services) 
     plan = await explain(services, Statement(ledger._DISPATCH_DUE, (_KINDS, 30, _LIMIT)))
     # The index, the join with the table and the update read each row.
     assert plan.rows_read("work") == 3 * _LIMIT
-    assert plan.scans_without_index("work") == ["ModifyTable"]
-
-
-async def test_looking_for_missing_lanes_reads_no_other_work(services: Services) -> None:
-    plan = await explain(services, Statement(ledger._SET_MISSING_LANES, ([SHARED.name], _LIMIT)))
-    assert plan.rows_read("work") == 0
     assert plan.scans_without_index("work") == ["ModifyTable"]
 
 

@@ -21,7 +21,7 @@ from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World
 from workers import lane_scanner
 from workers.lane_scanner import LaneScanner
-from workers.sweep import PERIODIC_TASKS, Sweeper, set_missing_lanes
+from workers.sweep import Sweeper
 
 _SHARE = SHARED.per_tenant or 0
 # An update changes `xmin` and `ctid`, a lock changes `xmax`.
@@ -358,35 +358,6 @@ async def test_a_row_that_cannot_be_put_back_does_not_stop_scans(
         await jobs.scanner.scan()
     assert await jobs.scanner.scan() == _SHARE
     await jobs.runner.drain(5)
-
-
-# Processes of an earlier release, which set no lane
-
-_LEASE_ONE = """
-UPDATE work SET state = 'leased', lease_token = id, attempt = 1,
-                lease_until = now() + $2 * interval '1 second'
-WHERE id = $1
-"""
-
-
-async def test_work_of_an_earlier_release_is_claimed(services: Services, tenant: str) -> None:
-    pending, expired, running = [await accept(services, tenant, SHARED) for _ in range(3)]
-    await execute(services, "UPDATE work SET lane = NULL")
-    for work_id, seconds in ((expired, -1), (running, 60)):
-        await execute(services, _LEASE_ONE, work_id, seconds)
-    jobs = _Jobs(services)
-    jobs.may_end.set()
-    assert await jobs.scanner.scan() == 0
-    assert await set_missing_lanes(services) is False
-    assert await jobs.scanner.scan() == 2
-    await until(lambda: set(jobs.work_ids) == {pending, expired})
-    rows = await fetch_rows(services, "SELECT lane FROM work WHERE id = $1", running)
-    assert rows == [{"lane": None}]
-    await jobs.runner.drain(5)
-
-
-async def test_every_worker_looks_for_missing_lanes() -> None:
-    assert set_missing_lanes in {task.run for task in PERIODIC_TASKS}
 
 
 async def test_a_kind_with_shares_is_not_accepted_without_a_tenant(services: Services) -> None:

@@ -17,8 +17,7 @@ from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument, StoredCh
 from app.domain.agents.knowledge.local_embedder import DIMENSIONS, NAME, TokenTable
 from app.domain.agents.knowledge.readers import formats
 from app.domain.agents.knowledge.retrieval import CANDIDATES
-from app.domain.conversations.chat.context import build_query
-from app.domain.conversations.chat.history import PastMessage
+from app.domain.conversations.chat.history import PastMessage, build_query
 
 _FOLDER = Path(__file__).parent
 _TABLE = TableRef("agt_corpus", 1)

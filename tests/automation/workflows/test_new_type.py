@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from app.domain.automation.workflows import node_types
+from app.domain.automation.workflows import controllers
 from app.domain.automation.workflows.nodes.protocol import (
     ColumnReference,
     Done,
@@ -79,9 +79,9 @@ class PickNode(NodeType[EvaluatedPick]):
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(NODE_TYPES, PickNode.name, PickNode())
-    node_types.list_all.cache_clear()
+    controllers.list_node_types.cache_clear()
     yield
-    node_types.list_all.cache_clear()
+    controllers.list_node_types.cache_clear()
 
 
 async def _build_nodes(client: Client, **changes: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from app.domain.forms.submissions.view_counter import ViewCounter
+from app.domain.forms.submissions.analytics import ViewCounter
 from app.kit import clock
 from app.services import Services
 from tests.forms.api import PATH, PUBLIC, TEXT, act, create_form

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.forms.submissions.analytics import compute_completion, compute_drop_off
+from app.domain.forms.submissions.analytics import ViewCounter, compute_completion, compute_drop_off
 from app.domain.forms.submissions.analytics_queries import FieldCount
-from app.domain.forms.submissions.view_counter import ViewCounter
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from litestar import Litestar
 
-from app.domain.forms.submissions.wake_pace import WakePace
+from app.domain.forms.submissions.submitting import WakePace
 from app.services import Services
 from tests.asking import wait_until
 from tests.automation.workflows.factories import create_published, transform

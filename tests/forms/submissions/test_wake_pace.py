@@ -1,6 +1,6 @@
 """How often a process wakes a worker for a submission."""
 
-from app.domain.forms.submissions.wake_pace import WakePace
+from app.domain.forms.submissions.submitting import WakePace
 
 
 def test_a_flood_wakes_workers_at_a_limited_pace() -> None:

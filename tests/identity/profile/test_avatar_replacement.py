@@ -19,7 +19,6 @@ from tests.identity.profile.api_calls import (
     upload_avatar,
 )
 from tests.lengths import rounds
-from tests.platform.files.api import is_stored
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("scripts_here")
@@ -59,19 +58,6 @@ async def test_the_file_of_a_picture_that_is_not_committed_is_swept(
     await maintenance.sweep(services)
     assert list_stored_avatars(services) <= before
     assert await is_avatar_stored(services, kept_path)
-
-
-async def test_a_picture_in_the_old_folder_is_served_and_deleted(
-    developer: Client, anonymous: Client, services: Services
-) -> None:
-    path = await set_avatar(developer)
-    key = path.rpartition("/")[2]
-    new_key = f"files/{developer.tenant_id}/avatar_{key}"
-    await services.files.put(f"avatars/{key}", await services.files.read(new_key))
-    await services.files.delete(new_key)
-    assert (await anonymous.get(path)).status_code == 200
-    await developer.delete(AVATAR_PATH)
-    assert not await is_stored(services, f"avatars/{key}")
 
 
 async def test_a_removed_picture_is_gone(

@@ -12,7 +12,7 @@ import pytest
 from litestar import Litestar
 from starlette.types import ASGIApp
 
-from app.domain.platform.files.upload_limit import UploadLimit
+from app.domain.platform.files.service import UploadLimit
 from app.http import multipart
 from app.main import create_app
 from app.services import Services

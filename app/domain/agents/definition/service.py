@@ -1,11 +1,12 @@
 """Agents, their versions and their log settings."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from app.domain.agents.definition import queries, visibility
+from app.domain.agents.definition import queries
 from app.domain.agents.definition.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.definition.events import (
     AgentCreated,
@@ -19,6 +20,7 @@ from app.domain.agents.definition.schemas import (
     AgentView,
     CreateAgent,
     FullAgent,
+    KnowledgeBase,
     LogSettings,
     UpdateAgent,
     UpdateLogSettings,
@@ -39,6 +41,9 @@ from db.fast import Row
 from db.models import Agent, AgentVersion
 from db.session import Tx
 
+_WRITE_PERMISSION = "agents:write"
+
+
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -53,7 +58,7 @@ async def list_page(
 ) -> Paged[AgentSummary]:
     """Returns agents except direct sub-agents."""
     summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
-    visibility.hide_models(principal, summaries)
+    hide_models(principal, summaries)
     return paging.paged(summaries, total, page)
 
 
@@ -86,7 +91,7 @@ async def get(tx: Tx, principal: Principal, agent_id: str) -> FullAgent:
     agent = await queries.find_full(tx, agent_id)
     if agent is None:
         raise _not_found(agent_id)
-    return visibility.hide_behaviour(principal, agent)
+    return hide_behaviour(principal, agent)
 
 
 async def create(
@@ -244,3 +249,18 @@ async def update_log_settings(
     agent = await find(tx, agent_id, for_update=True)
     await change(tx, principal, agent, validation.set_fields(data))
     return build_view(LogSettings, agent)
+
+
+def hide_models(principal: Principal, agents: Iterable[AgentSummary]) -> None:
+    if not principal.may(_WRITE_PERMISSION):
+        for agent in agents:
+            agent.primary_model, agent.temperature = "", None
+
+
+def hide_behaviour(principal: Principal, agent: FullAgent) -> FullAgent:
+    if not principal.may(_WRITE_PERMISSION):
+        agent.primary_model = agent.system_prompt = ""
+        agent.temperature = agent.max_tokens = None
+        agent.tools, agent.sub_agents = [], []
+        agent.knowledge_base = KnowledgeBase()
+    return agent

@@ -1,11 +1,14 @@
+from functools import cache
 from typing import Annotated
 
+import msgspec
 from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.definition.schemas import VersionDiff
-from app.domain.automation.workflows import batch, dry_run, executions, node_types, service
+from app.domain.automation.workflows import batch, dry_run, executions, service
 from app.domain.automation.workflows.execution_list_queries import ExecutionFilter
+from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.domain.automation.workflows.schemas import (
     AcceptedExecution,
     CreateWorkflow,
@@ -305,4 +308,30 @@ class WorkflowNodeTypeController(Controller):
     @get(summary="List node types", needs="workflows:read")
     async def list_node_types(self) -> Data[list[NodeTypeView]]:
         """The JSON Schema of the config of each type, with an example."""
-        return node_types.list_all()
+        return list_node_types()
+
+
+@cache
+def list_node_types() -> Data[list[NodeTypeView]]:
+    return Data(
+        [
+            NodeTypeView(
+                node_type.name,
+                node_type.description,
+                _build_schema(node_type.config),
+                sorted(node_type.literal | node_type.conditions),
+                node_type.has_branches,
+                node_type.has_timeout,
+                node_type.has_retry,
+                node_type.example,
+            )
+            for node_type in NODE_TYPES.values()
+        ]
+    )
+
+
+def _build_schema(config: type[msgspec.Struct]) -> dict[str, object]:
+    """Returns the schema of the struct itself, without a reference to it."""
+    (schema,), components = msgspec.json.schema_components([config])
+    own_schema: dict[str, object] = components.get(config.__name__, schema)
+    return own_schema

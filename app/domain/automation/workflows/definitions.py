@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from app.kit import validation
 from app.kit.validation import ONE_LINE
+from app.security.principal import Principal
 
 MAX_NODES: Final = 100
 MAX_EDGES: Final = 500
@@ -64,3 +65,15 @@ Edges = Annotated[list[Edge], Meta(max_length=MAX_EDGES)]
 class Definition(msgspec.Struct):
     nodes: Nodes
     edges: Edges = []
+
+
+_WRITE_PERMISSION = "workflows:write"
+
+
+def select_nodes(principal: Principal, nodes: list[Node]) -> list[Node]:
+    """Returns the nodes, without their configs for callers who may not change them: configs have
+    prompts, and some have secrets that belong into the vault.
+    """
+    if principal.may(_WRITE_PERMISSION):
+        return nodes
+    return [msgspec.structs.replace(node, config={}) for node in nodes]

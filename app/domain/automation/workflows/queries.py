@@ -1,5 +1,6 @@
 """SQL of workflows, their versions, and executions as the API reads them."""
 
+from datetime import datetime
 from typing import Any, Final, get_args
 
 import msgspec
@@ -327,3 +328,22 @@ async def list_nodes_by_correlation(
     tx: Tx, tenant: str | None, correlation_id: str, limit: int
 ) -> list[Row]:
     return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)
+
+
+# By database time, so that the clocks of workers do not matter.
+_LOCK_DUE = """
+SELECT id, tenant_id, trigger, next_run_at FROM workflows
+WHERE next_run_at <= now() AND deleted_at IS NULL AND trigger IS NOT NULL
+ORDER BY next_run_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+"""
+_SET_NEXT_RUN = "UPDATE workflows SET next_run_at = $3 WHERE tenant_id = $1 AND id = $2"
+
+
+async def lock_due(tx: Tx) -> Row | None:
+    """Returns the workflow that is due for the longest time."""
+    row: Row | None = await (await tx.raw()).fetchrow(_LOCK_DUE)
+    return row
+
+
+async def set_next_run(tx: Tx, tenant: str, workflow_id: str, moment: datetime | None) -> None:
+    await fast.execute(tx, tenant, _SET_NEXT_RUN, workflow_id, moment)

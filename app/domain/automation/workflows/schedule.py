@@ -6,8 +6,7 @@ from functools import partial
 
 from cronsim import CronSim, CronSimError
 
-from app.domain.automation.workflows import schedule_queries as queries
-from app.domain.automation.workflows import starting
+from app.domain.automation.workflows import queries, starting
 from app.domain.automation.workflows.errors import TooManyPendingExecutions
 from app.domain.automation.workflows.schemas import Schedule
 from app.domain.platform.storage.errors import QuotaExceeded

@@ -7,7 +7,13 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.agents.definition.schemas import VersionDiff
-from app.domain.automation.workflows import checks, execution_queries, queries, schedule, visibility
+from app.domain.automation.workflows import (
+    checks,
+    definitions,
+    execution_queries,
+    queries,
+    schedule,
+)
 from app.domain.automation.workflows.checks import CheckedDefinitions
 from app.domain.automation.workflows.definitions import Definition
 from app.domain.automation.workflows.errors import (
@@ -47,8 +53,6 @@ from db.session import Tx
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
-# Returns id, dedupe_key and is_ended of executions by their ids or keys.
-
 
 async def list_page(
     tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
@@ -66,7 +70,7 @@ async def get(tx: Tx, workflow_id: str) -> WorkflowView:
 
 async def show(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowView:
     view = await get(tx, workflow_id)
-    view.nodes = visibility.select_nodes(principal, view.nodes)
+    view.nodes = definitions.select_nodes(principal, view.nodes)
     return view
 
 
@@ -349,7 +353,7 @@ async def get_version(
     tx: Tx, principal: Principal, workflow_id: str, version: str
 ) -> WorkflowVersionView:
     definition = await _find_version(tx, workflow_id, version)
-    nodes = visibility.select_nodes(principal, definition.nodes)
+    nodes = definitions.select_nodes(principal, definition.nodes)
     return WorkflowVersionView(workflow_id, int(version), nodes, definition.edges)
 
 

@@ -12,7 +12,7 @@ from app.domain.agents.search.api import WebSearch
 from app.domain.agents.tools.api import AgentTools, CallOutcome, ToolOffer
 from app.domain.conversations.chat import history
 from app.domain.conversations.chat.agent_loop import LoopConfig, TokenBudget, run_loop
-from app.domain.conversations.chat.context import find_passages
+from app.domain.conversations.chat.history import find_passages
 from app.domain.conversations.chat.stream_events import QueueMoved, TextDelta, ToolResult, ToolUse
 from app.domain.conversations.chat.toolbox import Report, Toolbox
 from app.services import Services

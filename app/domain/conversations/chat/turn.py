@@ -17,9 +17,8 @@ from app.domain.agents.llm.api import Message, Models, QueueLimits
 from app.domain.agents.llm.errors import ModelFailed
 from app.domain.conversations.chat import history, turn_queries
 from app.domain.conversations.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loop
-from app.domain.conversations.chat.context import build_query, find_passages
 from app.domain.conversations.chat.delegation import toolboxes_for
-from app.domain.conversations.chat.history import PastMessage
+from app.domain.conversations.chat.history import PastMessage, build_query, find_passages
 from app.domain.conversations.chat.schemas import ChatReply, Source, ToolCallView, Visitor
 from app.domain.conversations.chat.stream_events import (
     LoopEvent,

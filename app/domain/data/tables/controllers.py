@@ -1,7 +1,9 @@
 from functools import partial
 from typing import Annotated
 
+import msgspec
 from litestar import Controller, delete, get, patch, post, put
+from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
@@ -20,7 +22,6 @@ from app.domain.data.tables.schemas import (
     TableView,
     UpdateTable,
 )
-from app.domain.data.tables.uploads import ImportUpload
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
@@ -28,6 +29,15 @@ from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
 from db.fast import tenant_of
+
+
+class ImportUpload(msgspec.Struct):
+    """A CSV file whose first row names columns of the table. At most 25 MB unless configured
+    otherwise.
+    """
+
+    file: UploadFile
+
 
 # The name of a column has up to 64 characters.
 RowSort = Annotated[

@@ -1,10 +1,11 @@
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
+from msgspec import Meta
 
-from app.domain.forms.definition import options, service
+from app.domain.forms.definition import options, recipients, service
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.domain.forms.definition.schemas import (
     CreateForm,
@@ -22,7 +23,7 @@ from app.domain.forms.definition.schemas import (
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
-from app.kit.views import Data
+from app.kit.views import Data, Done
 
 
 class FormController(Controller):
@@ -168,3 +169,27 @@ class FormFieldTypeController(Controller):
                 for kind in FIELD_TYPES.values()
             ]
         )
+
+
+class ConfirmRecipient(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"token": "the token of the link"}
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class FormRecipientController(Controller):
+    path = "/api/v1/public/form-recipients"
+    tags = ["Public forms"]
+
+    @post(
+        "/confirm",
+        summary="Confirm an address for mails about submissions",
+        status_code=200,
+        public=True,
+        idempotent=False,
+    )
+    async def confirm_form_recipient(self, tx: Tx, data: JSONBody[ConfirmRecipient]) -> Done:
+        """With the token of the link that was mailed to the address. From then on, all forms of
+        that tenant may mail submissions to it.
+        """
+        return await recipients.confirm(tx, data.token)

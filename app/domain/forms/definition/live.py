@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.agents.llm.api import LOCAL_MODEL
-from app.domain.forms.definition import live_queries as queries
+from app.domain.forms.definition import queries
 from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.definition.errors import (
     FormClosed,
@@ -77,7 +77,7 @@ def _show(moment: datetime) -> str:
 async def find_by_slug(services: Services, slug: str) -> LiveForm:
     """Returns the form of any tenant: the slug determines the tenant. Raises FormNotFound."""
     async with services.db.tx(None, autocommit=True) as tx:
-        row = await queries.find_by_slug(tx, slug)
+        row = await queries.find_live_by_slug(tx, slug)
     if row is None:
         raise FormNotFound("There is no form at this address")
     return _build(row)
@@ -92,7 +92,7 @@ async def find_published(services: Services, slug: str) -> LiveForm:
 
 
 async def find(tx: Tx, tenant_id: str | None, form_id: str) -> LiveForm:
-    row = await queries.find(tx, tenant_id, form_id)
+    row = await queries.find_live(tx, tenant_id, form_id)
     if row is None:
         raise FormNotFound(f"There is no form {form_id[:64]}")
     return _build(row)

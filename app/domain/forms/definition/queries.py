@@ -1,7 +1,7 @@
 """SQL of forms and their versions. A deleted form is part of no answer."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from app.domain import quota
 from app.domain.forms.definition.fields.registry import STATIC_TYPES
@@ -203,3 +203,26 @@ async def find_version(tx: Tx, form_id: str, version: int) -> FormVersionView | 
 async def release_uploads(tx: Tx, tenant: str, form_id: str) -> None:
     """The files of a deleted form are deleted soon; those of submissions follow with these."""
     await fast.execute(tx, tenant, _RELEASE_UPLOADS, form_id)
+
+
+__all__ = ["COLUMNS", "find", "find_by_slug", "load_fields"]
+
+COLUMNS: Final = (
+    *("id", "tenant_id", "name", "slug", "description", "status", "version", "settings"),
+    *("branding", "workflow_id", "data_table_config", "created_by"),
+)
+_SELECT = f"""
+SELECT {", ".join(f"f.{name}" for name in COLUMNS)}, t.plan, t.limits::text AS limits
+FROM forms f JOIN tenants t ON t.id = f.tenant_id WHERE f.deleted_at IS NULL
+"""
+_BY_SLUG = f"{_SELECT} AND f.slug = $1"
+_BY_ID = f"{_SELECT} AND ($1::text IS NULL OR f.tenant_id = $1) AND f.id = $2"
+
+
+async def find_live_by_slug(tx: Tx, slug: str) -> Row | None:
+    form: Row | None = await (await tx.raw()).fetchrow(_BY_SLUG, slug)
+    return form
+
+
+async def find_live(tx: Tx, tenant: str | None, form_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _BY_ID, form_id)

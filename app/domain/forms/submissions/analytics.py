@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date
 
 from app.domain.forms.definition.api import list_inputs, live, rate
+from app.domain.forms.submissions import analytics_queries
 from app.domain.forms.submissions import analytics_queries as queries
 from app.domain.forms.submissions.analytics_queries import DayCount, FieldCount
 from app.domain.forms.submissions.analytics_schemas import (
@@ -11,9 +13,11 @@ from app.domain.forms.submissions.analytics_schemas import (
     FormAnalytics,
     SubmissionsOfDay,
 )
+from app.jobs.counters import BufferedCounter
+from app.kit import clock, logs
 from app.services import Services
 from db.fast import tenant_of
-from db.session import Scope
+from db.session import ALL_TENANTS, Database, Scope
 
 _MAX_SOURCES = 10
 _MAX_DROP_OFFS = 20
@@ -73,3 +77,27 @@ def compute_drop_off(stops: Mapping[str | None, int], *, submissions: int) -> li
     ]
     rates.sort(key=lambda item: (-item.drop_off_rate, item.field_id))
     return rates[:_MAX_DROP_OFFS]
+
+
+log = logs.get("forms")
+
+# A form and a day.
+_Key = tuple[str, str, date]
+
+
+class ViewCounter(BufferedCounter[_Key]):
+    """The views that this process has counted. One that is killed loses those of its last seconds;
+    one that stops stores them first.
+    """
+
+    def __init__(self, db: Database, every_seconds: float = 3.0) -> None:
+        super().__init__(every_seconds)
+        self._db = db
+
+    def add_view(self, tenant_id: str, form_id: str) -> None:
+        """Does not wait for the database."""
+        self.add((tenant_id, form_id, clock.now().astimezone(UTC).date()))
+
+    async def save(self, counts: Counter[_Key]) -> None:
+        async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await analytics_queries.add_views(tx, counts)

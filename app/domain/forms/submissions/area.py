@@ -2,10 +2,10 @@ from typing import Final
 
 from app.domain.area import Area, AreaJob, PeriodicTask
 from app.domain.forms.submissions import erasure, jobs, uploads
+from app.domain.forms.submissions.analytics import ViewCounter
 from app.domain.forms.submissions.events import SubmissionCreated, SubmissionUpdated
+from app.domain.forms.submissions.submitting import WakePace
 from app.domain.forms.submissions.upload_limits import SenderLimit
-from app.domain.forms.submissions.view_counter import ViewCounter
-from app.domain.forms.submissions.wake_pace import WakePace
 from app.domain.forms.submissions.work_kinds import ERASE, PROCESS, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, USERS, Permission
 from db.retention import RetentionRule

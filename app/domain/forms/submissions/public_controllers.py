@@ -11,6 +11,7 @@ from app.domain.forms.definition.api import live, options
 from app.domain.forms.definition.schemas import FormOption
 from app.domain.forms.submissions import drafts, submitting, uploads
 from app.domain.forms.submissions.admission import admit, describe_origin
+from app.domain.forms.submissions.analytics import ViewCounter
 from app.domain.forms.submissions.public_schemas import FormEmbed, PublicForm, build_form
 from app.domain.forms.submissions.submission_schemas import (
     AcceptedSubmission,
@@ -20,11 +21,10 @@ from app.domain.forms.submissions.submission_schemas import (
     SavedDraft,
     SaveDraft,
     SubmitPublicForm,
+    UploadedFile,
 )
 from app.domain.forms.submissions.submitting import Answers
-from app.domain.forms.submissions.upload_schemas import UploadedFile
 from app.domain.forms.submissions.uploads import Sender
-from app.domain.forms.submissions.view_counter import ViewCounter
 from app.http import cors, idempotency, multipart
 from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Services

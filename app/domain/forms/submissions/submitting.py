@@ -3,6 +3,7 @@ conversations.
 """
 
 import hashlib
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +19,6 @@ from app.domain.forms.submissions.events import SubmissionCreated
 from app.domain.forms.submissions.submission_queries import LISTED_BYTES, NewRow
 from app.domain.forms.submissions.submission_schemas import AcceptedSubmission
 from app.domain.forms.submissions.triggers import try_workflow
-from app.domain.forms.submissions.wake_pace import WakePace
 from app.domain.forms.submissions.work_kinds import PROCESS
 from app.domain.platform.events import api as events
 from app.kit import clock
@@ -28,6 +28,10 @@ from app.kit.texts import as_json, is_deeper, storable
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+_PER_SECOND: Final = 50.0
+_BURST: Final = 50.0
+
 
 # Kept from callers: these describe the request itself.
 _RESERVED: Final = frozenset({"ip_address", "user_agent", "page_url", "referrer"})
@@ -236,3 +240,23 @@ def _encode_event(
     return events.encode_events(
         [created], tenant_id=form.tenant_id, event_id=event_id_of(submission_id)
     )
+
+
+class WakePace:
+    """A flood of submissions is left to the workers, which look for due work once a second: each
+    wake-up would cost a request to Redis before the visitor gets an answer.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left = _BURST
+        self._seen_at = clock()
+
+    def may_wake(self) -> bool:
+        now = self._clock()
+        self._left = min(_BURST, self._left + (now - self._seen_at) * _PER_SECOND)
+        self._seen_at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True

@@ -9,8 +9,8 @@ import msgspec
 from app.domain.forms.definition.api import FileRules, FormDefinition, LiveForm, live
 from app.domain.forms.submissions import upload_queries as queries
 from app.domain.forms.submissions.errors import InvalidAnswers
+from app.domain.forms.submissions.submission_schemas import UploadedFile
 from app.domain.forms.submissions.upload_limits import SenderLimit
-from app.domain.forms.submissions.upload_schemas import UploadedFile
 from app.domain.platform.files import api as files
 from app.domain.platform.files.api import Arrival, Conditions, Content, StoredUpload
 from app.domain.platform.files.errors import FileNotFound

@@ -2,7 +2,6 @@
 
 from app.domain.identity.accounts.account_mails import mail_notice
 from app.domain.identity.accounts.one_time_tokens import MFA, count_try, find_token, use_token
-from app.domain.identity.accounts.pictures import delete_picture, list_picture_paths
 from app.domain.identity.accounts.queries import (
     count_contacts,
     find_avatar,
@@ -23,7 +22,13 @@ from app.domain.identity.accounts.sessions import (
     require_code_shown,
 )
 from app.domain.identity.accounts.sign_in import begin_session, emit_sign_in_blocked
-from app.domain.identity.accounts.users import lock_own_user, lock_user_to_change, set_mfa
+from app.domain.identity.accounts.users import (
+    delete_picture,
+    lock_own_user,
+    lock_user_to_change,
+    picture_path,
+    set_mfa,
+)
 
 __all__ = [
     "MFA",
@@ -39,13 +44,13 @@ __all__ = [
     "find_unknown_ids",
     "forget_code_shown",
     "list_contacts",
-    "list_picture_paths",
     "lock_own_user",
     "lock_user",
     "lock_user_to_change",
     "mail_notice",
     "mark_code_shown",
     "member_sql",
+    "picture_path",
     "require_code_shown",
     "set_avatar",
     "set_mfa",

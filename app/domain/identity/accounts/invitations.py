@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from msgspec import UNSET
 
-from app.domain.identity.accounts import account_mails, email_validation, queries, user_queries
+from app.domain.identity.accounts import account_mails, queries, service, user_queries
 from app.domain.identity.accounts.errors import InvitationNotFound
 from app.domain.identity.accounts.events import InvitationRevoked, UserInvited
 from app.domain.identity.accounts.schemas import InvitationEntry, InvitationView, Invite
@@ -29,7 +29,7 @@ INVITATION_DAYS = 7
 async def invite(tx: Tx, services: Services, principal: Principal, data: Invite) -> InvitationView:
     tenant_id = await _select_tenant(tx, principal, data)
     refuse_higher_role(principal, data.role)
-    email = email_validation.validate_email("email", data.email)
+    email = service.validate_email("email", data.email)
     if await queries.find_user_by_email(tx, email) is not None:
         raise Conflict("An account with this e-mail already exists")
     # Of each tenant for itself: no tenant keeps another from inviting somebody.

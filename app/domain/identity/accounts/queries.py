@@ -11,7 +11,6 @@ from db.fast import Row
 from db.locks import AdvisoryLock
 from db.session import Tx
 
-# Sessions of IPv6 clients that earlier releases began have the network as their address.
 _FIND_BY_EMAIL = """
 SELECT id, tenant_id, email, role, status, password_hash,
        EXISTS (SELECT 1 FROM sessions s

@@ -4,13 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import UNSET
 
-from app.domain.identity.accounts import (
-    account_mails,
-    email_validation,
-    one_time_tokens,
-    queries,
-    sessions,
-)
+from app.domain.identity.accounts import account_mails, one_time_tokens, queries, service, sessions
 from app.domain.identity.accounts.errors import SignupClosed
 from app.domain.identity.accounts.events import EmailVerified, UserRegistered
 from app.domain.identity.accounts.schemas import Register, Registered
@@ -81,7 +75,7 @@ def _validate_body(data: Register) -> str:
     """Returns the normalized e-mail. Raises Invalid with the problems of all fields."""
     problems: list[Problem] = []
     try:
-        email = email_validation.validate_email("email", data.email)
+        email = service.validate_email("email", data.email)
     except Invalid as error:
         problems += (error.details or {}).items()
     problem = passwords.find_problem(data.password)

@@ -1,6 +1,8 @@
 """Finds users for other areas."""
 
 from app.domain.identity.accounts import queries
+from app.kit import email_addresses
+from app.kit.errors import Invalid
 from db.fast import Row
 from db.session import Tx
 
@@ -39,3 +41,11 @@ async def list_contacts(
     return await queries.list_contacts(
         tx, tenant_id, user_ids, role, after, limit, super_admins=super_admins
     )
+
+
+def validate_email(field: str, text: str) -> str:
+    """Returns the normalized address. Raises Invalid for `field` when mail cannot be sent to it."""
+    try:
+        return email_addresses.normalize(text)
+    except ValueError as problem:
+        raise Invalid.field(field, str(problem)) from None

@@ -11,10 +11,10 @@ from app.domain.identity.accounts.events import (
     UserDeleted,
     UserReactivated,
 )
-from app.domain.identity.accounts.pictures import delete_picture
 from app.domain.identity.accounts.schemas import Role, Users, UserView
 from app.domain.identity.accounts.user_queries import UserFilter
 from app.domain.platform.events import api as events
+from app.domain.platform.files import api as files
 from app.kit import clock
 from app.kit.errors import Forbidden, Unauthorized
 from app.kit.paging import Page
@@ -25,6 +25,17 @@ from app.services import Services
 from db.fast import Row
 from db.models import User
 from db.session import Tx
+
+
+def picture_path(tenant_id: str, key: str) -> str:
+    """Returns where a picture is in the store."""
+    return f"{files.FOLDER}{tenant_id}/avatar_{key}"
+
+
+async def delete_picture(tx: Tx, services: Services, tenant_id: str, key: str | None) -> None:
+    """Deletes the file after the commit, when no row refers to it any more."""
+    if key is not None:
+        await files.release(tx, services, tenant_id, [picture_path(tenant_id, key)])
 
 
 async def list_page(tx: Tx, page: Page, filters: UserFilter, sort: str | None) -> Users:

@@ -97,7 +97,7 @@ async def set_avatar(
         filename="avatar",
         purpose="avatar",
         max_bytes=len(picture.content),
-        key=accounts.list_picture_paths(principal.tenant_id, key)[0],
+        key=accounts.picture_path(principal.tenant_id, key),
         owner_id=principal.user_id,
     )
     try:
@@ -144,9 +144,9 @@ async def load_avatar(services: Services, key: str) -> Picture:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await accounts.find_avatar(tx, key)
     if row is not None:
-        for path in accounts.list_picture_paths(row["tenant_id"], key):
-            with suppress(FileNotStored):
-                return Picture(await services.files.read(path), row["avatar_type"])
+        with suppress(FileNotStored):
+            path = accounts.picture_path(row["tenant_id"], key)
+            return Picture(await services.files.read(path), row["avatar_type"])
     raise AvatarNotFound("There is no such picture")
 
 

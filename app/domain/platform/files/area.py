@@ -4,8 +4,8 @@ from app.domain.area import Area, AreaJob, PeriodicTask
 from app.domain.platform.files import maintenance
 from app.domain.platform.files.events import FileCreated, FileDeleted
 from app.domain.platform.files.jobs import sweep_files
-from app.domain.platform.files.upload_limit import UploadLimit
-from app.domain.platform.files.work_kinds import SWEEP
+from app.domain.platform.files.maintenance import SWEEP
+from app.domain.platform.files.service import UploadLimit
 from app.security.permissions import DEVELOPERS, Permission
 from db.storage_quota import UncountedTable
 

@@ -15,10 +15,10 @@ from app.domain.platform.files.ranges import ByteRange
 from app.domain.platform.files.records import FileRecord, StoredUpload
 from app.domain.platform.files.schemas import FileView, Purpose
 from app.domain.platform.files.serving import Conditions, Content
-from app.domain.platform.files.upload_limit import UploadLimit
 from app.domain.platform.storage import api as storage
 from app.jobs import background
 from app.kit import filenames, paging
+from app.kit.concurrency import ConcurrencyLimit
 from app.kit.content_types import ContentDetector
 from app.kit.errors import FileTooLarge, TenantNotFound
 from app.kit.files import FileNotStored, as_stream
@@ -30,6 +30,9 @@ from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Tx
 
+_MAX_UPLOADS = 20
+
+
 FOLDER: Final = "files/"
 _MEGABYTE = 1024 * 1024
 # What a body may have besides its file.
@@ -38,7 +41,6 @@ _OTHER_BODY_BYTES = 128 * 1024
 _LISTED_PURPOSES = {"upload", "form"}
 _READ_SUBMISSIONS = "submissions:read"
 
-# Returns those of the ids that are no uploads of this tenant to this API or to a form.
 
 T = TypeVar("T")
 
@@ -337,3 +339,12 @@ async def release_owned(services: Services, owner_id: str, purpose: Purpose) -> 
     """Deletes the rows of an owner that does not exist any more. Its area has deleted the files."""
     async with services.db.tx(ALL_TENANTS) as tx:
         await queries.delete_by_owner(tx, owner_id, purpose)
+
+
+class UploadLimit(ConcurrencyLimit):
+    """Limits how many files of one tenant arrive at the same time: each has some megabytes in
+    memory. One per process.
+    """
+
+    def __init__(self, max_uploads: int = _MAX_UPLOADS) -> None:
+        super().__init__(max_uploads)

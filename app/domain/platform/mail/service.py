@@ -17,7 +17,7 @@ from app.domain.platform.mail import queries
 from app.domain.platform.mail.queries import Cause, NewMail
 from app.domain.platform.mail.rendering import MailContent
 from app.jobs.work import WorkKind
-from app.kit import clock, disk, trace
+from app.kit import clock, files, trace
 from app.kit.ids import new_id
 from app.net import smtp
 from app.net.smtp import SmtpServer
@@ -168,9 +168,9 @@ def _write_to_folder(folder: Path, mail_id: str, message: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = folder / f".{mail_id}.part"
     temporary.write_bytes(message)
-    disk.fsync(temporary)
+    files.fsync(temporary)
     temporary.rename(folder / f"{mail_id}.eml")
-    disk.fsync(folder / f"{mail_id}.eml")
+    files.fsync(folder / f"{mail_id}.eml")
 
 
 def _parse_server(smtp_url: str) -> SmtpServer:
