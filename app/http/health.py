@@ -55,21 +55,21 @@ class Ready(msgspec.Struct):
     sandbox: Literal["bubblewrap", "landlock", "none", "unknown"]
 
 
-@get("/health/live", summary="Is the process alive", public=True, tags=["Health"])
+@get("/health/live", summary="Check that the process is alive", public=True, tags=["Health"])
 async def live() -> Alive:
     return Alive()
 
 
 @get(
     "/health/ready",
-    summary="Is every part there",
+    summary="Check that every part is ready",
     public=True,
     tags=["Health"],
     cache_control=None,
 )
 async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
-    """503 only while Postgres is unavailable, or its schema or the root keys do not fit. Without
-    any other part, requests are answered.
+    """503 only while Postgres is unavailable, or while its schema or the root keys do not match.
+    Requests are answered while any other part is unavailable.
     """
     report = await reports_of(request).ready.get()
     return Response(report, status_code=503 if report.status == "unavailable" else 200)

@@ -22,13 +22,13 @@ PageNumber = Annotated[
     ),
 ]
 PerPage = Annotated[
-    int, QueryParameter(ge=1, le=MAX_PER_PAGE, description="How many on a page, 1 to 100")
+    int, QueryParameter(ge=1, le=MAX_PER_PAGE, description="Items per page, 1 to 100")
 ]
 Sort = Annotated[
     str | None,
     QueryParameter(max_length=64, description="A field to sort by; a leading - means descending"),
 ]
-Search = Annotated[str | None, QueryParameter(max_length=200, description="Text to look for")]
+Search = Annotated[str | None, QueryParameter(max_length=200, description="Text to search for")]
 
 
 def provide_page(page: PageNumber = 1, per_page: PerPage = 20) -> Page:

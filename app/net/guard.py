@@ -118,7 +118,7 @@ class Guard:
         try:
             addresses = await self._look_up(host, port)
         except NameNotFound as error:
-            raise EgressError(f"{host} cannot be resolved: there is no such name") from error
+            raise EgressError(f"{host} cannot be resolved: the name does not exist") from error
         except TimeoutError as error:
             reason = "no nameserver answered in time"
             raise EgressError(f"{host} cannot be resolved: {reason}") from error

@@ -34,7 +34,7 @@ _CONTACT = """<section class="contact" id="contact" aria-labelledby="contact-tit
 <div><h2 id="contact-title">Write to us</h2>
 <p>A question about an order, a return, or a piece that you would like us to make? We read every
 message and reply within one working day.</p>
-<p>Since this shop is made up, nobody does: the message is stored as a submission of the form, in
+<p>Since this shop is fictional, nobody does: the message is stored as a submission of the form, in
 this Parley.</p></div>
 <div class="sheet">{form}</div></section>"""
 

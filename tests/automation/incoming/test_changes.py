@@ -58,7 +58,7 @@ async def test_another_workflow_must_be_one_of_the_tenant(
         with subtests.test(workflow_id=workflow_id):
             answer = await developer.put(path, {"workflow_id": workflow_id})
             error = refused(answer, 422, "validation_error")
-            assert error["details"] == {"workflow_id": "there is no such workflow"}
+            assert error["details"] == {"workflow_id": "this workflow does not exist"}
     answer = await developer.put(path, {"workflow_id": other_id})
     assert (answer.status_code, answer.json()["workflow_id"]) == (200, other_id)
 

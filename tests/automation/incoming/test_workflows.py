@@ -110,7 +110,7 @@ async def test_an_unknown_workflow_is_refused(
         with subtests.test(workflow_id=workflow_id):
             body = {"name": "Orders", "workflow_id": workflow_id}
             message = await read_field_error(developer, "workflow_id", body)
-            assert message == "there is no such workflow"
+            assert message == "this workflow does not exist"
     deleted_id = await create_draft(developer)
     await developer.delete(f"/api/v1/workflows/{deleted_id}")
     answer = await developer.post(PATH, {"name": "Orders", "workflow_id": deleted_id})

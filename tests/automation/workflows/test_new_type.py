@@ -136,7 +136,7 @@ async def test_its_config_is_checked(developer: Client, subtests: pytest.Subtest
         ({"second": "nodes.b.output"}, "config", "reads nodes.b, which does not exist"),
         ({"label": "{{ nodes.yes.output }}"}, "config", "reads nodes.yes, which does not come"),
         ({"second": "1 +"}, "config.second", ""),
-        ({"table_id": "tbl_none"}, "config.table_id", "there is no such data table"),
+        ({"table_id": "tbl_none"}, "config.table_id", "this data table does not exist"),
         ({"column": "nothing"}, "config.column", "the table has no column 'nothing'"),
         ({"column": "{{ input.x }}"}, "config.column", "must not be a template"),
         ({"more": 1}, "config.more", "is no field of this config"),

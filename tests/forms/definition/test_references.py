@@ -89,7 +89,7 @@ async def test_an_unknown_workflow_is_refused(
     for workflow_id in ("wfl_none", foreign_id, deleted_id):
         with subtests.test(workflow_id=workflow_id):
             details = await _read_problems(developer, form, {"workflow_id": workflow_id})
-            assert details == {"workflow_id": "there is no such workflow"}
+            assert details == {"workflow_id": "this workflow does not exist"}
 
 
 async def test_a_form_whose_workflow_was_deleted_can_be_changed(developer: Client) -> None:
@@ -143,7 +143,7 @@ async def test_a_mapping_names_fields_and_columns_that_exist(
     deleted = await create_table(developer, COLUMNS, "Deleted")
     await developer.delete(f"{TABLES}/{deleted['id']}")
     path = "data_table_config"
-    no_table = {f"{path}.table_id": "there is no such data table"}
+    no_table = {f"{path}.table_id": "this data table does not exist"}
     mapping = f"{path}.field_mapping"
     no_column = {f"{mapping}.name": "the data table has no column salary"}
     taken = {f"{mapping}.email": "another field is mapped to the column address"}
@@ -218,7 +218,7 @@ async def test_a_data_source_names_a_table_and_columns_that_exist(
     form = await request_form(developer)
     foreign = await create_table(admin, COLUMNS)
     path = "fields.1.data_source"
-    no_table = {f"{path}.table_id": "there is no such data table"}
+    no_table = {f"{path}.table_id": "this data table does not exist"}
     no_column = "there is no such column"
     cases: list[tuple[dict[str, Any], dict[str, str]]] = [
         (_choose({"id": "tbl_none"}), no_table),

@@ -19,7 +19,7 @@ ModelName = Annotated[
         min_length=1,
         max_length=200,
         pattern=ONE_LINE,
-        description="As GET /api/v1/models lists them: local/smollm2, gpt-4o, anthropic/…",
+        description="A model that GET /api/v1/models lists: local/smollm2, gpt-4o, anthropic/…",
     ),
 ]
 Prompt = Annotated[str, Meta(min_length=1, max_length=100_000, pattern=NOT_BLANK)]

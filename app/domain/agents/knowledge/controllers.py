@@ -100,7 +100,7 @@ class KnowledgeController(Controller):
     async def delete_document(
         self, tx: Tx, services: Services, agent_id: Id, document_id: Id
     ) -> None:
-        """From now on the agent does not see it. A worker deletes its text."""
+        """The agent no longer sees it. A worker deletes its text."""
         await documents.delete(tx, services, agent_id, document_id)
 
     @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:write")
@@ -112,14 +112,14 @@ class KnowledgeController(Controller):
         agent_id: Id,
         document_id: Id,
     ) -> Paged[ChunkView]:
-        """The passages into which the document was cut, in its order."""
+        """The passages into which the document was split, in order."""
         return await documents.list_chunks(
             services, principal.scope, agent_id, document_id, page_in
         )
 
     @post(
         "/documents/{document_id:str}/reindex",
-        summary="Read a document again",
+        summary="Reindex a document",
         stores=True,
         needs="agents:write",
         status_code=202,

@@ -39,13 +39,14 @@ class CreateProviderKey(msgspec.Struct, kw_only=True):
             str,
             Meta(
                 max_length=2000,
-                description="Where the provider's OpenAI-compatible interface is, with its /v1",
+                description="The address of the provider's OpenAI-compatible API, including /v1",
             ),
         ]
         | None
     ) = None
     is_default: Annotated[
-        bool, Meta(description="Use this key for the provider's models; the first one always is")
+        bool,
+        Meta(description="Whether models use this key, as they use the first key of a provider"),
     ] = False
 
 

@@ -29,7 +29,7 @@ async def _check_credential(
     field = f"{name}.credential_id"
     credential = await vault.find_credential(context.tx, use.tenant_id, credential_id)
     if credential is None:
-        raise Invalid.field(field, "there is no such credential")
+        raise Invalid.field(field, "this credential does not exist")
     if credential.type not in AUTH_TYPES[auth_type].credential_types:
         message = f"is of type {credential.type}, which does not fit the auth_type {auth_type}"
         raise Invalid.field(field, message)

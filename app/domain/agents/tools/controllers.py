@@ -139,7 +139,7 @@ class ToolController(Controller):
     ) -> Data[ExecutionView]:
         return Data(await executions.get(tx, principal, tool_id, execution_id))
 
-    @get("/{tool_id:str}/stats", summary="Get a tool's figures", needs="tools:read")
+    @get("/{tool_id:str}/stats", summary="Get a tool's statistics", needs="tools:read")
     async def get_stats(
         self,
         tx: Tx,

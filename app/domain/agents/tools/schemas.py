@@ -68,7 +68,7 @@ class CreateTool(msgspec.Struct, kw_only=True):
     tool_type: ToolType
     config: Annotated[dict[str, Any], Meta(description="Its keys depend on `tool_type`")]
     auth_type: AuthType
-    slug: Annotated[Slug, Meta(description="Unique; made from the name when left out")] | None = (
+    slug: Annotated[Slug, Meta(description="Unique; derived from the name if omitted")] | None = (
         None
     )
     description: Description = ""

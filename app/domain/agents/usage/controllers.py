@@ -24,7 +24,7 @@ class UsageController(Controller):
             str | None, QueryParameter(max_length=64, description="Only what this agent used")
         ] = None,
         model: Annotated[
-            str | None, QueryParameter(max_length=200, description="Only the use of this model")
+            str | None, QueryParameter(max_length=200, description="Only usage of this model")
         ] = None,
     ) -> UsageReport:
         """Tokens, cost, requests and executions, in all, by day, by agent and by model, and what

@@ -268,7 +268,7 @@ async def _check_integration(tx: Tx, tenant_id: str, data: GrantAccess) -> None:
     model: Any = Tool if data.integration_type == "tool" else Agent
     integration = await (await tx.session()).get(model, data.integration_id, with_for_update=True)
     if integration is None or integration.tenant_id != tenant_id:
-        raise Invalid.field("integration_id", f"there is no such {data.integration_type}")
+        raise Invalid.field("integration_id", f"this {data.integration_type} does not exist")
 
 
 async def revoke_access(context: RequestContext, credential_id: str, rule_id: str) -> None:

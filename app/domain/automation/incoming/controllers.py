@@ -48,7 +48,7 @@ class IncomingWebhookController(Controller):
     async def update_incoming(
         self, context: Context, webhook_id: Id, data: JSONBody[UpdateIncoming]
     ) -> IncomingView:
-        """Any subset of the fields; with `verification: null`, no signature is needed any more."""
+        """Any subset of the fields. With `verification: null`, no signature is required."""
         return await service.update(context, webhook_id, data)
 
     @delete("/{webhook_id:str}", summary="Delete an incoming webhook", needs="webhooks:write")

@@ -130,7 +130,7 @@ async def _check_workflow(context: RequestContext, tenant_id: str, workflow_id: 
         return
     context.principal.require("workflows:execute")
     if not await workflows.exists(context.tx, tenant_id, workflow_id):
-        raise Invalid.field("workflow_id", "there is no such workflow")
+        raise Invalid.field("workflow_id", "this workflow does not exist")
 
 
 async def _check_slug(tx: Tx, slug: str) -> None:

@@ -100,7 +100,7 @@ async def _check_workflow(tx: Tx, tenant_id: str, config: WorkflowConfig) -> Non
     if len(msgspec.json.encode(config.input)) > _MAX_BYTES:
         raise Invalid.field("action_config.input", f"must be at most {_MAX_BYTES // 1024} KiB")
     if not await workflows.exists(tx, tenant_id, config.workflow_id):
-        raise Invalid.field("action_config.workflow_id", "there is no such workflow")
+        raise Invalid.field("action_config.workflow_id", "this workflow does not exist")
 
 
 async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig) -> None:

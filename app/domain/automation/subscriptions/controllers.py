@@ -124,7 +124,7 @@ class SubscriptionController(Controller):
 
     @post(
         "/{subscription_id:str}/executions/{delivery_id:str}/redeliver",
-        summary="Deliver once more",
+        summary="Send a delivery again",
         needs="events:write",
         status_code=202,
     )

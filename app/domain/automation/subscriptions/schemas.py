@@ -104,9 +104,9 @@ class TestEvent(msgspec.Struct, kw_only=True):
     }
 
     event_type: Name
-    data: (
-        Annotated[dict[str, Any], Meta(description="The type's example unless it is given")] | None
-    ) = None
+    data: Annotated[dict[str, Any], Meta(description="By default, the type's example")] | None = (
+        None
+    )
 
 
 class TestEmitted(msgspec.Struct):

@@ -37,7 +37,7 @@ StatusFilter = Annotated[
     ExecutionStatus | None, QueryParameter(description="Only executions with this status")
 ]
 TriggerFilter = Annotated[
-    TriggerType | None, QueryParameter(description="Only executions that this started")
+    TriggerType | None, QueryParameter(description="Only executions with this trigger")
 ]
 
 
@@ -128,7 +128,7 @@ class WorkflowController(Controller):
         status_code=200,
     )
     async def unpublish_workflow(self, tx: Tx, workflow_id: Id) -> Data[WorkflowView]:
-        """Triggers start it no more; running executions go on."""
+        """Triggers no longer start it; running executions continue."""
         return Data(await service.unpublish(tx, workflow_id))
 
     @get("/{workflow_id:str}/versions", summary="List versions", needs="workflows:read")
@@ -268,7 +268,7 @@ class WorkflowExecutionController(Controller):
         principal: Principal,
         execution_id: Id,
         wait: Annotated[
-            int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
+            int, QueryParameter(ge=0, le=30, description="Seconds to wait for it to finish")
         ] = 0,
     ) -> Data[FullExecution]:
         """With status, input, output, error and times of each node. Callers without

@@ -34,7 +34,9 @@ async def find_problems(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> Iterat
         for kind, values in ids.items()
     }
     problems["table"] = {
-        table_id: "there is no such data table" for table_id in table_ids if table_id not in columns
+        table_id: "this data table does not exist"
+        for table_id in table_ids
+        if table_id not in columns
     }
     unusable = (
         (f"nodes.{index}.config.{reference.field}", problems[reference.kind][reference.id])
@@ -74,7 +76,7 @@ def _find_by(
 ) -> _Find:
     async def find(tx: Tx, tenant_id: str, ids: list[str]) -> dict[str, str]:
         existing_ids = await find_existing_ids(tx, tenant_id, ids)
-        return {key: f"there is no such {noun}" for key in ids if key not in existing_ids}
+        return {key: f"this {noun} does not exist" for key in ids if key not in existing_ids}
 
     return find
 

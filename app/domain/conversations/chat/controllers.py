@@ -68,9 +68,9 @@ class ChatController(Controller):
         self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
     ) -> Response[bytes]:
         """Server-sent events: `message_start`, `content_delta`, `tool_use`, `tool_result`,
-        `message_stop`, or `error` with what went wrong. Who stops reading ends the turn; what was
-        said until then stays in the conversation as `interrupted`. While the turn waits for the
-        local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
+        `message_stop`, or `error` with what went wrong. A client that stops reading ends the turn;
+        what was said until then stays in the conversation as `interrupted`. While the turn waits
+        for the local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
         """
         agent, question = _question(context, agent_id, data)
         events = await service.stream(context.services, agent, question)
@@ -86,8 +86,8 @@ class ChatController(Controller):
     async def chat_async(
         self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
     ) -> JobAccepted:
-        """The answer is worked out in the background, and survives whatever is restarted. Ask for
-        it at `…/chat/jobs/:job_id`, or wait for the event `agent.chat.completed`.
+        """The answer is prepared in the background and survives every restart. Get it from
+        `…/chat/jobs/:job_id`, or wait for the event `agent.chat.completed`.
         """
         return await chat_jobs.accept(context, agent_id, data)
 
@@ -99,7 +99,7 @@ class ChatController(Controller):
         agent_id: Id,
         job_id: Id,
         wait: Annotated[
-            int, QueryParameter(ge=0, le=30, description="Wait this long for the job to end")
+            int, QueryParameter(ge=0, le=30, description="Seconds to wait for the job to finish")
         ] = 0,
     ) -> JobView:
         return await chat_jobs.get(services, principal, agent_id, job_id, wait)
@@ -120,7 +120,7 @@ class ChatController(Controller):
         """`is_online`: the agent is not archived, and its model can be asked."""
         return await conversations.get_agent_status(services, principal, agent_id)
 
-    @get("/stats", summary="Get an agent's figures", needs="usage:read")
+    @get("/stats", summary="Get an agent's statistics", needs="usage:read")
     async def get_stats(
         self,
         tx: Tx,
@@ -163,8 +163,8 @@ class ChatController(Controller):
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[ConversationView]:
-        """One's own; with conversations:read everybody's. `search` looks in titles. Sort by
-        created_at, last_message_at or message_count; the latest first by default.
+        """Your own conversations; with conversations:read, everybody's. `search` looks in titles.
+        Sort by created_at, last_message_at or message_count; the latest first by default.
         """
         filters = ConversationFilter(status, search, sort)
         return await conversations.list_page(tx, principal, agent_id, page_in, filters)
@@ -192,7 +192,7 @@ class ConversationController(Controller):
     async def get_conversation(
         self, tx: Tx, principal: Principal, conversation_id: Id
     ) -> ConversationView:
-        """One's own; another's with conversations:read."""
+        """Your own conversation; another user's needs conversations:read."""
         return await conversations.get(tx, principal, conversation_id)
 
     @get("/messages", summary="List a conversation's messages")

@@ -23,7 +23,8 @@ class ChatRequest(msgspec.Struct, kw_only=True):
 
     message: MessageText
     conversation_id: Annotated[
-        str | None, Meta(description="Goes on with a conversation of yours; without it, a new one")
+        str | None,
+        Meta(description="Continues one of your conversations; without it, a new one begins"),
     ] = None
     context: Annotated[
         dict[str, Any] | None,

@@ -70,7 +70,7 @@ class EmbedKeyController(Controller):
 
     @put("/{key_id:str}", summary="Change an embed key", needs="agents:write")
     async def update_key(self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]) -> EmbedKeyView:
-        """Holds from the next request on, also for visitors who have a token already."""
+        """Applies from the next request on, also to visitors who already have a token."""
         return await keys.update(tx, key_id, data)
 
     @post(
@@ -82,8 +82,8 @@ class EmbedKeyController(Controller):
     async def rotate_identity_secret(
         self, tx: Tx, services: Services, key_id: Id
     ) -> NewIdentitySecret:
-        """Shown in this answer and never again. User tokens signed with the former one are refused
-        at once.
+        """Shown in this answer and never again. User tokens signed with the previous secret are
+        refused at once.
         """
         return await keys.rotate_identity_secret(tx, services.keyring, key_id)
 
@@ -145,9 +145,9 @@ class PublicAgentController(Controller):
     async def open_session(
         self, services: Services, request: HttpRequest, agent_id: Id, data: JSONBody[OpenSession]
     ) -> VisitorSession:
-        """Trades the embed key for a token of 15 minutes, which is bound to key, agent, origin and
-        session. The token itself renews the session before it expires; a `session_id` of before
-        goes on with it later. Send it as `Authorization: Bearer vst_…`.
+        """Exchanges the embed key for a token of 15 minutes, which is bound to key, agent, origin
+        and session. The token itself renews the session before it expires; a `session_id` continues
+        it later. Send it as `Authorization: Bearer vst_…`.
         """
         agent, claims = service.agent_of(request, agent_id), service.claims_of(request)
         if claims is not None:

@@ -48,11 +48,11 @@ AllowVoice = Annotated[
 ]
 MaxMessages = Annotated[
     Annotated[int, Meta(ge=1, le=10_000_000)] | None,
-    Meta(description="Of all visitors in a day in UTC; null is no limit"),
+    Meta(description="For all visitors together, per UTC day; null means no limit"),
 ]
 MaxTokens = Annotated[
     Annotated[int, Meta(ge=1, le=1_000_000_000_000)] | None,
-    Meta(description="Of all visitors in a day in UTC; null is no limit"),
+    Meta(description="For all visitors together, per UTC day; null means no limit"),
 ]
 
 
@@ -220,13 +220,13 @@ class OpenSession(msgspec.Struct, kw_only=True):
 
     session_id: Annotated[
         Annotated[str, Meta(pattern=_SESSION_PATTERN)] | None,
-        Meta(description="Goes on with an earlier session of this browser"),
+        Meta(description="Continues an earlier session of this browser"),
     ] = None
     user_token: Annotated[
         Annotated[str, Meta(min_length=1, max_length=4096)] | None,
         Meta(
             description="A JWT of your server, signed with HS256 and the key's identity_secret: "
-            "sub, exp, and if you like name and email",
+            "sub, exp, and optionally name and email",
         ),
     ] = None
 

@@ -37,8 +37,9 @@ class SpeechController(Controller):
         data: MultipartBody[AudioQuestion],
     ) -> AudioReply:
         """A WAV, MP3 or WebM recording of at most 25 MB and 10 minutes; its type is detected from
-        the content. It is transcribed, and then answered like a message. Without speech in it: 422;
-        where no speech can be recognised: 503 `unavailable` with the reason.
+        the content. It is transcribed, and then answered like a message. A recording without speech
+        is refused with 422. If this instance cannot recognise speech, the answer is 503
+        `unavailable` with the reason.
         """
         return await service.answer_recording(
             context.services,

@@ -23,7 +23,7 @@ class AudioQuestion(msgspec.Struct):
             Meta(
                 max_length=64,
                 pattern=_ID_OR_EMPTY,
-                description="Goes on with a conversation of yours; without it, a new one",
+                description="Continues one of your conversations; without it, a new one begins",
             ),
         ]
         | None

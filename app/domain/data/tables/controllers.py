@@ -99,7 +99,7 @@ class DataTableController(Controller):
 
     @delete("/{table_id:str}", summary="Delete a data table", needs="data_tables:write")
     async def delete_table(self, tx: Tx, table_id: Id) -> None:
-        """From now on nobody sees it. Its rows are removed in the background."""
+        """It disappears at once. Its rows are removed in the background."""
         await tables.delete(tx, table_id)
 
 
@@ -186,7 +186,7 @@ class DataTransferController(Controller):
         ] = None,
         delimiter: Annotated[
             str | None,
-            QueryParameter(max_length=1, description="Found by the first line unless it is set"),
+            QueryParameter(max_length=1, description="Detected from the first line unless set"),
         ] = None,
     ) -> Data[ImportView]:
         """A worker stores the rows; the answer is the record of the import, which has the progress.
@@ -254,10 +254,10 @@ class DataTransferController(Controller):
         sort: RowSort = None,
     ) -> Stream:
         """All rows as CSV in UTF-8, with the filters and the order of the list, in a file with the
-        name of the table. A text that a spreadsheet would take for a formula has an apostrophe
-        before the formula, which an import removes. An export whose rows take too long to find is
-        refused, or aborted when it has started. A tenant has at most 2 exports at the same time:
-        429 `rate_limited`, with `Retry-After`.
+        name of the table. A value that a spreadsheet would read as a formula starts with an
+        apostrophe, which an import removes. An export whose rows take too long to find is refused,
+        or aborted when it has started. A tenant has at most 2 exports at the same time: 429
+        `rate_limited`, with `Retry-After`.
         """
         parameters = list(request.query_params.multi_items())
         selection = await export.select(

@@ -69,7 +69,7 @@ ColumnName = Annotated[
 ]
 Options = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=100)]],
-    Meta(max_length=200, description="The values of a column of the type select"),
+    Meta(max_length=200, description="The values of a select column"),
 ]
 Values = Annotated[dict[str, Any], Meta(description="By the names of columns")]
 

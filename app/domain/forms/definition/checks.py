@@ -34,7 +34,7 @@ async def check_workflow(
         return
     principal.require("workflows:execute")
     if not await workflows.exists(tx, tenant_id, workflow_id):
-        raise Invalid.field("workflow_id", "there is no such workflow")
+        raise Invalid.field("workflow_id", "this workflow does not exist")
 
 
 async def check_tables(
@@ -70,7 +70,7 @@ def _find_source_problems(
         if source is None:
             continue
         if source.table_id not in columns:
-            yield f"{path}.table_id", "there is no such data table"
+            yield f"{path}.table_id", "this data table does not exist"
             continue
         for name in ("value_column", "label_column"):
             if getattr(source, name) not in columns[source.table_id]:
@@ -91,7 +91,7 @@ def _find_mapping_problems(
     config: DataTableConfig, columns: dict[str, list[str]]
 ) -> Iterator[Problem]:
     if config.table_id not in columns:
-        yield "data_table_config.table_id", "there is no such data table"
+        yield "data_table_config.table_id", "this data table does not exist"
         return
     seen: set[str] = set()
     for field_id, column in config.field_mapping.items():

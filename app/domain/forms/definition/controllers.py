@@ -105,12 +105,12 @@ class FormController(Controller):
         "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
     )
     async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
-        """It becomes a draft again, and takes no submissions."""
+        """It becomes a draft again and accepts no submissions."""
         return Data(await service.unpublish(tx, principal, form_id))
 
     @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
     async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
-        """It takes no submissions; those that it has are kept."""
+        """It accepts no submissions; existing ones are kept."""
         return Data(await service.archive(tx, principal, form_id))
 
     @post("/{form_id:str}/duplicate", summary="Copy a form", stores=True, needs="forms:write")

@@ -34,7 +34,7 @@ Before = Annotated[str | None, QueryParameter(name="before", schema_extra=MOMENT
 ResumeAfter = Annotated[
     str | None,
     QueryParameter(
-        max_length=100, description="The submission_id of the last row that is not needed again"
+        max_length=100, description="The submission_id of the last row that you already have"
     ),
 ]
 StatusFilter = Annotated[
@@ -123,11 +123,11 @@ class FormSubmissionController(Controller):
         search: Search = None,
         resume_after: ResumeAfter = None,
     ) -> Stream:
-        """As CSV, the oldest first, with the same filters as the list. A text that a spreadsheet
-        would take for a formula has an apostrophe before the formula. There is a column for each
-        field of all versions, those of the newest first, at most 16,384.
+        """As CSV, the oldest first, with the same filters as the list. A value that a spreadsheet
+        would read as a formula starts with an apostrophe. There is a column for each field of all
+        versions, those of the newest first, at most 16,384.
 
-        An export that broke is resumed with the `submission_id` of its last complete row as
+        An interrupted export is resumed with the `submission_id` of its last complete row as
         `resume_after`: the file has the header and the rows after that one. A tenant has at most 2
         exports at the same time: 429 `rate_limited`, with `Retry-After`.
         """
@@ -152,7 +152,7 @@ class FormSubmissionController(Controller):
         submission_id: Id,
         data: JSONBody[UpdateSubmission],
     ) -> Data[SubmissionView]:
-        """`archived`, or `processed` to take it back. 409 `invalid_state` while a worker has not
+        """`archived`, or `processed` to restore it. 409 `invalid_state` while a worker has not
         processed it yet. The answer shows the submission, which needs submissions:read as well.
         """
         view = await submissions.set_status(tx, principal, form_id, submission_id, data.status)
@@ -165,11 +165,11 @@ class FormSubmissionController(Controller):
         """
         await submissions.delete(tx, form_id, submission_id)
 
-    @get("/analytics", summary="Get the figures of a form", needs="submissions:read")
+    @get("/analytics", summary="Get a form's analytics", needs="submissions:read")
     async def get_analytics(
         self, services: Services, principal: Principal, form_id: Id
     ) -> Data[FormAnalytics]:
-        """Views are stored every few seconds; all else is exact."""
+        """Views are stored every few seconds; everything else is exact."""
         return Data(await analytics.compute(services, principal.scope, form_id))
 
     @get(

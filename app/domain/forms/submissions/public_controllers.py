@@ -114,11 +114,11 @@ class PublicFormController(Controller):
         self, request: HttpRequest, services: Services, slug: Id
     ) -> Data[UploadedFile]:
         """A file for one field; `file_id` is then the answer to that field. At most 10 MB, unless
-        the field's `max_size_mb` says otherwise: 413 `file_too_large`. The content decides of which
-        type it is: 415 `unsupported_file_type`. A file without a submission is deleted after 24
-        hours. An address may send 3 files at a time, and 200 MB to one form within a day, unless
-        configured otherwise; files without a submission may take a tenth of the tenant's storage:
-        429 `too_many_uploads`. An upload with less than 8 KiB per second: 408 `request_timeout`.
+        the field's `max_size_mb` says otherwise: 413 `file_too_large`. The content determines its
+        type: 415 `unsupported_file_type`. A file without a submission is deleted after 24 hours. An
+        address may send 3 files at a time, and 200 MB to one form within a day, unless configured
+        otherwise; files without a submission may take a tenth of the tenant's storage: 429
+        `too_many_uploads`. An upload with less than 8 KiB per second: 408 `request_timeout`.
         """
         form = await admit(request, slug, action="upload", is_published=False)
         open_upload = partial(multipart.open_file, request, _FILE, (uploads.FIELD_NAME,))
@@ -181,8 +181,8 @@ class FormDraftController(Controller):
     async def save_draft(
         self, request: HttpRequest, services: Services, slug: Id, data: JSONBody[SaveDraft]
     ) -> Data[SavedDraft]:
-        """Answers to go on with later, by the link or the token, for 30 days. Saved again with its
-        `token`, a draft is replaced and lasts for 30 days more.
+        """Saves answers to continue later, with the link or the token, for 30 days. Saving again
+        with the `token` replaces the draft and keeps it for another 30 days.
         """
         form = await admit(request, slug, action="draft")
 

@@ -110,7 +110,7 @@ class AuthController(Controller):
         await sign_in.sign_out(tx, services, principal)
         return Done("Signed out")
 
-    @get("/me", summary="Who am I", own=True)
+    @get("/me", summary="Get my account", own=True)
     async def me(self, tx: Tx, principal: Principal) -> UserView:
         return await sign_in.get_me(tx, principal)
 

@@ -44,7 +44,7 @@ class MfaController(Controller):
     tags = ["MFA"]
     opt = {"own": True}
 
-    @get("/status", summary="MFA status")
+    @get("/status", summary="Get the MFA status")
     async def get_status(self, tx: Tx, principal: Principal) -> MfaStatus:
         return await service.get_status(tx, principal)
 
@@ -101,7 +101,7 @@ class MfaController(Controller):
 
     @post(
         "/recovery-codes",
-        summary="Make new recovery codes",
+        summary="Create new recovery codes",
         status_code=200,
         errors=(403,),
         idempotent=False,

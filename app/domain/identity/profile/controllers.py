@@ -21,7 +21,7 @@ class ProfileController(Controller):
     tags = ["Profile"]
     opt = {"own": True}
 
-    @get(summary="My profile")
+    @get(summary="Get my profile")
     async def get_profile(self, tx: Tx, services: Services, principal: Principal) -> ProfileView:
         return await service.get(tx, services, principal)
 
@@ -59,7 +59,7 @@ class AvatarController(Controller):
     path = "/api/v1/avatars"
     tags = ["Profile"]
 
-    @get("/{key:str}", summary="A picture", public=True, media_type="image/png")
+    @get("/{key:str}", summary="Get a picture", public=True, media_type="image/png")
     async def get_avatar(self, services: Services, key: Id) -> Response[bytes]:
         """Needs no token, since browsers load pictures without one. The address cannot be guessed
         and changes with every new picture.

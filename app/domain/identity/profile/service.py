@@ -147,7 +147,7 @@ async def load_avatar(services: Services, key: str) -> Picture:
         with suppress(FileNotStored):
             path = accounts.picture_path(row["tenant_id"], key)
             return Picture(await services.files.read(path), row["avatar_type"])
-    raise AvatarNotFound("There is no such picture")
+    raise AvatarNotFound("This picture does not exist")
 
 
 def _build_avatar_url(services: Services, key: str | None) -> str | None:

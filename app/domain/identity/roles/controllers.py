@@ -19,11 +19,13 @@ class RoleController(Controller):
     async def list_permissions(self, services: Services) -> Permissions:
         return service.list_permissions(services.get(Areas))
 
-    @get("/roles/{role:str}/permissions", summary="What a role may do", needs="admin:users")
+    @get("/roles/{role:str}/permissions", summary="List a role's permissions", needs="admin:users")
     async def get_role(self, tx: Tx, role: Id) -> RolePermissions:
         return await service.get(tx, role)
 
-    @put("/roles/{role:str}/permissions", summary="Change what a role may do", needs="admin:roles")
+    @put(
+        "/roles/{role:str}/permissions", summary="Change a role's permissions", needs="admin:roles"
+    )
     async def change_role(
         self,
         tx: Tx,
@@ -35,6 +37,6 @@ class RoleController(Controller):
         """The whole list, for every tenant, effective on the next request of live sessions."""
         return await service.set_permissions(tx, services, principal, role, data)
 
-    @get("/me/permissions", summary="What I may do", own=True)
+    @get("/me/permissions", summary="List my permissions", own=True)
     async def my_permissions(self, principal: Principal) -> RolePermissions:
         return service.get_own_permissions(principal)

@@ -45,7 +45,7 @@ RatePerMinute = Annotated[
     Meta(
         ge=1,
         le=100_000,
-        description="Sends within a minute; those beyond wait. The provider's own limit by default",
+        description="Messages per minute; others wait. By default, the provider's own limit",
     ),
 ]
 Config = Annotated[

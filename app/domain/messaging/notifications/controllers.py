@@ -86,11 +86,11 @@ class ChannelController(Controller):
         """In the order in which they are tried."""
         return await channels.list_active(tx, channel_type)
 
-    @get("/stats", summary="Get the figures of all channels", needs="notifications:read")
+    @get("/stats", summary="Get the statistics of all channels", needs="notifications:read")
     async def get_all_stats(self, tx: Tx) -> AllStats:
         return await channel_figures.get_all_stats(tx)
 
-    @get("/stats/breakdown", summary="Get figures by type and day", needs="notifications:read")
+    @get("/stats/breakdown", summary="Get statistics by type and day", needs="notifications:read")
     async def get_breakdown(
         self,
         tx: Tx,
@@ -156,7 +156,9 @@ class ChannelController(Controller):
         filters = LogFilter(status, moment("from", since), moment("to", until))
         return await channel_figures.list_log(tx, channel_id, filters, page_in)
 
-    @get("/{channel_id:str}/stats", summary="Get a channel's figures", needs="notifications:read")
+    @get(
+        "/{channel_id:str}/stats", summary="Get a channel's statistics", needs="notifications:read"
+    )
     async def get_stats(self, tx: Tx, channel_id: Id) -> Stats:
         return await channel_figures.get_stats(tx, channel_id)
 
@@ -172,7 +174,7 @@ class NotificationController(Controller):
         principal: Principal,
         page_in: Page,
         read: Annotated[
-            bool | None, QueryParameter(description="Only those that are, or are not, read")
+            bool | None, QueryParameter(description="Only read ones, or only unread ones")
         ] = None,
         notification_type: Annotated[
             TypeName | None,

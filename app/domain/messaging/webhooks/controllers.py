@@ -124,13 +124,15 @@ class WebhookController(Controller):
 
     @post(
         "/{webhook_id:str}/executions/{delivery_id:str}/redeliver",
-        summary="Deliver once more",
+        summary="Send a delivery again",
         needs="webhooks:write",
         status_code=202,
     )
     async def redeliver(
         self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
     ) -> DeliveryView:
-        """At once, and by the retry schedule if that fails; the same record counts the attempts."""
+        """Sends it at once, and by the retry schedule if that fails. The same record counts the
+        attempts.
+        """
         webhook = await service.find(tx, webhook_id)
         return await deliveries.redeliver(tx, services.settings, webhook, delivery_id)

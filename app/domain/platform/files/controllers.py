@@ -77,7 +77,7 @@ class FileController(Controller):
 
     @get("/{file_id:str}", summary="Get a file", needs="files:read")
     async def get_file(self, tx: Tx, principal: Principal, file_id: Id) -> Data[FileView]:
-        """What is known of it, without its content."""
+        """Its metadata, without the content."""
         return Data(await service.get(tx, principal, file_id))
 
     @get(

@@ -200,7 +200,7 @@ async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
         error = refused(
             await developer.post(PATH, {"name": "Orders", "nodes": nodes}), 422, "validation_error"
         )
-        assert error["details"] == {"nodes.0.config.table_id": "there is no such data table"}
+        assert error["details"] == {"nodes.0.config.table_id": "this data table does not exist"}
     with subtests.test("when it runs"):
         nodes = [build_node("data_table", {"table_id": own["id"], **config})]
         workflow = await create_workflow(developer, nodes)

@@ -155,7 +155,9 @@ async def test_a_tool_of_another_tenant_is_refused(tools: ToolClient, developer:
     body = {"name": "Orders", "nodes": [build_node("tool", {"tool_id": tool_id})]}
     answer = await developer.post("/api/v1/workflows", body)
     assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {"nodes.0.config.tool_id": "there is no such tool"}
+    assert answer.json()["error"]["details"] == {
+        "nodes.0.config.tool_id": "this tool does not exist"
+    }
 
 
 async def test_who_may_not_run_tools_sees_no_content_of_a_node_s_run(

@@ -44,7 +44,7 @@ async def run(
     read_only = list(config.allowed_operations) == ["select"]
     path = folder / config.database
     if path.is_symlink() or (read_only and not path.is_file()):
-        raise ToolFailed("connection_error", "there is no such database")
+        raise ToolFailed("connection_error", "this database does not exist")
     if not read_only:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists() and sum(1 for _ in folder.iterdir()) >= _MAX_FILES:
