@@ -13,7 +13,6 @@ from app.domain.messaging.notifications.work_kinds import DISPATCH
 from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json, storable
-from app.templating import templates
 from db.fast import Row
 from db.session import Tx
 
@@ -97,11 +96,10 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
         return False
     if rule.substitutes is not None and not await _is_anybody_active(tx, tenant_id, recipients):
         recipients = rule.substitutes
-    values = {"event": {"id": event["event_id"], "type": event["event_type"], "data": data}}
     new = NewMessage(
         type=rule.type,
-        title=templates.render(rule.title, values, max_chars=MAX_TITLE_CHARS),
-        message=templates.render(rule.message, values, max_chars=MAX_MESSAGE_CHARS),
+        title=rule.title(data),
+        message=rule.message(data),
         recipients=recipients,
         data=_build_data(event, {key: data[key] for key in data if key not in rule.omits}),
         event_id=event["event_id"],

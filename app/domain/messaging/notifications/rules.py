@@ -15,26 +15,28 @@ from app.domain.platform.events.api import NOTIFIED_TYPES
 
 # Returns the recipients that the data of an event name, or None when there are none.
 FindRecipients = Callable[[dict[str, Any]], Recipients | None]
+# Returns a text about an event, from its data.
+Write = Callable[[dict[str, Any]], str]
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """`title` and `message` are templates over `event`. With `is_mailed`, the area of the event
-    sends its own mail, which cannot be switched off; no second one is sent. `substitutes` get it
-    when no recipient is an active user. The notification has the event's data, without the keys in
-    `omits`.
+    """With `is_mailed`, the area of the event sends its own mail, which cannot be switched off; no
+    second one is sent. `substitutes` get it when no recipient is an active user. The notification
+    has the event's data, without the keys in `omits`.
     """
 
     event_type: str
     type: TypeName
     recipients: FindRecipients
-    title: str
-    message: str
+    title: Write
+    message: Write
     is_mailed: bool = False
     substitutes: Recipients | None = None
     omits: tuple[str, ...] = ()
 
 
 _ADMINS: Final = Recipients(role="tenant_admin")
+_FULL_PERCENT = 100
 
 
 def _user(*keys: str) -> FindRecipients:
@@ -75,14 +77,48 @@ def _users_or_role(data: dict[str, Any]) -> Recipients | None:
     return Recipients(role=role) if isinstance(role, str) and role else None
 
 
+def _text(data: dict[str, Any], key: str, default: str = "") -> str:
+    """Returns `default` for a value that is missing or null."""
+    value = data.get(key)
+    return default if value is None else str(value)
+
+
+def _describe_disabled_webhook(data: dict[str, Any]) -> str:
+    if data.get("subscription_id"):
+        source = f"The subscription {_text(data, 'subscription_id')}"
+    else:
+        source = f"The webhook {_text(data, 'webhook_id')}"
+    if data.get("reason") == "gone":
+        reason = "The endpoint answered 410 Gone, which says that it wants no more deliveries."
+    else:
+        reason = "Every delivery to it has failed for five days."
+    return (
+        f"{source} delivers no more events to {_text(data, 'url')}. {reason}\n\n"
+        "Once the endpoint works again, set `active` to true; what could not be delivered can then "
+        "be delivered again."
+    )
+
+
+def _describe_used_storage(data: dict[str, Any]) -> str:
+    if data.get("percent") == _FULL_PERCENT:
+        effect = "Nothing more is stored until something is deleted; chats and sign-ins still work."
+    else:
+        effect = "When all of it is used, nothing more is stored."
+    return (
+        f"{effect} Most is taken by {_text(data, 'largest')}. GET /api/v1/usage shows what takes "
+        "how much."
+    )
+
+
 def _security(event_type: str, message: str, *, is_mailed: bool = True) -> Rule:
     """Something happened to the account of the user in `user_id`."""
+    advice = "If this was not you, reset your password and tell your administrator."
     return Rule(
         event_type=event_type,
         type="security",
         recipients=_user("user_id"),
-        title="Your account changed",
-        message=f"{message} If this was not you, reset your password and tell your administrator.",
+        title=lambda _data: "Your account changed",
+        message=lambda _data: f"{message} {advice}",
         is_mailed=is_mailed,
     )
 
@@ -95,8 +131,8 @@ RULES: Final[dict[str, Rule]] = {
             type="form_submission",
             # Who created the form.
             recipients=_user("owner_id"),
-            title="New submission: {{ event.data.form_name }}",
-            message="The form {{ event.data.form_name }} was submitted.",
+            title=lambda data: f"New submission: {_text(data, 'form_name')}",
+            message=lambda data: f"The form {_text(data, 'form_name')} was submitted.",
             # The answers are read where they are stored, and deleted there.
             omits=("data",),
         ),
@@ -105,25 +141,29 @@ RULES: Final[dict[str, Rule]] = {
             type="workflow_completed",
             # Who started it by hand; nobody where a trigger did.
             recipients=_user("started_by"),
-            title="Workflow completed: {{ event.data.workflow_name }}",
-            message="The workflow {{ event.data.workflow_name }} that you started is completed.",
+            title=lambda data: f"Workflow completed: {_text(data, 'workflow_name')}",
+            message=lambda data: (
+                f"The workflow {_text(data, 'workflow_name')} that you started is completed."
+            ),
         ),
         Rule(
             event_type="workflow.execution.failed",
             type="workflow_failed",
             # Who started it by hand, or else who created the workflow.
             recipients=_user_unless_called("started_by", "owner_id"),
-            title="Workflow failed: {{ event.data.workflow_name }}",
-            message="The workflow {{ event.data.workflow_name }} failed: "
-            "{{ event.data.error | default('no reason is known') }}",
+            title=lambda data: f"Workflow failed: {_text(data, 'workflow_name')}",
+            message=lambda data: (
+                f"The workflow {_text(data, 'workflow_name')} failed: "
+                f"{_text(data, 'error', 'no reason is known')}"
+            ),
         ),
         Rule(
             event_type="approval.requested",
             type="approval_requested",
             # Who may decide.
             recipients=_users_or_role,
-            title="Your decision is needed: {{ event.data.title }}",
-            message="{{ event.data.message | default('Somebody waits for your decision.') }}",
+            title=lambda data: f"Your decision is needed: {_text(data, 'title')}",
+            message=lambda data: _text(data, "message", "Somebody waits for your decision."),
         ),
         Rule(
             event_type="system.webhook.disabled",
@@ -131,34 +171,27 @@ RULES: Final[dict[str, Rule]] = {
             # Who created the webhook, or else the administrators.
             recipients=_user_or_admins("owner_id"),
             substitutes=_ADMINS,
-            title="A webhook was disabled: {{ event.data.url }}",
-            message="{% if event.data.subscription_id %}The subscription "
-            "{{ event.data.subscription_id }}{% else %}The webhook {{ event.data.webhook_id }}"
-            "{% endif %} delivers no more events to {{ event.data.url }}. "
-            "{% if event.data.reason == 'gone' %}The endpoint answered 410 Gone, which says that "
-            "it wants no more deliveries.{% else %}Every delivery to it has failed for five days."
-            "{% endif %}\n\nOnce the endpoint works again, set `active` to true; what could not be "
-            "delivered can then be delivered again.",
+            title=lambda data: f"A webhook was disabled: {_text(data, 'url')}",
+            message=_describe_disabled_webhook,
         ),
         Rule(
             event_type="system.credential.invalid",
             type="credential_invalid",
             # The administrators.
             recipients=lambda _data: _ADMINS,
-            title="A credential no longer works: {{ event.data.name }}",
-            message="The credential {{ event.data.name }} was refused: {{ event.data.reason }}. "
-            "Tools that use it fail until its secrets are replaced.",
+            title=lambda data: f"A credential no longer works: {_text(data, 'name')}",
+            message=lambda data: (
+                f"The credential {_text(data, 'name')} was refused: {_text(data, 'reason')}. "
+                "Tools that use it fail until its secrets are replaced."
+            ),
         ),
         Rule(
             event_type="system.storage.warning",
             type="storage_quota",
             # The administrators.
             recipients=lambda _data: _ADMINS,
-            title="{{ event.data.percent }} percent of the storage quota are used",
-            message="{% if event.data.percent == 100 %}Nothing more is stored until something is "
-            "deleted; chats and sign-ins still work.{% else %}When all of it is used, nothing more "
-            "is stored.{% endif %} Most is taken by {{ event.data.largest }}. GET /api/v1/usage "
-            "shows what takes how much.",
+            title=lambda data: f"{_text(data, 'percent')} percent of the storage quota are used",
+            message=_describe_used_storage,
         ),
         _security("system.user.password_changed", "Your password was changed."),
         _security("system.user.mfa_enabled", "An authenticator was added."),
