@@ -227,7 +227,7 @@ class WorkerProcess:
 def _warm_up(queues: list[str]) -> None:
     """Prepares what the first jobs would otherwise wait for; the start does not wait for it."""
     configure_mappers()
-    importlib.import_module("jinja2.sandbox")
+    importlib.import_module("jinja2")  # for mails
     if "tools" in queues:
         importlib.import_module("app.domain.agents.tools.executors.database")
 

@@ -1,17 +1,18 @@
-"""The operators of templates. Each checks the size of its result before it computes it."""
+"""The operators of templates. Each checks the size of its result before it computes it. Comparisons
+never fail: only two numbers and two texts have an order.
+"""
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from app.templating import template_filters
 from app.templating.evaluation.problems import LimitProblem, Problem
 from app.templating.evaluation.values import (
     check_items,
     check_text,
     is_number,
     type_name,
-    unlimited,
 )
 
 # Larger integers have no JSON that every program reads.
@@ -81,11 +82,48 @@ def unary(symbol: str, value: Any) -> Any:
     return -value if symbol == "-" else value
 
 
+def _is_equal(left: Any, right: Any) -> bool:
+    try:
+        return bool(left == right)
+    except RecursionError:
+        return False
+
+
+def _contains(container: Any, item: Any) -> bool:
+    match container:
+        case str():
+            return isinstance(item, str) and item in container
+        case list() | dict():
+            return not isinstance(item, dict | list) and item in container
+    return False
+
+
+def _are_ordered(symbol: str, left: Any, right: Any) -> bool:
+    have_order = is_number(left) and is_number(right)
+    have_order = have_order or (isinstance(left, str) and isinstance(right, str))
+    return have_order and bool(_ORDERS[symbol](left, right))
+
+
+_ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt,
+    "lteq": operator.le,
+    "gt": operator.gt,
+    "gteq": operator.ge,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": _is_equal,
+    "ne": lambda left, right: not _is_equal(left, right),
+    "in": lambda left, right: _contains(right, left),
+    "notin": lambda left, right: not _contains(right, left),
+    **{name: partial(_are_ordered, name) for name in _ORDERS},
+}
+
+
 def compare(first: Any, *operands: Any) -> bool:
     """Compares a chain, as `1 < a < 5`: operands are the names of operators and their values."""
     left = first
     for name, right in zip(operands[::2], operands[1::2], strict=True):
-        if not template_filters.COMPARISONS[name](unlimited(), left, right):
+        if not _COMPARISONS[name](left, right):
             return False
         left = right
     return True

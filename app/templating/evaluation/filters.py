@@ -1,9 +1,11 @@
-"""The filters and tests of templates: those of `templates`, with the same results, and
-those of Jinja that take and return plain JSON.
+"""The filters and tests of templates: those of Jinja, over plain JSON. Filters of our own replace
+those of Jinja that take attributes, know undefined values or have no limit.
 """
 
 import html
+import inspect
 import math
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -12,21 +14,21 @@ import msgspec
 from jinja2 import filters as jinja_filters
 from jinja2 import tests as jinja_tests
 
-from app.templating import template_filters
 from app.templating.evaluation.arithmetic import compare
 from app.templating.evaluation.problems import LimitProblem, Problem
 from app.templating.evaluation.values import (
     as_json_value,
     check_text,
+    look_up,
     to_json,
     to_text,
     type_name,
-    unlimited,
 )
 
 _MAX_RANGE = 100_000
 _MAX_WIDTH = 10_000
 _MAX_INDENT = 16
+_WORD = re.compile(r"[^-\s(\[{<]+")
 _JINJA_FILTERS = (
     *("abs", "batch", "dictsort", "filesizeformat", "float", "groupby", "int"),
     *("list", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr"),
@@ -50,16 +52,19 @@ def bounded_range(*bounds: Any) -> list[int]:
     return list(numbers)
 
 
-def _shared(name: str) -> Callable[..., Any]:
-    """Returns a filter of `templates` that takes its arguments as Jinja passes them."""
-    rule = template_filters.FILTERS[name]
-    defaults = {parameter.name: parameter.default for parameter in rule.parameters}
+def _own(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a filter of our own: raises Problem for arguments that it does not have."""
+    signature = inspect.signature(function)
 
-    def apply(value: Any, *arguments: Any, **named: Any) -> Any:
-        if len(arguments) > len(defaults) or not named.keys() <= defaults.keys():
-            raise Problem(f"the filter '{name}' has no such argument")
-        merged = {**defaults, **named, **dict(zip(defaults, arguments, strict=False))}
-        return rule.apply(unlimited(), value, *merged.values())
+    def apply(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except TypeError:
+            try:
+                signature.bind(*arguments, **named)
+            except TypeError:
+                raise Problem(f"the filter '{name}' has no such argument") from None
+            raise
 
     return apply
 
@@ -96,6 +101,39 @@ def _concat(*parts: Any) -> str:
     texts = [to_text(part) for part in parts]
     check_text(sum(map(len, texts)))
     return "".join(texts)
+
+
+def _map_text(change: Callable[[str], str]) -> Callable[[Any], str]:
+    return lambda value: change(to_text(value))
+
+
+def _capitalize_words(text: str) -> str:
+    return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+
+
+def _default(value: Any, default_value: Any = "", boolean: Any = False) -> Any:  # noqa: FBT002  # the parameters of Jinja's filter
+    is_missing = value is None or (boolean and not value)
+    return default_value if is_missing else value
+
+
+def _first(value: Any) -> Any:
+    return value[0] if value and isinstance(value, str | list) else None
+
+
+def _last(value: Any) -> Any:
+    return value[-1] if value and isinstance(value, str | list) else None
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str | dict | list) else 0
+
+
+def _truncate(value: Any, length: int = 255, killwords: Any = False, end: str = "...") -> str:  # noqa: FBT002  # the same
+    text = to_text(value)
+    if len(text) <= length:
+        return text
+    text = text[: length - len(end)]
+    return (text if killwords else text.rsplit(" ", 1)[0]) + end
 
 
 def _items(value: Any) -> list[list[Any]]:
@@ -143,19 +181,19 @@ def _join(value: Any, d: Any = "", attribute: Any = None) -> Any:
 
 def _look_up_all(value: Any, keys: list[str]) -> Any:
     for key in keys:
-        value = template_filters.look_up(value, int(key) if key.isdecimal() else key)
+        value = look_up(value, int(key) if key.isdecimal() else key)
     return value
 
 
 def _round(value: Any, precision: int = 0, method: str = "common") -> Any:
     if type(precision) is not int or abs(precision) > _MAX_INDENT:
         raise Problem(f"a precision must be an integer of at most {_MAX_INDENT}")
-    if method == "common":
-        return template_filters.FILTERS["round"].apply(unlimited(), value, precision)
-    if method not in {"ceil", "floor"}:
+    if method not in {"common", "ceil", "floor"}:
         raise Problem("a method must be 'common', 'ceil' or 'floor'")
     if not isinstance(value, float) or not math.isfinite(value):
         return value
+    if method == "common":
+        return round(value, precision) if precision else round(value)
     result = getattr(math, method)(value * 10**precision) / 10**precision
     return result if precision > 0 else int(result)
 
@@ -179,21 +217,33 @@ def _comparison(name: str) -> Callable[[Any, Any], bool]:
     return lambda left, right: compare(left, name, right)
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
-    **{name: _plain(jinja_filters.FILTERS[name]) for name in _JINJA_FILTERS},
-    **{name: _shared(name) for name in template_filters.FILTERS},
+_OWN_FILTERS: dict[str, Callable[..., Any]] = {
+    "capitalize": _map_text(str.capitalize),
     "center": _center,
-    "count": _shared("length"),
-    "d": _shared("default"),
-    "e": lambda value: html.escape(to_text(value)),
-    "escape": lambda value: html.escape(to_text(value)),
+    "count": _length,
+    "d": _default,
+    "default": _default,
+    "e": _map_text(html.escape),
+    "escape": _map_text(html.escape),
+    "first": _first,
     "indent": _indent,
     "items": _items,
     "join": _join,
+    "last": _last,
+    "length": _length,
+    "lower": _map_text(str.lower),
     "replace": _replace,
     "round": _round,
     "string": to_text,
+    "title": _map_text(_capitalize_words),
     "tojson": _to_json,
+    "trim": _map_text(str.strip),
+    "truncate": _truncate,
+    "upper": _map_text(str.upper),
+}
+FILTERS: dict[str, Callable[..., Any]] = {
+    **{name: _plain(jinja_filters.FILTERS[name]) for name in _JINJA_FILTERS},
+    **{name: _own(name, function) for name, function in _OWN_FILTERS.items()},
     ITERATE: _iterate,
     SLICE: _slice,
     CONCAT: _concat,

@@ -5,12 +5,9 @@ from typing import Any
 
 import msgspec
 
-from app.templating.evaluation import conditions, simple_templates, templates
+from app.templating.evaluation import conditions, templates
 from app.templating.evaluation.problems import LimitProblem, Problem
-from app.templating.evaluation.simple_templates import MARKS, join_path
-from app.templating.evaluation.values import encode_result
-
-_MAX_RESULT = 1024 * 1024
+from app.templating.evaluation.values import encode_result, to_text
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -25,8 +22,6 @@ def respond(content: bytes) -> Answer:
     try:
         request = msgspec.json.decode(content)
         result = encode_result(_OPERATIONS[request["operation"]](request))
-        if len(result) > _MAX_RESULT:
-            raise LimitProblem("the result is larger than 1 MiB")
     except Problem as problem:
         return Answer(problem=(problem.code, problem.message, problem.path))
     except RecursionError:
@@ -34,35 +29,30 @@ def respond(content: bytes) -> Answer:
     return Answer(value=msgspec.Raw(result))
 
 
-def _render(request: dict[str, Any]) -> Any:
-    return _render_value(request["value"], request["values"], "")
+def _render(request: dict[str, Any]) -> tuple[list[msgspec.Raw], int]:
+    """Returns a result for each template, and how many bytes are left for further ones."""
+    results, free_bytes = [], request["free_bytes"]
+    for text, path in request["texts"]:
+        try:
+            result = encode_result(_render_text(text, request))
+            free_bytes -= len(result)
+            if free_bytes < 0:
+                raise LimitProblem("the result is larger than 1 MiB")
+        except Problem as problem:
+            problem.path = path
+            raise
+        except RecursionError:
+            raise LimitProblem("the template or a value nests too deeply", path) from None
+        results.append(msgspec.Raw(result))
+    return results, free_bytes
 
 
-def _render_value(value: Any, values: dict[str, Any], path: str) -> Any:
-    match value:
-        case str() if any(mark in value for mark in MARKS):
-            return _render_text(value, values, path)
-        case dict():
-            return {
-                key: _render_value(item, values, join_path(path, key))
-                for key, item in value.items()
-            }
-        case list():
-            return [
-                _render_value(item, values, join_path(path, index))
-                for index, item in enumerate(value)
-            ]
-    return value
-
-
-def _render_text(text: str, values: dict[str, Any], path: str) -> Any:
-    try:
-        return templates.load(text).render(values)
-    except Problem as problem:
-        problem.path = path
-        raise
-    except RecursionError:
-        raise LimitProblem("the template or a value nests too deeply", path) from None
+def _render_text(text: str, request: dict[str, Any]) -> Any:
+    max_chars = request["max_chars"]
+    result = templates.load(text).render(request["values"], max_chars)
+    if request["as_texts"]:
+        result = to_text(result)
+    return result[:max_chars] if isinstance(result, str) else result
 
 
 def _evaluate(request: dict[str, Any]) -> bool:
@@ -74,7 +64,7 @@ def _evaluate(request: dict[str, Any]) -> bool:
 
 def _check(request: dict[str, Any]) -> None:
     if request["kind"] == "template":
-        templates.check_names(templates.load(request["text"]).names, request["names"])
+        templates.load(request["text"]).check_names(request["names"])
         return
     condition = conditions.load(request["text"])
     templates.check_names(condition.names, request["names"])
@@ -85,6 +75,4 @@ _OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "render": _render,
     "evaluate": _evaluate,
     "check": _check,
-    "render_simple": simple_templates.render,
-    "check_simple": simple_templates.check,
 }

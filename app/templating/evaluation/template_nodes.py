@@ -16,8 +16,8 @@ from app.templating.evaluation.filters import COMPARE, CONCAT, FILTERS, ITERATE,
 _MAX_TOKENS = 8_000
 _MAX_BRACKETS = 30
 _MAX_PREFIXES = 40
-_MAX_BLOCKS = 12
-_MAX_DEPTH = 50
+_MAX_BLOCKS = 15
+_MAX_DEPTH = 70
 _BRACKETS = {"lparen": 1, "lbracket": 1, "lbrace": 1, "rparen": -1, "rbracket": -1, "rbrace": -1}
 _BLOCKS = {"if", "for", "with", "filter", "set"}
 TAGS = ("if", "elif", "else", "for", "set", "with", "filter")
@@ -49,6 +49,7 @@ class TokenLimits(Extension):
         try:
             for token in stream:
                 line, kind = token.lineno, token.type
+                str(token.value)  # the compiler does the same with a number
                 count += 1
                 if kind in {"variable_begin", "block_begin"}:
                     brackets = prefixes = 0
@@ -65,7 +66,7 @@ class TokenLimits(Extension):
                     raise TemplateTooComplex("the template is nested too deeply", line)
                 yield token
                 previous = kind
-        except ValueError as error:  # Python converts no integer of thousands of digits
+        except ValueError as error:  # Python neither reads nor writes thousands of digits
             raise TemplateTooComplex("a number has too many digits", line) from error
 
 

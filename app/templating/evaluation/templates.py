@@ -1,5 +1,5 @@
 """Templates in Jinja's language over plain JSON. `a.b` and `a['b']` are the key `b` of an object,
-never an attribute; texts have no methods. A missing key or name is null, as in `templates`.
+never an attribute; texts have no methods. A missing key is null.
 """
 
 import re
@@ -13,7 +13,6 @@ from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from app.templating import template_filters
 from app.templating.evaluation import arithmetic
 from app.templating.evaluation.filters import FILTERS, TESTS, bounded_range
 from app.templating.evaluation.problems import LimitProblem, Problem
@@ -23,7 +22,7 @@ from app.templating.evaluation.template_nodes import (
     TokenLimits,
     check_nodes,
 )
-from app.templating.evaluation.values import to_text
+from app.templating.evaluation.values import look_up, to_text
 
 MAX_SOURCE = 20_000
 # Such a template takes at most 100 KiB: the cache takes at most 25 MiB.
@@ -66,11 +65,11 @@ class _Environment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, LoopContext):
             return getattr(obj, attribute) if attribute in _LOOP_ATTRIBUTES else None
-        return template_filters.look_up(obj, attribute)
+        return look_up(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         is_key = isinstance(argument, str | int) and not isinstance(argument, bool)
-        return template_filters.look_up(obj, argument) if is_key else None
+        return look_up(obj, argument) if is_key else None
 
     def is_safe_callable(self, obj: Any) -> bool:
         is_loop_method = isinstance(getattr(obj, "__self__", None), LoopContext)
@@ -102,21 +101,26 @@ _environment = _create_environment()
 
 
 class CompiledTemplate:
-    """`names` are the values that the template uses. One that is a single {{ expression }} has the
-    type of its value.
+    """`lines` has the names of the values that the template uses, and where. One that is a single
+    {{ expression }} has the type of its value.
     """
 
-    __slots__ = ("_is_expression", "_template", "names")
+    __slots__ = ("_is_expression", "_lines", "_template")
 
-    def __init__(self, template: Template, names: frozenset[str], *, is_expression: bool) -> None:
+    def __init__(self, template: Template, lines: dict[str, int], *, is_expression: bool) -> None:
         self._template = template
         self._is_expression = is_expression
-        self.names = names
+        self._lines = lines
 
-    def render(self, values: Mapping[str, Any]) -> Any:
-        check_names(self.names, values)
+    def check_names(self, known: Collection[str]) -> None:
+        """Raises Problem when a name is not known."""
+        check_names(self._lines, known, self._lines)
+
+    def render(self, values: Mapping[str, Any], max_chars: int | None = None) -> Any:
+        """Ends, instead of failing, once the text is longer than `max_chars`."""
+        self.check_names(values)
         try:
-            return self._render(values)
+            return self._render(values, max_chars)
         except (Problem, MemoryError, RecursionError):
             raise
         except SecurityError:
@@ -125,12 +129,14 @@ class CompiledTemplate:
             line = self._find_line(error.__traceback__)
             raise Problem(f"line {line}: {_describe(error)}") from None
 
-    def _render(self, values: Mapping[str, Any]) -> Any:
-        context = self._template.new_context({name: values[name] for name in self.names})
+    def _render(self, values: Mapping[str, Any], max_chars: int | None) -> Any:
+        context = self._template.new_context({name: values[name] for name in self._lines})
         texts, length = [], 0
         for text in self._template.root_render_func(context):
             texts.append(text)
             length += len(text)
+            if max_chars is not None and length > max_chars:
+                break
             if length > _MAX_OUTPUT:
                 raise LimitProblem("the result is larger than 1 MiB")
         return context.vars[_RESULT] if self._is_expression else "".join(texts)
@@ -151,12 +157,15 @@ def _describe(error: Exception) -> str:
     return "the expression cannot be evaluated"
 
 
-def check_names(used: Collection[str], known: Collection[str]) -> None:
+def check_names(
+    used: Collection[str], known: Collection[str], lines: Mapping[str, int] | None = None
+) -> None:
     """Raises Problem when a name is not known."""
     for name in sorted(used):
         if name not in known:
+            where = f"line {lines[name]}: " if lines else ""
             names = ", ".join(sorted(known)) or "none"
-            raise Problem(f"the name {name[:50]!r} is unknown; known names: {names}")
+            raise Problem(f"{where}the name {name[:50]!r} is unknown; known names: {names}")
 
 
 def load(source: str) -> CompiledTemplate:
@@ -180,12 +189,26 @@ def _load(source: str) -> CompiledTemplate:
 _load_cached = lru_cache(maxsize=_CACHED_TEMPLATES)(_load)
 
 
+def _find_names(tree: nodes.Template) -> dict[str, int]:
+    """Returns the names that the template does not set itself, and the first line of each."""
+    generator = meta.TrackingCodeGenerator(_environment)
+    # It would evaluate constants, in a time that grows with the square of a chain of filters.
+    generator.optimizer = None
+    generator.visit(tree)
+    names = generator.undeclared_identifiers - _BUILT_IN_NAMES
+    lines: dict[str, int] = {}
+    for node in tree.find_all(nodes.Name):
+        if node.name in names:
+            lines[node.name] = min(node.lineno, lines.get(node.name, node.lineno))
+    return lines
+
+
 def _compile(source: str) -> CompiledTemplate:
     tree = _environment.parse(source)
     check_nodes(tree)
     Rewriter().visit(tree)
     tree.set_environment(_environment)
-    names = frozenset(meta.find_undeclared_variables(tree)) - _BUILT_IN_NAMES
+    lines = _find_names(tree)
     is_expression = False
     match tree.body:
         case [nodes.Output(nodes=[expression])] if not isinstance(expression, nodes.TemplateData):
@@ -193,4 +216,4 @@ def _compile(source: str) -> CompiledTemplate:
             tree = nodes.Template([nodes.Assign(target, expression, lineno=1)], lineno=1)
             tree.set_environment(_environment)
             is_expression = True
-    return CompiledTemplate(_environment.from_string(tree), names, is_expression=is_expression)
+    return CompiledTemplate(_environment.from_string(tree), lines, is_expression=is_expression)

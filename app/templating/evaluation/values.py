@@ -1,25 +1,19 @@
 """Values of templates: plain JSON, and what renders as which text."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from app.kit.texts import storable
-from app.templating import template_filters
 from app.templating.evaluation.problems import LimitProblem, Problem
-from app.templating.template_filters import Run
 
 # A longer text fits into no result, whatever filter shortens it.
 MAX_TEXT = 4 * 1024 * 1024
 MAX_ITEMS = 1_000_000
 _NAMES = {type(None): "null", bool: "a boolean", str: "a text", dict: "an object", list: "a list"}
-
-
-def unlimited() -> Run:
-    """The operations of `template_filters` charge a budget; here the process has the limits."""
-    return Run({}, budget=2**63)
 
 
 def type_name(value: Any) -> str:
@@ -28,6 +22,14 @@ def type_name(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def look_up(value: Any, key: str | int) -> Any:
+    """Returns a member of an object or an item of a list, never an attribute."""
+    if isinstance(value, dict):
+        return value.get(key)
+    is_item = isinstance(value, list) and isinstance(key, int) and -len(value) <= key < len(value)
+    return value[key] if is_item else None
 
 
 def check_text(length: int) -> None:
@@ -48,15 +50,26 @@ def as_json_value(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict | list):
-        return to_json(value)
-    return template_filters.to_text(unlimited(), value)
+    """Returns "" for null, and for what has no text."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            try:
+                return str(value)
+            except ValueError:  # more digits than Python converts
+                return ""
+        case float():
+            return repr(value) if math.isfinite(value) else ""
+        case dict() | list():
+            return to_json(value)
+    return ""
 
 
 def to_json(value: Any) -> str:
-    """Returns compact JSON; `null` for what cannot be encoded, as in `app.templating.templates`."""
+    """Returns compact JSON; `null` for what cannot be encoded."""
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:  # a lone surrogate

@@ -54,11 +54,12 @@ def _load() -> None:
     sys.path.insert(0, str(Path(__file__).parents[3]))
     from app.templating.evaluation import requests  # noqa: PLC0415
 
+    for text in ("{{ a }}{{ 1 + a }}{{", "{{ '\\u00fc' }}", "{{ a | sort | tojson }}"):
+        options = {"free_bytes": 99, "max_chars": None, "as_texts": False}
+        request = {"operation": "render", "texts": [[text, ""]], "values": {"a": [1]}, **options}
+        requests.respond(json.dumps(request).encode())
     for content in (
-        b'{"operation":"render","value":"{{ a }}{{ 1 + a }}{{","values":{"a":[1]}}',
-        b'{"operation":"render","value":"{{ \'\\\\u00fc\' }}","values":{}}',
-        b'{"operation":"render","value":"{{ a | sort | tojson }}","values":{"a":[1]}}',
-        b'{"operation":"check_simple","texts":["{{ a | upper }}","{{"],"names":["a"]}',
+        b'{"operation":"check","kind":"template","text":"{{ b }}","names":["a"]}',
         b'{"operation":"evaluate","text":"a.b == \\"c\\"","values":{"a":{"b":"c"}}}',
         b'{"operation":"evaluate","text":"a ==","values":{}}',
     ):

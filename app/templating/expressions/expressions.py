@@ -9,10 +9,15 @@ from app.kit.texts import storable
 from app.templating.expressions.budget import Budget
 from app.templating.expressions.pool import ProcessPool
 from app.templating.expressions.problems import Code, ExpressionProblem, Overrun
-from app.templating.expressions.sources import Source, has_templates
+from app.templating.expressions.sources import (
+    Source,
+    list_sources,
+    replace_templates,
+    split_sources,
+)
 
 _MAX_INPUT = 4 * 1024 * 1024
-_MAX_SOURCE = 20_000
+_MAX_RESULT = 1024 * 1024
 
 
 class _Answer(msgspec.Struct):
@@ -54,58 +59,40 @@ class Expressions:
                 problems.append((source.path, problem.message))
         return problems
 
-    async def render(self, value: Any, values: Mapping[str, Any], *, group: str) -> Any:
-        """Returns a JSON value whose texts are rendered; keys stay as they are. A text that is
-        exactly one {{ expression }} keeps the type of its value. Raises ExpressionProblem.
-        """
-        if not has_templates(value):
-            return value
-        return await self._ask(
-            group, operation="render", value=_encode(value), values=_encode(values)
-        )
-
-    async def render_simple(
+    async def render(
         self,
         value: Any,
         values: Mapping[str, Any],
         *,
         group: str,
-        max_chars: int,
-        keeps_types: bool,
+        max_chars: int | None = None,
+        as_texts: bool = False,
+        budget: Budget | None = None,
     ) -> Any:
-        """Like `render`, for templates of `app.templating.templates`. All of them together have one
-        budget; each text is cut at `max_chars`. Without `keeps_types` each result is a text.
+        """Returns a JSON value whose texts are rendered; keys stay as they are. A text that is
+        exactly one {{ expression }} keeps the type of its value, unless it is rendered `as_texts`.
+        Texts are cut at `max_chars`. Raises ExpressionProblem.
         """
-        if not has_templates(value):
-            return value
-        return await self._ask(
-            group,
-            operation="render_simple",
-            value=_encode(value),
-            values=_encode(values),
-            max_chars=max_chars,
-            keeps_types=keeps_types,
-        )
-
-    async def check_simple(
-        self, sources: Sequence[Source], names: Collection[str], *, group: str
-    ) -> list[tuple[str, str]]:
-        """Like `check`, for templates of `app.templating.templates`. All of them together have one
-        budget. Raises Overrun.
-        """
+        sources = list_sources(value, "")
         if not sources:
-            return []
-        texts = _encode([source.text for source in sources])
-        problems = await self._ask(
-            group, operation="check_simple", texts=texts, names=sorted(names)
-        )
-        return [(sources[index].path, message) for index, message in problems]
+            return value
+        options = {"values": _encode(values), "max_chars": max_chars, "as_texts": as_texts}
+        budget, results, free_bytes = budget or Budget(), [], _MAX_RESULT
+        for part in split_sources(sources):
+            texts = _encode([[source.text, source.path] for source in part])
+            rendered, free_bytes = await self._ask(
+                group, budget, operation="render", texts=texts, free_bytes=free_bytes, **options
+            )
+            results += rendered
+        try:
+            return replace_templates(value, iter(results))
+        except RecursionError:
+            raise ExpressionProblem("a value nests too deeply", code="expression_limit") from None
 
     async def evaluate(self, condition: str, values: Mapping[str, Any], *, group: str) -> bool:
         """Returns the value of a condition in CEL. Raises ExpressionProblem, also for a value other
         than true and false.
         """
-        _check_length(condition)
         result = await self._ask(
             group, operation="evaluate", text=_encode(condition), values=_encode(values)
         )
@@ -114,7 +101,6 @@ class Expressions:
     async def _check(
         self, source: Source, names: Collection[str], group: str, budget: Budget
     ) -> None:
-        _check_length(source.text)
         await self._ask(
             group,
             budget,
@@ -139,13 +125,6 @@ class Expressions:
 
     async def close(self) -> None:
         await self._pool.close()
-
-
-def _check_length(text: str) -> None:
-    if len(text) > _MAX_SOURCE:
-        raise ExpressionProblem(
-            f"the expression is longer than {_MAX_SOURCE} characters", code="expression_limit"
-        )
 
 
 def _encode(value: Any) -> msgspec.Raw:

@@ -8,6 +8,8 @@ import msgspec
 
 _MARKS = ("{{", "{%", "{#")
 _MAX_PATH = 200
+_PART_COUNT = 50
+_PART_LENGTH = 8_000
 _START = re.compile(r"\{[{%#]")
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}")
 _END_OF_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
@@ -34,6 +36,32 @@ def has_templates(value: Any) -> bool:
 def list_sources(value: Any, path: str) -> list[Source]:
     """Returns the templates in the order of the value."""
     return [Source("template", text, place) for text, place in _find(value, path)]
+
+
+def replace_templates(value: Any, results: Iterator[Any]) -> Any:
+    """Returns the value with the results, which have the order of `list_sources`."""
+    match value:
+        case str() if _is_template(value):
+            return next(results)
+        case dict():
+            return {key: replace_templates(item, results) for key, item in value.items()}
+        case list():
+            return [replace_templates(item, results) for item in value]
+    return value
+
+
+def split_sources(sources: list[Source]) -> Iterator[list[Source]]:
+    """Yields parts of which each is compiled in some tenths of a second."""
+    part: list[Source] = []
+    length = 0
+    for source in sources:
+        if part and (len(part) == _PART_COUNT or length + len(source.text) > _PART_LENGTH):
+            yield part
+            part, length = [], 0
+        part.append(source)
+        length += len(source.text)
+    if part:
+        yield part
 
 
 def list_expressions(template: str) -> Iterator[str]:
@@ -74,7 +102,7 @@ def _find(value: Any, path: str) -> Iterator[tuple[str, str]]:
     while stack:
         item, place = stack.pop()
         match item:
-            case str() if any(mark in item for mark in _MARKS):
+            case str() if _is_template(item):
                 yield item, place
             case dict():
                 children = [(child, _join(place, key)) for key, child in item.items()]
@@ -82,6 +110,10 @@ def _find(value: Any, path: str) -> Iterator[tuple[str, str]]:
             case list():
                 children = [(child, _join(place, index)) for index, child in enumerate(item)]
                 stack += reversed(children)
+
+
+def _is_template(text: str) -> bool:
+    return any(mark in text for mark in _MARKS)
 
 
 def _join(path: str, key: object) -> str:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from app.templating.expressions import Expressions, process
 
-# Answers each request with 1, and says that two limits are missing.
+# Answers each template with 1, and says that two limits are missing.
 _CHILD = """
 import os
 
@@ -17,7 +17,7 @@ def write(content):
 write(b'["landlock: none", "seccomp: none"]')
 while header := os.read(0, 4):
     os.read(0, int.from_bytes(header, "big"))
-    write(b'{"value": 1}')
+    write(b'{"value": [[1], 9]}')
 """
 
 

@@ -105,6 +105,59 @@ async def test_common_bombs_fail_at_once(
     assert _pids(expressions) == pids
 
 
+# Each has a value within its time, or takes more than one of the limits.
+COSTLY = [
+    ("{{ event.text | upper | length }}", 2**20),
+    ("{{ event.text | title | length }}", 2**20),
+    ("{{ event.text | trim | length }}", 2**20 - 1),
+    ("{{ event.list | join('0123456789') | length }}", 11 * 2**18 - 10),
+    ("{{ event.list | tojson | length }}", 2**19 + 1),
+    ("{{ event.list | truncate | length }}", 255),
+    ("{{ event.list == event.equal }}", True),
+    ("{{ event.text < event.text }}", False),
+    ("{{ event.needle in event.text }}", False),
+    ("{{ event.needle[:100] in event.text[:29999] }}", True),
+    ("{{ 2 in event.list }}", False),
+    ("{{ event.text in event.object }}", False),
+    ("{{ event.list | join(event.text) }}", None),
+    ("{{ event.quotes" + " | tojson" * 45 + " | length }}", None),
+]
+
+
+async def test_costly_expressions_end_within_the_limits(
+    own_expressions: Expressions, subtests: pytest.Subtests
+) -> None:
+    own_expressions._pool._seconds = 10  # the processor may be busy
+    event = {
+        "text": "a " * 2**19,
+        "list": [1] * 2**18,
+        "equal": [1] * 2**18,
+        "needle": "a " * 500 + "b",
+        "object": {"a": 1},
+        "quotes": '"',
+    }
+    for template, value in COSTLY:
+        with subtests.test(template):
+            if value is not None:
+                rendered = await own_expressions.render(template, {"event": event}, group="a")
+                assert rendered == value
+                continue
+            with pytest.raises(ExpressionProblem) as caught:
+                await own_expressions.render(template, {"event": event}, group="a")
+            assert caught.value.code == "expression_limit"
+
+
+async def test_the_templates_of_one_value_share_a_budget(own_expressions: Expressions) -> None:
+    """None of them is slow by itself."""
+    own_expressions._pool._seconds = 10  # the processor may be busy
+    slow = "{% for i in range(20000) %}{% endfor %}"
+    assert await own_expressions.render([slow] * 60, {}, group="slow") == [""] * 60
+    budget = Budget(seconds=0.1)
+    with pytest.raises(ExpressionProblem) as caught:
+        await own_expressions.render([slow] * 2_000, {}, group="slow", budget=budget)
+    assert caught.value.message == "the expressions take longer than 0.1 s together"
+
+
 async def test_an_expression_ends_at_the_limit_of_memory(own_expressions: Expressions) -> None:
     own_expressions._pool._seconds = 10  # the processor may be busy
     doubled = "{{ " + "[" * 10 + "'x' * 4000000" + "]" * 10 + " | list }}"
@@ -131,6 +184,16 @@ async def test_sizes_are_limited(expressions: Expressions) -> None:
             await expressions.render(value, values, group="a")
         assert caught.value.code == "expression_limit"
     assert await expressions.render("{{ a | length }}", {"a": "x" * 4_000_000}, group="a")
+
+
+async def test_a_result_that_is_too_large_names_where(expressions: Expressions) -> None:
+    for template, values in (
+        ("{{ a }}", {"a": ["x" * 300_000]}),
+        ("{{ a }}!", {"a": "x" * 300_000}),
+    ):
+        with pytest.raises(ExpressionProblem, match="larger than 1 MiB") as caught:
+            await expressions.render({"texts": [template] * 9}, values, group="a")
+        assert caught.value.path == "texts.3"
 
 
 async def test_values_of_extreme_depth_are_refused(expressions: Expressions) -> None:

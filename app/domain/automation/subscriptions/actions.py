@@ -19,7 +19,7 @@ from app.kit.errors import Invalid
 from app.kit.texts import is_deeper
 from app.security.permissions import ROLES
 from app.services import Services
-from app.templating.expressions import ExpressionProblem, Expressions, Source, list_sources
+from app.templating.expressions import Expressions, Source, list_sources
 from db.session import Tx
 
 ActionType = Literal["webhook", "workflow", "notification"]
@@ -131,12 +131,12 @@ async def _render_notification(
 ) -> NotificationConfig:
     texts = {"title": config.title, "message": config.message}
     # The title is cut later, when it is one line.
-    rendered = await expressions.render_simple(
+    rendered = await expressions.render(
         texts,
         {"event": _describe(cause)},
         group=cause.tenant_id,
         max_chars=notifications.MAX_MESSAGE_CHARS,
-        keeps_types=False,
+        as_texts=True,
     )
     return msgspec.structs.replace(config, **rendered)
 
@@ -167,12 +167,11 @@ async def _run_notification(
 async def _render_workflow(
     expressions: Expressions, cause: Cause, config: WorkflowConfig
 ) -> WorkflowConfig:
-    rendered = await expressions.render_simple(
+    rendered = await expressions.render(
         config.input or {},
         {"event": _describe(cause)},
         group=cause.tenant_id,
         max_chars=_MAX_BYTES,
-        keeps_types=True,
     )
     return msgspec.structs.replace(config, input=rendered)
 
@@ -226,11 +225,7 @@ async def check_templates(services: Services, tenant_id: str, config: dict[str, 
     ]
     if len(sources) > _MAX_TEMPLATES:
         raise Invalid.field(sources[-1].path, f"has more than {_MAX_TEMPLATES} templates")
-    try:
-        problems = await services.get(Expressions).check_simple(sources, ["event"], group=tenant_id)
-    except ExpressionProblem as problem:
-        problems = [("action_config", problem.message)]
-    Invalid.check(problems)
+    Invalid.check(await services.get(Expressions).check(sources, ["event"], group=tenant_id))
 
 
 async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict[str, Any]) -> Any:
