@@ -12,6 +12,7 @@ from tests.layout.sources import (
     is_within,
     list_areas,
     list_imports,
+    read_file,
     read_modules,
 )
 
@@ -92,6 +93,25 @@ def test_an_interface_is_a_list_without_code() -> None:
         and re.search(r"^(async )?(def|class) ", module.text, re.MULTILINE)
     ]
     assert wrong == []
+
+
+def test_an_interface_lists_only_what_others_use() -> None:
+    unused = []
+    for area in list_areas():
+        path = ROOT.joinpath(*area.package.split("."), "api.py")
+        if not path.exists():
+            continue
+        users = [
+            module.text
+            for name, module in read_modules().items()
+            if f"{area.package}.api" in module.imports and not is_within(name, area.package)
+        ]
+        words = set(re.findall(r"\w+", "\n".join(users)))
+        names = {
+            alias.asname or alias.name for node in read_file(path).imports for alias in node.names
+        }
+        unused += [(area.package, name) for name in names - words]
+    assert unused == []
 
 
 def test_what_workers_load_imports_no_web_framework() -> None:

@@ -20,24 +20,3 @@ from app.domain.agents.definition.service import (
     get_name,
     require,
 )
-
-__all__ = [
-    "AgentRuntime",
-    "AttachedToolInfo",
-    "EmbeddedAgent",
-    "KnowledgeInfo",
-    "SubAgentInfo",
-    "WebSearchInfo",
-    "create",
-    "delay_deletion",
-    "emit_updated",
-    "find",
-    "find_by_embed_key",
-    "find_by_embed_key_id",
-    "find_existing_ids",
-    "find_runtime",
-    "get_name",
-    "list_usable",
-    "load_runtime",
-    "require",
-]

@@ -3,11 +3,3 @@
 from app.domain.agents.knowledge import documents, local_embedder
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.domain.agents.knowledge.retrieval import Passages, find_passages
-
-__all__ = [
-    "ChunkStore",
-    "Passages",
-    "documents",
-    "find_passages",
-    "local_embedder",
-]

@@ -20,30 +20,3 @@ from app.domain.agents.llm.protocol import (
     upper_bound_tokens,
 )
 from app.domain.agents.llm.providers import LOCAL, provider_of
-
-__all__ = [
-    "LOCAL",
-    "LOCAL_ANSWER_TOKENS",
-    "LOCAL_MODEL",
-    "QUOTATION_MARK",
-    "Function",
-    "Message",
-    "ModelRequest",
-    "Models",
-    "QueueLimits",
-    "QueuePosition",
-    "Role",
-    "Target",
-    "Text",
-    "ToolCall",
-    "UsedTokens",
-    "cost_usd",
-    "estimate_tokens",
-    "key_seal_context",
-    "load_search_key",
-    "load_target",
-    "provider_of",
-    "speech_cost_usd",
-    "transcription_cost_usd",
-    "upper_bound_tokens",
-]

@@ -5,16 +5,3 @@ from app.domain.agents.tools.executions import accept_run, cancel_run
 from app.domain.agents.tools.offers import WEB_SEARCH, CallOutcome, CallStatus, ToolOffer
 from app.domain.agents.tools.queries import delay_deletion, find_existing_ids
 from app.domain.agents.tools.service import clear_calls
-
-__all__ = [
-    "WEB_SEARCH",
-    "AgentTools",
-    "CallOutcome",
-    "CallStatus",
-    "ToolOffer",
-    "accept_run",
-    "cancel_run",
-    "clear_calls",
-    "delay_deletion",
-    "find_existing_ids",
-]

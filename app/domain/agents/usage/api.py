@@ -5,13 +5,3 @@ from app.domain.agents.usage.queries import add as add_usage
 from app.domain.agents.usage.queries import insert_sql
 from app.domain.agents.usage.request_counter import RequestCounter
 from app.domain.agents.usage.service import ModelCall, add_call, get_agent_stats
-
-__all__ = [
-    "ModelCall",
-    "RequestCounter",
-    "add_call",
-    "add_usage",
-    "count_sql",
-    "get_agent_stats",
-    "insert_sql",
-]

@@ -14,25 +14,3 @@ from app.domain.agents.vault.types import (
     secret_texts,
 )
 from app.domain.agents.vault.unseal import unseal_for
-
-__all__ = [
-    "ApiKeySecrets",
-    "BasicAuthSecrets",
-    "BearerTokenSecrets",
-    "CredentialUse",
-    "DatabaseSecrets",
-    "DecryptedCredential",
-    "IntegrationRef",
-    "OAuth2Secrets",
-    "TokenGrant",
-    "TokenRefresher",
-    "audit",
-    "check_reference",
-    "delete_rules",
-    "find_credential",
-    "has_rules",
-    "is_expired",
-    "request_token",
-    "secret_texts",
-    "unseal_for",
-]

@@ -13,17 +13,3 @@ from app.domain.automation.approvals.service import (
     request,
     require_decider,
 )
-
-__all__ = [
-    "MAX_MESSAGE_CHARS",
-    "MAX_TIMEOUT_SECONDS",
-    "MAX_TITLE_CHARS",
-    "MAX_USERS",
-    "NewApproval",
-    "cancel",
-    "find_role_problems",
-    "find_user_problems",
-    "list_deciders",
-    "request",
-    "require_decider",
-]

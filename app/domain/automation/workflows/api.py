@@ -8,13 +8,3 @@ from app.domain.automation.workflows.service import (
     require,
 )
 from app.domain.automation.workflows.starting import NewExecution, accept
-
-__all__ = [
-    "NewExecution",
-    "accept",
-    "delete_ended",
-    "exists",
-    "find_result",
-    "list_started",
-    "require",
-]

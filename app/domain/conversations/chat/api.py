@@ -14,24 +14,3 @@ from app.domain.conversations.chat.stream_events import (
     TurnStarted,
 )
 from app.domain.conversations.chat.turn import OnTokens, Speaker
-
-__all__ = [
-    "AgentReference",
-    "OnTokens",
-    "Question",
-    "QueueMoved",
-    "Speaker",
-    "StreamEvent",
-    "TextDelta",
-    "TurnFinished",
-    "TurnStarted",
-    "Visitor",
-    "accept_for_caller",
-    "answer",
-    "cancel_for_caller",
-    "encode_stream",
-    "error_body",
-    "list_visitor_messages",
-    "require_conversation",
-    "stream",
-]

@@ -9,14 +9,3 @@ from app.domain.conversations.embed.service import (
     preflight_headers,
     start_use,
 )
-
-__all__ = [
-    "admit",
-    "agent_of",
-    "create_visitor_question",
-    "framing",
-    "has_key",
-    "keys",
-    "preflight_headers",
-    "start_use",
-]

@@ -1,8 +1,3 @@
 """What other areas may call."""
 
 from app.domain.conversations.speech import espeak, moonshine
-
-__all__ = [
-    "espeak",
-    "moonshine",
-]

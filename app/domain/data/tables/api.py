@@ -15,20 +15,3 @@ from app.domain.data.tables.service import (
     update_row,
     update_rows,
 )
-
-__all__ = [
-    "ROW_FIELDS",
-    "Column",
-    "Table",
-    "delete_row",
-    "delete_rows",
-    "find_row",
-    "find_texts",
-    "insert_row",
-    "list_column_names",
-    "list_texts",
-    "load_table",
-    "query_rows",
-    "update_row",
-    "update_rows",
-]

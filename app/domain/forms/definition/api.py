@@ -18,31 +18,3 @@ from app.domain.forms.definition.fields.protocol import InputField, MissingAnswe
 from app.domain.forms.definition.live import NO_MODEL, LiveForm
 from app.domain.forms.definition.queries import count_sql, list_inputs
 from app.domain.forms.definition.service import create, publish, rate, require
-
-__all__ = [
-    "NO_MODEL",
-    "Conditional",
-    "Field",
-    "FieldTypeName",
-    "FileRules",
-    "FormDefinition",
-    "InputField",
-    "LiveForm",
-    "MissingAnswer",
-    "Option",
-    "WrongValue",
-    "conditions",
-    "count_sql",
-    "create",
-    "list_inputs",
-    "live",
-    "options",
-    "patterns",
-    "publish",
-    "queries",
-    "rate",
-    "recipient_queries",
-    "recipients",
-    "require",
-    "visibility",
-]

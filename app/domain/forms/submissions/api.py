@@ -6,17 +6,3 @@ from app.domain.forms.submissions.progress import Progress
 from app.domain.forms.submissions.public_schemas import PublicForm, build_form
 from app.domain.forms.submissions.submission_schemas import AcceptedSubmission
 from app.domain.forms.submissions.submitting import Answers, Origin
-
-__all__ = [
-    "AcceptedSubmission",
-    "Answers",
-    "Origin",
-    "Progress",
-    "PublicForm",
-    "ViewCounter",
-    "answer_threads",
-    "build_form",
-    "progress",
-    "submitting",
-    "uploads",
-]

@@ -9,14 +9,3 @@ from app.domain.identity.tenants.rate_limits import (
     keep_charges,
 )
 from app.domain.identity.tenants.service import get, get_default_id
-
-__all__ = [
-    "Visit",
-    "VisitorLimit",
-    "charge_visitors",
-    "get",
-    "get_default_id",
-    "keep_charges",
-    "list_with_user_counts",
-    "rate_limits",
-]

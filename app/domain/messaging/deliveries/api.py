@@ -25,30 +25,3 @@ from app.domain.messaging.deliveries.service import (
     wait_for,
 )
 from app.domain.messaging.deliveries.signing import sign
-
-__all__ = [
-    "DELIVER",
-    "DeliveryFilter",
-    "EndpointRef",
-    "Leases",
-    "NewDelivery",
-    "change_headers",
-    "check_move",
-    "check_url",
-    "create",
-    "encode_body",
-    "endpoints_for",
-    "find",
-    "list_page",
-    "masked_headers",
-    "new_endpoint",
-    "new_request",
-    "not_found",
-    "origin_of",
-    "redeliver",
-    "renew_secret",
-    "reset_health",
-    "sign",
-    "sign_all",
-    "wait_for",
-]

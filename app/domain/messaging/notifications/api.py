@@ -15,17 +15,3 @@ from app.domain.messaging.notifications.messages import (
 )
 from app.domain.messaging.notifications.recipients import Recipients
 from app.domain.messaging.notifications.rules import type_of
-
-__all__ = [
-    "MAX_MESSAGE_CHARS",
-    "MAX_TITLE_CHARS",
-    "NewMessage",
-    "Recipients",
-    "accept",
-    "accept_for_event",
-    "delete",
-    "delete_about",
-    "find_channel",
-    "find_existing_channel_ids",
-    "type_of",
-]

@@ -1,7 +1,3 @@
 """What other areas may call."""
 
 from app.domain.messaging.webhooks.service import find
-
-__all__ = [
-    "find",
-]

@@ -17,22 +17,3 @@ from app.domain.platform.files.service import (
     store,
 )
 from app.domain.platform.files.serving import Conditions, Content
-
-__all__ = [
-    "FOLDER",
-    "Arrival",
-    "Conditions",
-    "Content",
-    "StoredUpload",
-    "Upload",
-    "build_too_large",
-    "delete",
-    "discard",
-    "find_unknown_ids",
-    "receive",
-    "record",
-    "release",
-    "release_owned",
-    "serve",
-    "store",
-]

@@ -9,15 +9,3 @@ from app.domain.platform.storage.service import (
     hide_figures,
     require_space,
 )
-
-__all__ = [
-    "COUNT_FILE",
-    "RELEASE_FILES",
-    "check_file",
-    "explain_full",
-    "get_limit",
-    "get_usage",
-    "hide_figures",
-    "lock_limit",
-    "require_space",
-]
