@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.domain.platform.mail import api as mail
-from app.domain.platform.mail.rendering import MailContent
+from app.domain.platform.mail import service as mail
+from app.domain.platform.mail.rendering import MailContent, render
 from app.kit import clock
 from app.net.smtp import SessionRefused, SmtpFailed
 from app.settings import Settings
@@ -92,7 +92,7 @@ def test_an_encoded_subject_cannot_add_a_header(subtests: pytest.Subtests) -> No
 def test_a_rendered_subject_has_no_encoded_words(subtests: pytest.Subtests) -> None:
     for title in _ENCODED_BREAKS:
         with subtests.test(title=title):
-            content = mail.render("notification", title=title, message="text", url=None)
+            content = render("notification", title=title, message="text", url=None)
             message = parse(_compose(content.subject))
             assert "\n" not in str(message["Subject"])
             assert message["Bcc"] is None
