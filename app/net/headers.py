@@ -1,4 +1,4 @@
-"""Custom headers of outgoing requests: which names are allowed, and which values are masked."""
+"""Custom headers of outgoing requests: which names are allowed, and which values are secret."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from typing import Final
 
 from app.kit.errors import Invalid, Problem
 
-MASK: Final = "********"
 MAX_HEADERS: Final = 20
 _MAX_VALUE_CHARS = 4096
 _MAX_TOTAL_CHARS = 8192
@@ -87,28 +86,3 @@ def _find_problems(headers: dict[str, str], field: str) -> Iterator[Problem]:
         elif not _VALUE.match(value) or len(value) > _MAX_VALUE_CHARS or value != value.strip():
             yield at, f"must be one line of at most {_MAX_VALUE_CHARS} printable characters"
         names.add(name.lower())
-
-
-def mask(headers: dict[str, str]) -> dict[str, str]:
-    return {name: MASK if is_secret(name) else value for name, value in headers.items()}
-
-
-def unmask(headers: dict[str, str], stored: dict[str, str], field: str) -> dict[str, str]:
-    """Replaces each mask by the stored value, so that sending a mask back changes nothing."""
-    stored_values = {name.lower(): value for name, value in stored.items()}
-    unmasked = {}
-    for name, value in headers.items():
-        if value == MASK and is_secret(name):
-            if name.lower() not in stored_values:
-                raise Invalid.field(f"{field}.{name}", "has no stored value to keep")
-            unmasked[name] = stored_values[name.lower()]
-        else:
-            unmasked[name] = value
-    return unmasked
-
-
-def check_move(stored: dict[str, str], headers: dict[str, str] | None, field: str) -> None:
-    """Raises Invalid if stored secrets would go to another host. `headers` None keeps them all."""
-    for name, value in (stored if headers is None else headers).items():
-        if is_secret(name) and (headers is None or value == MASK):
-            raise Invalid.field(f"{field}.{name}", "is needed again: this leads to another host")

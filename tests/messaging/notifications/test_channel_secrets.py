@@ -7,7 +7,7 @@ import pytest
 
 from app.kit import logs
 from app.kit.ids import new_id
-from app.net.headers import MASK
+from app.net.secret_fields import MASK
 from app.services import Services
 from tests.asking import refused
 from tests.database import fetch_rows

@@ -10,7 +10,7 @@ from app.domain.messaging.notifications.errors import InvalidConfig
 from app.domain.messaging.notifications.providers.protocol import ProviderConfig, SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.net.egress import Guard
-from app.net.headers import MASK
+from app.net.secret_fields import MASK
 
 _SID = "AC" + "0123456789abcdef" * 2
 _SLACK_URL = "https://hooks.slack.com/services/T00000000/B00000000/plantedXXXXXXXXXXXXX"

@@ -26,7 +26,7 @@ from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.views import build_view
-from app.net.headers import MASK
+from app.net.secret_fields import MASK
 from db.fast import Row
 from db.models import IncomingWebhook
 from db.session import Tx

@@ -36,7 +36,7 @@ from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.texts import is_deeper
 from app.kit.views import build_view
-from app.net import headers
+from app.net.secret_fields import HEADERS
 from db import ledger
 from db.fast import tenant_of
 from db.models import EventSubscription, Webhook
@@ -268,7 +268,7 @@ def _build_stored_config(config: Any) -> dict[str, Any]:
     """Returns the config to store beside the sealed endpoint, with masked headers."""
     values = actions.to_stored(config)
     if values.get("headers"):
-        values["headers"] = headers.mask(values["headers"])
+        values["headers"] = HEADERS.mask(values["headers"])
     return values
 
 

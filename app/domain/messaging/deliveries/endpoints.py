@@ -18,6 +18,7 @@ from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.net import headers
 from app.net.egress import Guard
+from app.net.secret_fields import HEADERS
 from db.models import Webhook
 
 # Sealed headers that are larger are opened each time.
@@ -29,7 +30,7 @@ def new_endpoint(
     context: RequestContext, tenant_id: str, url: str, custom_headers: dict[str, str], field: str
 ) -> tuple[Webhook, str]:
     """Returns an endpoint that is not stored yet, and its secret, which is shown once."""
-    unmasked = headers.unmask(custom_headers, {}, field)
+    unmasked = HEADERS.unmask(custom_headers, {}, field)
     headers.validate(unmasked, field)
     webhook_id, secret = new_id("whk"), signing.new_secret()
     keys = EndpointKeys(secret, headers=unmasked)
@@ -56,9 +57,10 @@ def check_url(guard: Guard, url: str, field: str) -> None:
 def check_move(
     keyring: Keyring, endpoint: Webhook, url: str, new_headers: dict[str, str] | None, field: str
 ) -> None:
-    """Refuses to send stored secret headers to another host."""
+    """Refuses to send stored secret headers to another host. `new_headers` None keeps them all."""
     if _host_of(url) != _host_of(endpoint.url):
-        headers.check_move(_keys_to_change(keyring, endpoint).headers, new_headers, field)
+        stored = _keys_to_change(keyring, endpoint).headers
+        HEADERS.check_move(HEADERS.mask(stored) if new_headers is None else new_headers, field)
 
 
 def _host_of(url: str) -> tuple[str, str | None, int | None]:
@@ -72,7 +74,7 @@ def change_headers(
 ) -> bool:
     """Seals new headers with the same secrets. Returns True when they differ from the stored."""
     stored = _keys_to_change(keyring, endpoint)
-    unmasked = headers.unmask(custom_headers, stored.headers, field)
+    unmasked = HEADERS.unmask(custom_headers, stored.headers, field)
     headers.validate(unmasked, field)
     if unmasked == stored.headers:
         return False
@@ -124,7 +126,7 @@ def _mask_headers(
     keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes
 ) -> tuple[tuple[str, str], ...]:
     opened = endpoint_keys.unseal(keyring, tenant_id, webhook_id, sealed).headers
-    return tuple(headers.mask(opened).items())
+    return tuple(HEADERS.mask(opened).items())
 
 
 # Lists show the headers of many endpoints. The entries have no secrets and at most 7 MB together.

@@ -21,10 +21,9 @@ from app.domain.messaging.notifications.providers.protocol import (
 )
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
-from app.net import headers
 from app.net.egress import Guard
-from app.net.headers import MASK
 from app.net.redaction import Redactor
+from app.net.secret_fields import HEADERS, SecretFields
 
 _FIELD = "config"
 _NOT_PUBLIC = "is not a public address"
@@ -59,12 +58,12 @@ def _read_key(field: msgspec.structs.FieldInfo) -> _Key:
     return _Key(_TYPES[type(kind)], field.required, is_secret)
 
 
-def _secret_keys(provider: Provider) -> list[str]:
-    return [name for name, key in _keys(provider.config).items() if key.is_secret]
-
-
-def _header_keys(provider: Provider) -> list[str]:
-    return [name for name, key in _keys(provider.config).items() if key.type == "object"]
+@cache
+def _secret_fields(config: type[ProviderConfig]) -> SecretFields:
+    keys = _keys(config)
+    names = frozenset(name for name, key in keys.items() if key.is_secret)
+    maps = {name: HEADERS for name, key in keys.items() if key.type == "object"}
+    return SecretFields(names.__contains__, maps)
 
 
 def build_schema(provider: Provider) -> dict[str, dict[str, Any]]:
@@ -107,31 +106,15 @@ def _find_url_problem(url: str, guard: Guard) -> str | None:
 
 def mask(provider: Provider, values: dict[str, Any]) -> dict[str, Any]:
     """Returns the config as the API shows it."""
-    masked = values | {name: MASK for name in _secret_keys(provider) if values.get(name)}
-    for name in _header_keys(provider):
-        if name in values:
-            masked[name] = headers.mask(values[name])
-    return masked
+    return _secret_fields(provider.config).mask(values)
 
 
 def unmask(provider: Provider, values: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """Replaces each mask by the stored value, so that sending a mask back changes nothing. `values`
-    may be invalid otherwise. Raises InvalidConfig when there is no value to keep.
+    """Puts the stored secrets in place of their masks. `values` may be invalid otherwise. Raises
+    InvalidConfig when there is no value to keep.
     """
-    names = [name for name in _secret_keys(provider) if values.get(name) == MASK]
-    InvalidConfig.check(
-        (f"{_FIELD}.{name}", "has no stored value to keep")
-        for name in names
-        if not stored.get(name)
-    )
-    unmasked = values | {name: stored[name] for name in names}
-    for name in _header_keys(provider):
-        if isinstance(values.get(name), dict):
-            with _invalid_config():
-                unmasked[name] = headers.unmask(
-                    values[name], stored.get(name, {}), f"{_FIELD}.{name}"
-                )
-    return unmasked
+    with _invalid_config():
+        return _secret_fields(provider.config).unmask(values, stored, _FIELD)
 
 
 def check_move(
@@ -143,27 +126,18 @@ def check_move(
     """Raises InvalidConfig if stored secrets would go to another host: those that `values`, which
     are as the caller sent them, have masked.
     """
-    if provider.destination(new_config) == provider.destination(stored_config):
-        return
-    InvalidConfig.check(
-        (f"{_FIELD}.{name}", "is needed again: this leads to another host")
-        for name in _secret_keys(provider)
-        if values.get(name) == MASK
-    )
-    for name in _header_keys(provider):
+    if provider.destination(new_config) != provider.destination(stored_config):
         with _invalid_config():
-            headers.check_move({}, values.get(name, {}), f"{_FIELD}.{name}")
+            _secret_fields(provider.config).check_move(values, _FIELD)
 
 
 def secret_texts(provider: Provider, config: ProviderConfig) -> list[str]:
     """Returns the texts that no message or log may contain. The host of a URL is none of them."""
-    values, urls = msgspec.to_builtins(config), provider.urls(config)
+    urls = provider.urls(config)
+    secrets = _secret_fields(provider.config).list_secrets(msgspec.to_builtins(config))
     texts = [
-        URL(urls[name]).raw_path_qs if name in urls else values[name]
-        for name in _secret_keys(provider)
+        URL(urls[name]).raw_path_qs if name in urls else text for name, text in secrets.items()
     ]
-    for name in _header_keys(provider):
-        texts += [text for header, text in values[name].items() if headers.is_secret(header)]
     return [text for text in texts if text]
 
 
