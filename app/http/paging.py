@@ -1,11 +1,11 @@
 """Query parameters of lists: page number, page size, sort order, search text, time range."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from litestar.params import QueryParameter
 
-from app.kit.errors import Invalid
+from app.kit import validation
 from app.kit.paging import MAX_ROWS, Page
 from db.lists import BOUND
 
@@ -46,13 +46,7 @@ MOMENT = {"format": "date-time", "description": "ISO 8601; UTC unless it names a
 
 def moment(name: str, text: str | None) -> datetime | None:
     """Parses a date, or a date and time, of a query parameter; in UTC unless it names a zone."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise Invalid.field(name, "must be an ISO 8601 date or date and time") from None
+    return None if text is None else validation.parse_moment(name, text)
 
 
 From = Annotated[str | None, QueryParameter(name="from", schema_extra=MOMENT)]

@@ -31,6 +31,17 @@ def without_nul(value: Any) -> Any:
     return value
 
 
+def has_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case list():
+            return any(map(has_nul, value))
+        case dict():
+            return any(has_nul(key) or has_nul(item) for key, item in value.items())
+    return False
+
+
 # Strings, from which escapes were removed; also one without an end.
 _JSON_STRING = re.compile(rb'"[^"]*+"?')
 _BRACKETS = bytes.maketrans(b"{}", b"[]")

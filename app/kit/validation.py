@@ -1,6 +1,7 @@
 """Decodes request bodies strictly and reports all invalid fields at once."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -8,7 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from app.kit.errors import Invalid, Problem
-from app.kit.texts import nests_deeper
+from app.kit.texts import has_nul, is_deeper, nests_deeper
+from app.kit.value_checks import WrongValue, parse_time
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
@@ -44,12 +46,12 @@ def decode(body: bytes, kind: Any) -> Any:
         raise Invalid.field("body", "is nested too deeply")
     try:
         value = _decoder(kind).decode(body)
-        has_nul = b"\\u0000" in body and _has_nul(msgspec.to_builtins(value))
+        contains_nul = b"\\u0000" in body and has_nul(msgspec.to_builtins(value))
     except msgspec.ValidationError as error:
         raise _build_body_error(body, kind, error) from None
     except _UNREADABLE:
         raise Invalid.field("body", _NOT_JSON) from None
-    if has_nul:
+    if contains_nul:
         raise Invalid.field("body", "must not contain NUL characters")
     return value
 
@@ -82,6 +84,22 @@ def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise Invalid.fields(_Search().run(kind, value, name, error)) from None
+
+
+def check_size(name: str, value: Any, max_levels: int, max_bytes: int) -> None:
+    """Raises Invalid for a value that is too large as JSON."""
+    if is_deeper(value, max_levels):
+        raise Invalid.field(name, "is nested too deeply")
+    if len(msgspec.json.encode(value)) > max_bytes:
+        raise Invalid.field(name, f"must be at most {max_bytes // 1024} KiB")
+
+
+def parse_moment(name: str, text: str) -> datetime:
+    """Parses a date, or a date and time; in UTC unless it names a zone. Raises Invalid."""
+    try:
+        return parse_time(text)
+    except WrongValue:
+        raise Invalid.field(name, "must be an ISO 8601 date or date and time") from None
 
 
 _Find = Callable[[Any, Any, str], Iterator[Problem]]
@@ -220,14 +238,3 @@ def _read_message(error: msgspec.ValidationError) -> str:
     message, _ = _split_error(error)
     meanings = (meaning for suffix, meaning in _MEANINGS.items() if message.endswith(suffix))
     return next(meanings, message)
-
-
-def _has_nul(value: Any) -> bool:
-    match value:
-        case str():
-            return "\0" in value
-        case list():
-            return any(map(_has_nul, value))
-        case dict():
-            return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return False

@@ -71,6 +71,13 @@ def is_public(text: str) -> bool:
     return address.is_global and not address.is_multicast
 
 
+def find_character_problem(url: str) -> str | None:
+    """The HTTP client drops these characters, so that the request would go to another address."""
+    if " " in url or not url.isprintable():
+        return "must not contain spaces or control characters"
+    return None
+
+
 class AllowList:
     """Hosts (`name`, `*.name`) and networks that the operator allows although they are private."""
 

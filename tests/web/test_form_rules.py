@@ -11,9 +11,10 @@ import pytest
 from app.domain.forms.definition import conditions
 from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.definition.fields.definition import Conditional, Operator
-from app.domain.forms.definition.fields.protocol import InputField, WrongValue
+from app.domain.forms.definition.fields.protocol import InputField
 from app.domain.forms.submissions.answers import check_answers
 from app.domain.forms.submissions.public_schemas import build_field as to_public
+from app.kit.value_checks import WrongValue
 from tests.forms.definition.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
 from tests.web.module_runner import ModuleRunner
 

@@ -7,8 +7,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from app.domain.forms.definition.fields.protocol import WrongValue, join_words
+from app.domain.forms.definition.fields.protocol import join_words
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
+from app.kit.value_checks import WrongValue
 from tests.forms.conversation.message_cases import MESSAGES, REFUSED
 from tests.forms.definition.field_cases import GOOD, OPTIONS, SIGNATURE, TABLE, build_field
 

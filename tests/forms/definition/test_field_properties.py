@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.domain.forms.definition.definitions import FormDefinition
-from app.domain.forms.definition.fields.protocol import WrongValue
 from app.domain.forms.submissions.answers import CheckedAnswers, check_answers
 from app.domain.forms.submissions.errors import InvalidAnswers
+from app.kit.value_checks import WrongValue
 from tests.forms.definition.field_cases import build_form
 from tests.forms.definition.field_oracle import RULES, is_shown
 from tests.forms.definition.field_strategies import TEXTS, VALUES, forms, forms_with_answers

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from app.domain.forms.definition.fields.files import CONTENT, FileRules
-from app.domain.forms.definition.fields.protocol import MissingAnswer, WrongValue
+from app.domain.forms.definition.fields.protocol import MissingAnswer
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.domain.forms.submissions.answers import check_answers
 from app.kit import content_types
+from app.kit.value_checks import WrongValue
 from tests.forms.definition.field_cases import BAD, GOOD, OPTIONS, TABLE, build_field, build_form
 
 _MEGABYTE = 1024 * 1024

@@ -18,12 +18,12 @@ from app.domain.forms.definition.fields.protocol import (
     InputField,
     NoRules,
     R,
-    WrongValue,
 )
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.domain.forms.submissions import progress, uploads
 from app.kit.errors import Invalid
 from app.kit.validation import decode
+from app.kit.value_checks import WrongValue
 from tests.world import Client
 
 _COLOUR = re.compile(r"#[0-9a-f]{6}")

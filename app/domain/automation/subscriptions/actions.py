@@ -95,10 +95,7 @@ async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookConfig) -> Non
 
 
 async def _check_workflow(tx: Tx, tenant_id: str, config: WorkflowConfig) -> None:
-    if is_deeper(config.input, _MAX_DEPTH):
-        raise Invalid.field("action_config.input", "is nested too deeply")
-    if len(msgspec.json.encode(config.input)) > _MAX_BYTES:
-        raise Invalid.field("action_config.input", f"must be at most {_MAX_BYTES // 1024} KiB")
+    validation.check_size("action_config.input", config.input, _MAX_DEPTH, _MAX_BYTES)
     if not await workflows.exists(tx, tenant_id, config.workflow_id):
         raise Invalid.field("action_config.workflow_id", "this workflow does not exist")
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import msgspec
-
 from app.context import RequestContext
 from app.domain.area import Areas
 from app.domain.automation.subscriptions import actions, fan_out, filters, queries
@@ -34,7 +32,6 @@ from app.kit import paging, validation
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
-from app.kit.texts import is_deeper
 from app.kit.views import build_view
 from app.net.secret_fields import HEADERS
 from db import ledger
@@ -211,10 +208,8 @@ async def emit_test(context: RequestContext, data: TestEvent) -> TestEmitted:
     payload = data.data
     if payload is None:
         payload = areas.event_types[data.event_type].example
-    elif is_deeper(payload, _MAX_DEPTH):
-        raise Invalid.field("data", "is nested too deeply")
-    elif len(msgspec.json.encode(payload)) > _MAX_TEST_BYTES:
-        raise Invalid.field("data", f"must be at most {_MAX_TEST_BYTES // 1024} KiB")
+    else:
+        validation.check_size("data", payload, _MAX_DEPTH, _MAX_TEST_BYTES)
     triggered = await fan_out.find_triggered(context.tx, tenant_id, data.event_type, payload)
     event = await events.emit_test(context.tx, data.event_type, payload, tenant_id=tenant_id)
     return TestEmitted(event.id, event.correlation_id, len(triggered))

@@ -10,8 +10,8 @@ from app.domain.data.tables import values
 from app.domain.data.tables.columns import Column, find_free_slot, find_free_unique_slot
 from app.domain.data.tables.filters import ROW_FIELDS
 from app.domain.data.tables.schemas import ChangedColumn, ColumnView, NewColumn
-from app.domain.data.tables.values import WrongValue
 from app.kit.errors import Invalid, Problem
+from app.kit.value_checks import WrongValue
 
 # All columns of a table as JSON, so that no row of defaults alone is too large.
 MAX_BYTES: Final = values.MAX_ROW_BYTES

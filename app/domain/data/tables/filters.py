@@ -8,8 +8,8 @@ import msgspec
 
 from app.domain.data.tables import values
 from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.values import WrongValue
 from app.kit.errors import Invalid
+from app.kit.value_checks import WrongValue
 
 Op = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "in", "is_null"]
 OPS: Final[tuple[Op, ...]] = get_args(Op)

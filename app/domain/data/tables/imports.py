@@ -15,13 +15,13 @@ from app.domain.data.tables.csv_reader import DELIMITERS, CsvFile
 from app.domain.data.tables.errors import ImportNotFound, UnreadableFile
 from app.domain.data.tables.row_queries import NewRow
 from app.domain.data.tables.schemas import ImportMode, ImportProblem, ImportStatus, ImportView
-from app.domain.data.tables.values import WrongValue
 from app.jobs import work
 from app.jobs.work import WorkKind
 from app.kit import clock, csv_cells, files, paging, texts
 from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from app.kit.value_checks import WrongValue
 from app.kit.views import Data
 from app.security.principal import Principal
 from app.services import Services

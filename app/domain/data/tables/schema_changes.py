@@ -16,8 +16,8 @@ from app.domain.data.tables.errors import TableTooLarge
 from app.domain.data.tables.rows import find_unknown_files
 from app.domain.data.tables.schema_queries import Rewrite
 from app.domain.data.tables.schemas import ChangedColumn
-from app.domain.data.tables.values import WrongValue
 from app.kit.errors import Invalid, Problem
+from app.kit.value_checks import WrongValue
 from db.fast import Row
 from db.models import DataTable
 from db.session import Tx

@@ -5,16 +5,17 @@ A stored value is JSON: dates and times are ISO 8601 texts, times in UTC and to 
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from app.domain.data.tables.columns import NO_TEXT, Column
+from app.kit import value_checks
 from app.kit.errors import Problem
-from app.kit.texts import is_deeper
+from app.kit.texts import has_nul, is_deeper
+from app.kit.value_checks import MAX_INTEGER, WrongValue
 
-MAX_INTEGER: Final = 2**53 - 1
 MAX_ROW_BYTES: Final = 64 * 1024
 MAX_JSON_DEPTH: Final = 16
 # Of the json values of a row: an empty list takes two bytes as JSON, and 80 once it is decoded.
@@ -30,10 +31,6 @@ _TOO_MANY_ELEMENTS = (
     f"must have at most {MAX_JSON_ELEMENTS:,} elements: lists, objects, keys and values of JSON"
 )
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
-
-
-class WrongValue(ValueError):
-    """The message says what the value must be."""
 
 
 def check_value(column: Column, value: Any) -> Any:
@@ -137,33 +134,21 @@ def list_file_ids(columns: list[Column], stored: Mapping[str, Any]) -> Iterator[
 # Types
 
 
-def _check_storable(text: str) -> str:
+def _check_text(value: Any) -> str:
+    text = value_checks.check_text(value)
     if "\0" in text or NO_TEXT in text:
         raise WrongValue("must not contain NUL or the character U+10FFFF")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise WrongValue("must be valid Unicode") from None
     return text
 
 
-def _check_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise WrongValue("must be a string")
-    return _check_storable(value)
-
-
 def _check_number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WrongValue("must be a number")
     try:
-        number = float(value)
+        number = float(value_checks.check_number(value))
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
         raise WrongValue("must be a finite number of double precision")
-    # Also replaces -0.0, which is equal and looks different.
-    return int(number) if number.is_integer() and abs(number) <= MAX_INTEGER else number
+    return value_checks.simplify_number(number)
 
 
 def _check_integer(value: Any) -> int:
@@ -177,33 +162,18 @@ def _check_integer(value: Any) -> int:
     return number
 
 
-def _check_boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise WrongValue("must be true or false")
-    return value
-
-
 def _check_date(value: Any) -> str:
-    try:
-        return date.fromisoformat(value).isoformat()
-    except (TypeError, ValueError):
-        raise WrongValue("must be a date like 2026-01-31") from None
+    return value_checks.parse_date(value).isoformat()
 
 
 def parse_time(value: Any) -> datetime:
     """Returns a time in UTC, to the millisecond; in UTC unless it names a zone."""
-    try:
-        time = datetime.fromisoformat(value)
-        time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        raise WrongValue("must be a time like 2026-01-31T09:30:00Z") from None
+    time = value_checks.parse_time(value)
     return time.replace(microsecond=time.microsecond // 1000 * 1000)
 
 
 def _check_datetime(value: Any) -> str:
-    time = parse_time(value)
-    precision = "milliseconds" if time.microsecond else "seconds"
-    return time.isoformat(timespec=precision).removesuffix("+00:00") + "Z"
+    return value_checks.format_time(parse_time(value))
 
 
 def _check_json(value: Any) -> Any:
@@ -216,7 +186,7 @@ def _check_json(value: Any) -> Any:
         plain = msgspec.json.decode(encoded)
     except (TypeError, ValueError, OverflowError):
         raise WrongValue("must be JSON of valid Unicode") from None
-    if b"\\u0000" in encoded and _has_nul(plain):
+    if b"\\u0000" in encoded and has_nul(plain):
         raise WrongValue("must not contain NUL")
     if not _has_short_numbers(plain):
         raise WrongValue(
@@ -238,28 +208,17 @@ def _has_short_numbers(value: Any) -> bool:
     return True
 
 
-def _has_nul(value: Any) -> bool:
-    match value:
-        case str():
-            return "\0" in value
-        case list():
-            return any(map(_has_nul, value))
-        case dict():
-            return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return False
-
-
 def _check_file(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _MAX_FILE_ID_CHARS:
         raise WrongValue("must be the id of a file, like fil_…")
-    return _check_storable(value)
+    return _check_text(value)
 
 
 _CHECKS: Final[dict[str, Callable[[Any], Any]]] = {
     "text": _check_text,
     "number": _check_number,
     "integer": _check_integer,
-    "boolean": _check_boolean,
+    "boolean": value_checks.check_boolean,
     "date": _check_date,
     "datetime": _check_datetime,
     "select": _check_text,

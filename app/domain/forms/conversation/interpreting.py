@@ -12,7 +12,8 @@ import msgspec
 
 from app.domain.forms.conversation import mentions
 from app.domain.forms.conversation.mentions import Mention
-from app.domain.forms.definition.api import InputField, WrongValue
+from app.domain.forms.definition.api import InputField
+from app.kit.value_checks import WrongValue
 
 _SKIP: Final = frozenset(
     {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}

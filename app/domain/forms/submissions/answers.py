@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from app.domain.forms.definition.api import FormDefinition, MissingAnswer, WrongValue, conditions
+from app.domain.forms.definition.api import FormDefinition, MissingAnswer, conditions
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue
 
 _IS_REQUIRED = "is required"
 _UNKNOWN = "is not a field of this form"

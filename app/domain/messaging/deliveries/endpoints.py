@@ -18,6 +18,7 @@ from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.net import headers
 from app.net.egress import Guard
+from app.net.guard import find_character_problem
 from app.net.secret_fields import HEADERS
 from db.models import Webhook
 
@@ -46,10 +47,7 @@ def new_endpoint(
 
 
 def check_url(guard: Guard, url: str, field: str) -> None:
-    problem = guard.problem_with(url)
-    if problem is None and (" " in url or not url.isprintable()):
-        # The HTTP client drops them, so the request would go to another address.
-        problem = "must not contain spaces or control characters"
+    problem = guard.problem_with(url) or find_character_problem(url)
     if problem is not None:
         raise Invalid.field(field, problem)
 

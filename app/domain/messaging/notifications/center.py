@@ -1,7 +1,5 @@
 """The notification center: a user's own notifications and preferences, and messages by hand."""
 
-from typing import Any
-
 import msgspec
 
 from app.context import RequestContext
@@ -25,9 +23,10 @@ from app.domain.messaging.notifications.schemas import (
 )
 from app.domain.messaging.notifications.types import TYPES
 from app.domain.platform.events import api as events
+from app.kit import validation
 from app.kit.errors import Invalid
 from app.kit.paging import Page
-from app.kit.texts import as_json, is_deeper
+from app.kit.texts import as_json
 from app.security.permissions import ROLES
 from db.session import Tx
 
@@ -106,17 +105,10 @@ async def _check(tx: Tx, tenant_id: str, data: SendNotification) -> Recipients:
         raise Invalid.field("user_ids", "send either user_ids or role, not both")
     if TYPES[data.type].internal:
         raise Invalid.field("type", f"{data.type} is sent by the platform alone")
-    _check_data(data.data)
+    validation.check_size("data", data.data, _MAX_DEPTH, _MAX_DATA_BYTES)
     if data.role is not None and data.role not in ROLES:
         raise Invalid.field("role", f"must be one of {', '.join(ROLES)}")
     if data.user_ids is not None:
         unknown = await accounts.find_unknown_ids(tx, tenant_id, data.user_ids)
         Invalid.check(("user_ids", f"there is no user {user_id}") for user_id in unknown)
     return Recipients(user_ids=data.user_ids, role=data.role)
-
-
-def _check_data(data: dict[str, Any] | None) -> None:
-    if is_deeper(data, _MAX_DEPTH):
-        raise Invalid.field("data", "is nested too deeply")
-    if len(msgspec.json.encode(data)) > _MAX_DATA_BYTES:
-        raise Invalid.field("data", f"must be at most {_MAX_DATA_BYTES // 1024} KiB")

@@ -22,6 +22,7 @@ from app.domain.messaging.notifications.providers.protocol import (
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
 from app.net.egress import Guard
+from app.net.guard import find_character_problem
 from app.net.redaction import Redactor
 from app.net.secret_fields import HEADERS, SecretFields
 
@@ -94,10 +95,7 @@ def _find_problems(provider: Provider, config: ProviderConfig, guard: Guard) -> 
 
 
 def _find_url_problem(url: str, guard: Guard) -> str | None:
-    if " " in url or not url.isprintable():
-        # The HTTP client drops them, so the request would go to another address.
-        return "must not contain spaces or control characters"
-    problem = guard.problem_with(url)
+    problem = find_character_problem(url) or guard.problem_with(url)
     if problem is not None and problem.endswith(_NOT_PUBLIC):
         # The guard's message starts with the host.
         return _NOT_PUBLIC

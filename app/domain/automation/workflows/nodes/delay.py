@@ -1,11 +1,12 @@
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from app.domain.automation.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcome, Wait
+from app.kit import validation
 from app.kit.errors import Invalid, Problem
 
 _MAX_SECONDS = 366 * 86400
@@ -42,11 +43,7 @@ class DelayNode(NodeType[DelayConfig]):
 def _find_end(config: DelayConfig, now: datetime) -> datetime:
     if config.seconds is not None:
         return now + timedelta(seconds=config.seconds)
-    try:
-        until = datetime.fromisoformat(config.until or "")
-        until = (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise Invalid.field("until", "must be an ISO 8601 date or date and time") from None
+    until = validation.parse_moment("until", config.until or "")
     if until - now > timedelta(seconds=_MAX_SECONDS):
         raise Invalid.field("until", "must be within a year")
     return until

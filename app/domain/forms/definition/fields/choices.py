@@ -19,12 +19,12 @@ from app.domain.forms.definition.fields.protocol import (
     MissingAnswer,
     NoRules,
     R,
-    WrongValue,
     check_message,
     join_words,
 )
 from app.domain.forms.definition.fields.texts import check_characters
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue, check_boolean
 
 # How many options a message lists.
 _LISTED: Final = 20
@@ -206,11 +206,10 @@ class CheckboxField(FieldType[NoRules]):
         return isinstance(value, bool)
 
     def check(self, field: InputField[NoRules], value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise WrongValue("must be true or false")
-        if field.definition.required and not value:
+        is_checked = check_boolean(value)
+        if field.definition.required and not is_checked:
             raise MissingAnswer("must be checked")
-        return value
+        return is_checked
 
     def parse(self, field: InputField[NoRules], text: str) -> bool:
         is_checked = parse_consent(check_message(text))

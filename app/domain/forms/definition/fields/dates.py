@@ -12,12 +12,12 @@ from msgspec import Meta
 
 from app.domain.forms.definition.fields.date_parser import parse_date, parse_time
 from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import FieldType, InputField, WrongValue
+from app.domain.forms.definition.fields.protocol import FieldType, InputField
+from app.kit import value_checks
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue
 
 _MAX_CHARS = 40
-_NO_DATE = "must be a date like 2026-01-31"
-_NO_TIME = "must be a time like 2026-01-31T09:30:00Z"
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _ISO_TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2}[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?:\.\d{1,9})?"
@@ -36,27 +36,14 @@ class DateRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 def _read_date(value: Any) -> date:
-    if not isinstance(value, str) or not _ISO_DATE.fullmatch(value):
-        raise WrongValue(_NO_DATE)
-    try:
-        return date.fromisoformat(value)
-    except ValueError:
-        raise WrongValue(_NO_DATE) from None
+    is_extended = isinstance(value, str) and _ISO_DATE.fullmatch(value)
+    return value_checks.parse_date(value if is_extended else None)
 
 
 def _read_time(value: Any) -> datetime:
     """In UTC unless it names a zone; to the second."""
     match = _ISO_TIME.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise WrongValue(_NO_TIME)
-    try:
-        return datetime.fromisoformat(f"{match[1]}{match[2] or 'Z'}").astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise WrongValue(_NO_TIME) from None
-
-
-def _show_time(moment: datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+    return value_checks.parse_time(match and f"{match[1]}{match[2] or 'Z'}")
 
 
 def _describe_range(rules: DateRules) -> str:
@@ -143,10 +130,10 @@ class DatetimeField(_MomentField):
         return datetime.combine(_read_date(text), time.max if is_last else time.min, UTC)
 
     def show(self, moment: Any) -> str:
-        return _show_time(moment)
+        return value_checks.format_time(moment)
 
     def parse(self, field: InputField[DateRules], text: str) -> str:
-        return self.check(field, _show_time(parse_time(text)))
+        return self.check(field, value_checks.format_time(parse_time(text)))
 
     def format(self, field: InputField[DateRules], value: Any) -> str:
         del field

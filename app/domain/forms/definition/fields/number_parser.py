@@ -5,7 +5,8 @@ readings, like 1,5 or "two million", is refused.
 import re
 from typing import Final
 
-from app.domain.forms.definition.fields.protocol import WrongValue, check_message
+from app.domain.forms.definition.fields.protocol import check_message
+from app.kit.value_checks import WrongValue
 
 _NO_NUMBER = "must be one number in digits, like 3.5"
 _SMALL_WORDS = (

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from app.domain.forms.definition.fields.number_parser import parse_number, parse_score
 from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import FieldType, InputField, R, WrongValue
+from app.domain.forms.definition.fields.protocol import FieldType, InputField, R
+from app.kit import value_checks
 from app.kit.errors import Problem
+from app.kit.value_checks import MAX_INTEGER, WrongValue, is_number
 
-MAX_INTEGER: Final = 2**53 - 1
 _DEFAULT_STARS = 5
 _MAX_STARS = 100
 _STARS = "\N{WHITE MEDIUM STAR}\N{BLACK STAR}"
@@ -37,23 +38,16 @@ class RatingRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     max: Annotated[int, Meta(ge=1, le=_MAX_STARS)] = _DEFAULT_STARS
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def is_storable(value: Any) -> bool:
-    return _is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
+    return is_number(value) and -MAX_INTEGER <= value <= MAX_INTEGER
 
 
 def check_number(value: Any) -> int | float:
-    """Returns a whole number as an integer, so that 3 and 3.0 are stored alike. The limits are
-    those within which every program reads a whole number exactly.
-    """
-    if not _is_number(value):
-        raise WrongValue("must be a number")
-    if not is_storable(value):
+    """Returns a whole number as an integer, so that 3 and 3.0 are stored alike."""
+    number = value_checks.check_number(value)
+    if not is_storable(number):
         raise WrongValue(f"must be from -{MAX_INTEGER} to {MAX_INTEGER}")
-    return int(value) if value == int(value) else float(value)
+    return value_checks.simplify_number(float(number))
 
 
 def show(number: float) -> str:

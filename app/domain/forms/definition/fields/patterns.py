@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
-from app.domain.forms.definition.fields.protocol import WrongValue
+from app.kit.value_checks import WrongValue
 
 # The time of a processor that the patterns of a form may take for one request.
 _MAX_SECONDS: Final = 0.25

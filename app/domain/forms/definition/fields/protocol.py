@@ -10,6 +10,7 @@ import msgspec
 from app.domain.forms.definition.fields.files import FileRules
 from app.domain.forms.definition.fields.options import Option, OptionIndex
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue
 
 if TYPE_CHECKING:
     # It has the names of the types, which are known once these are.
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 _EMPTY = "must not be empty"
 _MAX_MESSAGE_CHARS = 2000
-
-
-class WrongValue(ValueError):
-    """The message says what the value must be, as the end of a sentence about the field."""
 
 
 class MissingAnswer(WrongValue):

@@ -2,7 +2,8 @@
 
 from typing import Any, ClassVar
 
-from app.domain.forms.definition.fields.protocol import FieldType, InputField, NoRules, WrongValue
+from app.domain.forms.definition.fields.protocol import FieldType, InputField, NoRules
+from app.kit.value_checks import WrongValue
 
 
 class _StaticField(FieldType[NoRules]):

@@ -16,11 +16,11 @@ from app.domain.forms.definition.fields.protocol import (
     FieldType,
     InputField,
     NoRules,
-    WrongValue,
     check_message,
 )
 from app.kit import email_addresses
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue, check_text
 
 MAX_TEXT_CHARS: Final = 10_000
 MAX_TEXTAREA_CHARS: Final = 100_000
@@ -70,14 +70,9 @@ class PhoneRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     pattern: Pattern | None = None
 
 
-def check_characters(text: Any) -> str:
+def check_characters(value: Any) -> str:
     """Raises WrongValue for anything but a text that can be stored."""
-    if not isinstance(text, str):
-        raise WrongValue("must be a string")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise WrongValue("must be valid Unicode") from None
+    text = check_text(value)
     if "\0" in text:
         raise WrongValue("must not contain NUL characters")
     return text

@@ -13,11 +13,11 @@ from app.domain.forms.definition.fields.protocol import (
     FieldType,
     InputField,
     NoRules,
-    WrongValue,
     join_words,
 )
 from app.kit import content_types
 from app.kit.errors import Problem
+from app.kit.value_checks import WrongValue
 
 _MAX_FILE_ID_CHARS = 64
 _MAX_SIGNATURE_CHARS = 200_000
