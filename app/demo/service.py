@@ -146,6 +146,9 @@ class _PackagedFile(msgspec.Struct, frozen=True):
     async def read(self, size: int = -1) -> bytes:
         return self.content.read(size)
 
+    async def close(self) -> None:
+        self.content.close()
+
 
 # The embed key
 

@@ -180,12 +180,19 @@ async def as_stream(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-class ReadableUpload(Protocol):
+class Upload(Protocol):
+    """An uploaded file. Its name and declared type are not trusted."""
+
+    @property
+    def filename(self) -> str: ...
+
     async def read(self, size: int = -1) -> bytes: ...
+
+    async def close(self) -> None: ...
 
 
 async def read_blocks(
-    upload: ReadableUpload, max_bytes: int, too_large: Callable[[], Exception]
+    upload: Upload, max_bytes: int, too_large: Callable[[], Exception]
 ) -> AsyncIterator[bytes]:
     """Yields an uploaded file for `put_stream`. Raises `too_large()` when it is larger."""
     size = 0

@@ -19,7 +19,7 @@ from db.models.form_submissions import (
 )
 from db.models.forms import Form, FormRecipient, FormVersion
 from db.models.incoming import IncomingPayload, IncomingWebhook
-from db.models.instance import Attempt, IdempotencyKey, InstanceState
+from db.models.instance import FailureCount, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
 from db.models.llm import ProviderKey
 from db.models.mail import MailMessage
@@ -65,7 +65,6 @@ __all__ = [
     "AgentVersion",
     "Approval",
     "ApprovalAssignee",
-    "Attempt",
     "ChatJob",
     "Conversation",
     "ConversationEntry",
@@ -85,6 +84,7 @@ __all__ = [
     "EmbedKeyUsage",
     "EventLog",
     "EventSubscription",
+    "FailureCount",
     "File",
     "Form",
     "FormConversation",

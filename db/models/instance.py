@@ -35,7 +35,7 @@ class IdempotencyKey(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
-class Attempt(Base):
+class FailureCount(Base):
     """Failures of one account or address under one rule; the id is a hash of both."""
 
     __tablename__ = "attempts"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.domain.agents.tools import queries, registry
+from app.domain.agents.tools import queries, service
 from app.services import Services
 from tests.agents.tools.tool_requests import create_tool
 from tests.workers.factories import wait_until
@@ -33,6 +33,6 @@ async def test_a_tool_can_be_deleted_while_an_execution_finishes(
         await raw.execute("SELECT 1 FROM tools WHERE id = $1 FOR UPDATE", tool_id)
         finishing = asyncio.create_task(finish())
         await wait_until(lambda: raw.fetchval(_IS_WAITING))
-        await registry.delete(tx, tool_id)
+        await service.delete(tx, tool_id)
     await finishing
     assert (await developer.get(f"/v1/tools/{tool_id}")).status_code == 404

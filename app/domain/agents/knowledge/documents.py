@@ -1,7 +1,7 @@
 """Documents of an agent: uploading, listing, indexing again, deleting."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import asyncpg
 import msgspec
@@ -21,7 +21,7 @@ from app.domain.platform.files.api import StoredUpload
 from app.jobs import work
 from app.kit import filenames, paging
 from app.kit.errors import Conflict, FileTooLarge, Invalid, UnsupportedFileType
-from app.kit.files import FileNotStored
+from app.kit.files import FileNotStored, Upload
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
@@ -34,15 +34,6 @@ MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000
 _MEGABYTE = 1024 * 1024
 _FORMATS = "PDF, DOCX, MD, TXT or CSV"
-
-
-class Upload(Protocol):
-    """An uploaded file. Its name and declared type are not trusted."""
-
-    @property
-    def filename(self) -> str: ...
-
-    async def read(self, size: int = -1) -> bytes: ...
 
 
 class _Document(msgspec.Struct, frozen=True):

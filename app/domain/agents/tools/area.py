@@ -7,7 +7,7 @@ from app.domain.agents.tools.client_tokens import ClientTokens
 from app.domain.agents.tools.credential_hosts import list_hosts
 from app.domain.agents.tools.events import ToolCreated, ToolDeleted, ToolUpdated
 from app.domain.agents.tools.executions import RUN_TOOL
-from app.domain.agents.tools.registry import REPORT_DELETED
+from app.domain.agents.tools.service import REPORT_DELETED
 from app.domain.area import AgentDeletion, Area, AreaJob, Span
 from app.domain.platform.events.api import MAX_SPANS
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission

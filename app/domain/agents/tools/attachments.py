@@ -4,7 +4,7 @@ from typing import Any
 
 from app.context import RequestContext
 from app.domain.agents.definition import api as agents
-from app.domain.agents.tools import auth_configs, configs, queries, registry, run_plan
+from app.domain.agents.tools import auth_configs, configs, queries, run_plan, service
 from app.domain.agents.tools.auth_configs import AuthConfig, CredentialAuth
 from app.domain.agents.tools.auth_validation import validate_auth
 from app.domain.agents.tools.configs import Config
@@ -31,7 +31,7 @@ async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
 
 async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:
     agent = await agents.find(context.tx, agent_id, for_update=True)
-    tool = await registry.find(context.tx, data.tool_id)
+    tool = await service.find(context.tx, data.tool_id)
     if tool.tenant_id != agent.tenant_id:
         raise ToolNotFound(f"There is no tool {data.tool_id[:64]}")
     session = await context.tx.session()
@@ -108,7 +108,7 @@ async def _set_override(
     sends_no_auth = tool.auth_type == "none" or (
         auth_config is None and _is_moved(context, tool, override)
     )
-    await registry.validate_config(
+    await service.validate_config(
         context, tool.tool_type, merged, "config_override", allow_http=sends_no_auth
     )
     attachment.config_override = override
@@ -142,7 +142,7 @@ def _build_use(
 def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> bool:
     """True when the override has another destination than the tool, whose auth it then loses."""
     config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
-    tool_config = registry.parse_config(tool.tool_type, tool.config)
+    tool_config = service.parse_config(tool.tool_type, tool.config)
     return configs.destination(config, context.guard) != (
         configs.destination(tool_config, context.guard)
     )
@@ -166,7 +166,7 @@ async def _seal_auth(
         # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
     seal_context = run_plan.override_seal_context(attachment.tenant_id, attachment.id)
-    destination = registry.auth_destination(tool.tool_type, config, context.guard)
+    destination = service.auth_destination(tool.tool_type, config, context.guard)
     return context.keyring.seal(auth_configs.encode(auth, destination), seal_context)
 
 

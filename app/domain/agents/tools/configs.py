@@ -59,7 +59,7 @@ class RestApiConfig(msgspec.Struct, frozen=True):
     retry_count: Annotated[int, Meta(ge=0, le=10)] = 0
 
 
-class WebhookConfig(msgspec.Struct, frozen=True):
+class WebhookToolConfig(msgspec.Struct, frozen=True):
     url: Url
     method: Method = "POST"
     headers: HeaderMap = {}
@@ -114,7 +114,12 @@ class DatabaseInput(msgspec.Struct):
 
 
 Config = (
-    RestApiConfig | WebhookConfig | FunctionConfig | ScriptConfig | DatabaseConfig | CustomConfig
+    RestApiConfig
+    | WebhookToolConfig
+    | FunctionConfig
+    | ScriptConfig
+    | DatabaseConfig
+    | CustomConfig
 )
 
 
@@ -149,7 +154,7 @@ TOOL_TYPES: Final[dict[str, ToolTypeSpec]] = {
             ),
             input=RestInput,
         ),
-        ToolTypeSpec("webhook", WebhookConfig, takes_auth=True, parameters=_object([])),
+        ToolTypeSpec("webhook", WebhookToolConfig, takes_auth=True, parameters=_object([])),
         ToolTypeSpec("function", FunctionConfig, takes_auth=False, parameters=_object([])),
         ToolTypeSpec("script", ScriptConfig, takes_auth=False, parameters=_object([])),
         ToolTypeSpec(
@@ -180,7 +185,7 @@ def validate(
             _check_url(f"{name}.base_url", config.base_url, guard, allow_http=allow_http)
             for key, endpoint in config.endpoints.items():
                 _check_path(f"{name}.endpoints.{key}.path", endpoint.path)
-        case WebhookConfig() | CustomConfig():
+        case WebhookToolConfig() | CustomConfig():
             _check_url(f"{name}.url", config.url, guard, allow_http=allow_http)
         case ScriptConfig():
             if config.entrypoint not in config.files:
@@ -233,7 +238,7 @@ def destination(config: Config, guard: Guard) -> tuple[Any, ...]:
     match config:
         case RestApiConfig():
             return (str(guard.check_url(config.base_url).origin()),)
-        case WebhookConfig() | CustomConfig():
+        case WebhookToolConfig() | CustomConfig():
             return (str(guard.check_url(config.url).origin()),)
         case DatabaseConfig():
             port = config.port or databases.PORTS.get(config.db_type)
@@ -247,7 +252,7 @@ def destination_host(config: Config, guard: Guard) -> str:
     match config:
         case RestApiConfig():
             return guard.check_url(config.base_url).raw_host or ""
-        case WebhookConfig() | CustomConfig():
+        case WebhookToolConfig() | CustomConfig():
             return guard.check_url(config.url).raw_host or ""
         case DatabaseConfig():
             return config.host
@@ -267,7 +272,7 @@ def is_repeatable(config: Config, arguments: dict[str, Any]) -> bool:
             name = arguments.get("endpoint") or next(iter(config.endpoints))
             endpoint = config.endpoints.get(name) if isinstance(name, str) else None
             return endpoint is not None and endpoint.method == "GET"
-        case WebhookConfig():
+        case WebhookToolConfig():
             return config.method == "GET"
         case CustomConfig():
             return False

@@ -3,7 +3,7 @@ from typing import Annotated
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.agents.tools import attachments, discovery, executions, registry
+from app.domain.agents.tools import attachments, discovery, executions, service
 from app.domain.agents.tools.categories import Category
 from app.domain.agents.tools.configs import ToolType
 from app.domain.agents.tools.execution_schemas import (
@@ -55,7 +55,7 @@ class ToolController(Controller):
         """`search` looks in names and descriptions. Sort by name, slug, category, tool_type,
         usage_count, last_used_at, created_at or updated_at; by default the newest come first.
         """
-        return await registry.list_page(
+        return await service.list_page(
             tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
         )
 
@@ -65,16 +65,16 @@ class ToolController(Controller):
         `auth_config` is encrypted and never shown again. `auth_config.credential_id` uses a
         credential of the vault, which needs an access rule for this tool.
         """
-        return Data(await registry.create(context, data))
+        return Data(await service.create(context, data))
 
     @get("/categories", summary="List categories", needs="tools:read")
     async def list_categories(self, tx: Tx) -> Data[list[CategoryView]]:
-        return Data(await registry.list_categories(tx))
+        return Data(await service.list_categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
     async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> Data[FullTool]:
         """Callers without tools:write see an empty `config`."""
-        return Data(await registry.show(tx, principal, tool_id))
+        return Data(await service.show(tx, principal, tool_id))
 
     @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
     async def update_tool(
@@ -84,12 +84,12 @@ class ToolController(Controller):
         `auth_config` replaces the stored one, and is needed again when the tool gets another
         host.
         """
-        return Data(await registry.update(context, tool_id, data))
+        return Data(await service.update(context, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
     async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
         """Deletes its executions too, and detaches it from every agent."""
-        await registry.delete(tx, tool_id)
+        await service.delete(tx, tool_id)
 
     @post(
         "/{tool_id:str}/execute",

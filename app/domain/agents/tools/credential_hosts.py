@@ -1,6 +1,6 @@
 """The hosts to which tools and agents would send a credential."""
 
-from app.domain.agents.tools import configs, queries, registry, run_plan
+from app.domain.agents.tools import configs, queries, run_plan, service
 from app.domain.agents.tools.auth_configs import CredentialAuth
 from app.domain.area import CredentialTarget
 from db.models import AgentTool, Tool
@@ -11,8 +11,8 @@ async def list_hosts(target: CredentialTarget) -> list[str]:
     The host of a tool that connects to none is empty.
     """
     if target.type == "tool":
-        tool = await registry.find(target.tx, target.id)
-        config = registry.parse_config(tool.tool_type, tool.config)
+        tool = await service.find(target.tx, target.id)
+        config = service.parse_config(tool.tool_type, tool.config)
         return [configs.destination_host(config, target.services.egress.guard)]
     if target.type == "agent":
         rows = await queries.list_overrides_of_agent(target.tx, target.id)

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.tools import json_schema, queries, registry
+from app.domain.agents.tools import json_schema, queries, service
 from app.domain.agents.tools.configs import TOOL_TYPES
 from app.domain.agents.tools.errors import ExecutionNotFound, ToolDisabled, ToolNotFound
 from app.domain.agents.tools.execution_schemas import (
@@ -19,6 +19,7 @@ from app.domain.agents.tools.execution_schemas import (
 )
 from app.domain.agents.tools.queries import ExecutionFilter
 from app.domain.agents.tools.run_plan import RunPlan, build_plan, timeout_seconds
+from app.domain.area import Areas, FinishedCall
 from app.jobs import work
 from app.jobs.work import WorkKind
 from app.kit import trace, validation
@@ -231,14 +232,14 @@ async def list_page(
 ) -> Paged[ExecutionView]:
     rows, total = await queries.list_executions(tx, tool_id, filters, page)
     if not rows:
-        await registry.require(tx, tool_id)
+        await service.require(tx, tool_id)
     return paged([_build_view(row, principal) for row in rows], total, page)
 
 
 async def get(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
     row = await queries.find_execution(tx, tenant_of(tx), execution_id)
     if row is None or row["tool_id"] != tool_id or row["finished_at"] is None:
-        await registry.require(tx, tool_id)
+        await service.require(tx, tool_id)
         raise ExecutionNotFound(f"There is no finished execution {execution_id[:64]} of this tool")
     return _build_view(row, principal)
 
@@ -267,7 +268,7 @@ async def get_stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
     tenant, hours = tenant_of(tx), _PERIOD_HOURS[period]
     row = await queries.load_stats(tx, tenant, tool_id, hours)
     if not row["total"]:
-        await registry.require(tx, tool_id)
+        await service.require(tx, tool_id)
     days = await queries.count_by_day(tx, tenant, tool_id, hours)
     agents = await queries.list_top_agents(tx, tenant, tool_id, hours)
     return ToolStats(
@@ -276,10 +277,37 @@ async def get_stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
         row["total"],
         row["successful"],
         row["total"] - row["successful"],
-        registry.percentage(row["successful"], row["total"]),
+        service.percentage(row["successful"], row["total"]),
         round(row["average"], 1),
         round(row["p95"], 1),
         round(row["p99"], 1),
         [Day(day["date"], day["executions"], day["failures"]) for day in days],
         [TopAgent(agent["agent_id"], agent["agent_name"], agent["executions"]) for agent in agents],
     )
+
+
+async def report_end(
+    tx: Tx,
+    services: Services,
+    tenant_id: str,
+    call_id: str | None,
+    output: str | None,
+    error: tuple[str | None, str | None],
+) -> None:
+    """Tells the area that accepted a run for itself; chat waits for the runs of its own calls."""
+    if call_id is None:
+        return
+    code, message = error
+    value: Any = msgspec.json.decode(output) if output is not None and code is None else None
+    failure = None if code is None else (code, message or "")
+    await services.get(Areas).on_call_finished(
+        FinishedCall(tx, services, tenant_id, call_id, value, failure)
+    )
+
+
+async def clear_calls(tx: Tx, tenant_id: str, call_ids: list[str]) -> None:
+    """Deletes the content of the calls' executions, and keeps the executions for statistics.
+    `outer.inner` is a call by a sub-agent, and its execution has the inner id.
+    """
+    inner_ids = [call_id.rpartition(".")[2] for call_id in call_ids]
+    await queries.clear_executions_of_calls(tx, tenant_id, inner_ids)

@@ -3,7 +3,7 @@
 Each execution is marked as running first, so that a run with side effects is not repeated.
 """
 
-from app.domain.agents.tools import execute, queries, service
+from app.domain.agents.tools import execute, executions, queries
 from app.domain.job import Job
 from app.services import Services
 from db.ledger import WorkRow
@@ -28,7 +28,7 @@ async def run_tool(job: Job) -> None:
             outcome.error,
             outcome.milliseconds,
         )
-        await service.report_end(
+        await executions.report_end(
             tx, job.services, job.tenant_id, row["call_id"], outcome.output, outcome.error
         )
 
@@ -37,7 +37,7 @@ async def report_deleted(job: Job) -> None:
     """Tells the caller of a run whose tool was deleted before it ended."""
     error = ("tool_deleted", "the tool was deleted while it ran")
     async with job.finish_first() as tx:
-        await service.report_end(tx, job.services, job.tenant_id, job.ref_id, None, error)
+        await executions.report_end(tx, job.services, job.tenant_id, job.ref_id, None, error)
 
 
 async def on_dead_tool(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
@@ -46,4 +46,4 @@ async def on_dead_tool(services: Services, tx: Tx, row: WorkRow, error: str) -> 
     await queries.finish_execution(tx, tenant_id, execution_id, "failed", None, failed, 0)
     execution = await queries.find_execution(tx, tenant_id, execution_id)
     if execution is not None:
-        await service.report_end(tx, services, tenant_id, execution["call_id"], None, failed)
+        await executions.report_end(tx, services, tenant_id, execution["call_id"], None, failed)

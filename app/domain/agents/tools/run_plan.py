@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring, SealContext
-from app.domain.agents.tools import auth_configs, configs, registry
+from app.domain.agents.tools import auth_configs, configs, service
 from app.domain.agents.tools.auth_configs import AuthConfig
 from app.domain.agents.tools.configs import Config
 from app.domain.agents.tools.errors import AuthDestinationMismatch
@@ -32,7 +32,7 @@ class RunPlan(msgspec.Struct, frozen=True):
         if self.sealed_auth is None:
             return None
         content = keyring.open(self.sealed_auth, self.seal_context)
-        destination = registry.auth_destination(self.tool_type, self.config, guard)
+        destination = service.auth_destination(self.tool_type, self.config, guard)
         return auth_configs.decode(self.auth_type, content, destination)
 
 
@@ -49,10 +49,10 @@ def build_plan(row: Row, agent_id: str | None, guard: Guard) -> RunPlan:
     plan = RunPlan(
         tool_id,
         tool_type,
-        registry.parse_config(tool_type, tool_config),
+        service.parse_config(tool_type, tool_config),
         row["auth_type"],
         row["auth_config"],
-        registry.seal_context(tenant_id, tool_id),
+        service.seal_context(tenant_id, tool_id),
         IntegrationRef("tool", tool_id),
     )
     if agent_id is None or row["attachment_id"] is None or row["config_override"] is None:
@@ -94,7 +94,7 @@ def open_override(
         config = apply_override(tool.tool_type, tool.config, override, guard)
         context = override_seal_context(attachment.tenant_id, attachment.id)
         content = keyring.open(attachment.override_auth, context)
-        destination = registry.auth_destination(tool.tool_type, config, guard)
+        destination = service.auth_destination(tool.tool_type, config, guard)
         return config, auth_configs.decode(tool.auth_type, content, destination)
     except (ApiError, CannotOpen, AuthDestinationMismatch):
         return None

@@ -34,7 +34,7 @@ _MAX_TEMPLATES = 500
 _TEMPLATE_FIELDS: Final = ("title", "message", "input")
 
 
-class WebhookConfig(msgspec.Struct, forbid_unknown_fields=True):
+class WebhookActionConfig(msgspec.Struct, forbid_unknown_fields=True):
     """An own address, or an existing webhook."""
 
     url: Annotated[str, Meta(min_length=1, max_length=2000)] | None = None
@@ -87,7 +87,7 @@ class Action(msgspec.Struct, frozen=True):
     run: Run | None = None
 
 
-async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookConfig) -> None:
+async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookActionConfig) -> None:
     if (config.url is None) == (config.webhook_id is None):
         raise Invalid.field("action_config", "needs either url or webhook_id")
     if config.webhook_id is not None and config.headers is not None:
@@ -200,7 +200,7 @@ def _describe(cause: Cause) -> dict[str, Any]:
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "webhook": Action(WebhookConfig, _check_webhook),
+    "webhook": Action(WebhookActionConfig, _check_webhook),
     "workflow": Action(WorkflowConfig, _check_workflow, _render_workflow, _run_workflow),
     "notification": Action(
         NotificationConfig, _check_notification, _render_notification, _run_notification

@@ -5,7 +5,7 @@ from typing import Any
 from app.context import RequestContext
 from app.domain.area import Areas
 from app.domain.automation.subscriptions import actions, fan_out, filters, queries
-from app.domain.automation.subscriptions.actions import WebhookConfig, WorkflowConfig
+from app.domain.automation.subscriptions.actions import WebhookActionConfig, WorkflowConfig
 from app.domain.automation.subscriptions.errors import SubscriptionNotFound
 from app.domain.automation.subscriptions.events import (
     SubscriptionCreated,
@@ -242,7 +242,7 @@ async def _validate(
     if isinstance(config, WorkflowConfig):
         # Who sets a trigger can start the workflow at any time.
         context.principal.require("workflows:execute")
-    if isinstance(config, WebhookConfig):
+    if isinstance(config, WebhookActionConfig):
         if config.url is not None:
             deliveries.check_url(context.guard, config.url, "action_config.url")
         elif config.webhook_id is not None:
@@ -273,7 +273,7 @@ async def _save_endpoint(
     """Writes the endpoint of an action with its own address, or deletes it. Returns a new secret,
     and whether other headers are sent from now on.
     """
-    url = config.url if isinstance(config, WebhookConfig) else None
+    url = config.url if isinstance(config, WebhookActionConfig) else None
     endpoint = await queries.find_own_endpoint(context.tx, subscription.id)
     session = await context.tx.session()
     if url is None:

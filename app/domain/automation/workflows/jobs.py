@@ -3,7 +3,7 @@
 from app.domain.automation.workflows import queries, running, starting
 from app.domain.automation.workflows.errors import PERMANENT
 from app.domain.automation.workflows.nodes.protocol import Failed
-from app.domain.automation.workflows.running import Attempt
+from app.domain.automation.workflows.running import NodeAttempt
 from app.domain.job import Job, Postpone, Retry
 from app.kit.errors import ApiError, Unavailable
 from app.services import Services
@@ -47,7 +47,7 @@ async def run_node(job: Job) -> None:
         await _fail(job, attempt, Failed(error.code, error.message, is_retryable))
 
 
-async def _fail(job: Job, attempt: Attempt, failed: Failed) -> None:
+async def _fail(job: Job, attempt: NodeAttempt, failed: Failed) -> None:
     async with job.finish_first() as tx:
         await running.fail(tx, job.services, job.tenant_id, attempt, failed)
 

@@ -34,7 +34,7 @@ _TOO_MUCH: Final = Failed(
 _TYPE_GONE = "update this instance or change the workflow: it has no nodes of the type"
 
 
-class Attempt(msgspec.Struct):
+class NodeAttempt(msgspec.Struct):
     """An attempt that is due, with its rendered config or the reason why there is none."""
 
     execution_id: str
@@ -78,7 +78,7 @@ async def load(tx: Tx, tenant_id: str, row_id: str) -> Row | None:
 
 async def prepare(
     services: Services, graph: Graph, row: Row, number: int, tenant_id: str
-) -> Attempt | None:
+) -> NodeAttempt | None:
     """Renders the config of a queued node. None when it is not queued for this attempt."""
     state = msgspec.convert(row["state"], NodeState)
     node = graph.nodes[row["node_id"]]
@@ -87,14 +87,14 @@ async def prepare(
     ids = (row["execution_id"], node, row["row_id"], number)
     node_type = NODE_TYPES.get(node.type)
     if node_type is None:
-        return Attempt(*ids, _build_type_gone(node), None)
+        return NodeAttempt(*ids, _build_type_gone(node), None)
     if row["reads"] and row["outputs"] is None:
-        return Attempt(*ids, _TOO_MUCH, None)
+        return NodeAttempt(*ids, _TOO_MUCH, None)
     values = build_values(row)
     rendered = await rendering.render(services.get(Expressions), node_type, node, values, tenant_id)
     if isinstance(rendered, Failed):
-        return Attempt(*ids, rendered, None)
-    return Attempt(*ids, rendering.convert(node_type, rendered), rendered)
+        return NodeAttempt(*ids, rendered, None)
+    return NodeAttempt(*ids, rendering.convert(node_type, rendered), rendered)
 
 
 def build_values(row: Row) -> dict[str, Any]:
@@ -122,7 +122,7 @@ async def load_graph(tx: Tx, services: Services, tenant_id: str, row: Row) -> Gr
 
 
 async def run(
-    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, lease: Lease | None = None
+    tx: Tx, services: Services, tenant_id: str, attempt: NodeAttempt, lease: Lease | None = None
 ) -> WorkRow | None:
     """Runs an attempt, and stores its outcome and what comes next. Returns the work that the holder
     of the lease runs next. Raises ApiError when the node cannot run; the caller then rolls back and
@@ -143,7 +143,7 @@ async def run(
 
 
 async def fail(
-    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, failed: Failed
+    tx: Tx, services: Services, tenant_id: str, attempt: NodeAttempt, failed: Failed
 ) -> None:
     step = await _open(tx, services, tenant_id, attempt)
     if step is not None:
@@ -152,7 +152,7 @@ async def fail(
 
 
 async def _open(
-    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, lease: Lease | None = None
+    tx: Tx, services: Services, tenant_id: str, attempt: NodeAttempt, lease: Lease | None = None
 ) -> Step | None:
     step = await engine.open_step(tx, services, tenant_id, attempt.execution_id, lease)
     node_id = attempt.node.id
@@ -162,7 +162,7 @@ async def _open(
     return step
 
 
-def _build_call(step: Step, attempt: Attempt) -> NodeCall:
+def _build_call(step: Step, attempt: NodeAttempt) -> NodeCall:
     execution = step.execution
     return NodeCall(
         step.tx,

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Protocol
 
 import msgspec
 
@@ -20,6 +19,7 @@ from app.domain.conversations.speech.schemas import AudioReply, SpeakText
 from app.domain.conversations.speech.speech_jobs import SpeechRequest
 from app.kit import files, logs
 from app.kit.errors import ProviderError, Unavailable
+from app.kit.files import Upload
 from app.security.principal import Principal
 from app.services import Services
 
@@ -29,14 +29,6 @@ _MEGABYTE = 1024 * 1024
 _NO_VOICE = "The agent cannot listen or speak right now; try again later"
 
 log = logs.get("speech")
-
-
-class Upload(Protocol):
-    """An uploaded file."""
-
-    async def read(self, size: int = -1) -> bytes: ...
-
-    async def close(self) -> None: ...
 
 
 async def answer_recording(

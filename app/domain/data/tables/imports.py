@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import asyncpg
 import msgspec
@@ -19,6 +19,7 @@ from app.jobs import work
 from app.jobs.work import WorkKind
 from app.kit import clock, csv_cells, files, paging, texts
 from app.kit.errors import ApiError, Conflict, FileTooLarge, Invalid
+from app.kit.files import Upload
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.value_checks import WrongValue
@@ -48,15 +49,6 @@ _NOT_UNIQUE = "must be unique; another row has this value"
 _NO_UNIQUE_COLUMN = (
     "the table has no unique column; make the column that identifies a row unique first"
 )
-
-
-class Upload(Protocol):
-    """An uploaded file. Its name is not trusted."""
-
-    @property
-    def filename(self) -> str: ...
-
-    async def read(self, size: int = -1) -> bytes: ...
 
 
 class ImportOptions(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ class Sender(msgspec.Struct, frozen=True):
     body_bytes: int | None
 
 
-class FormUpload(files.Upload, Protocol):
+class FormUpload(files.StreamedFile, Protocol):
     """A file that arrives; the texts beside it are complete once it was read."""
 
     @property

@@ -5,7 +5,7 @@ from app.domain.platform.files.records import StoredUpload
 from app.domain.platform.files.service import (
     FOLDER,
     Arrival,
-    Upload,
+    StreamedFile,
     build_too_large,
     delete,
     discard,

@@ -45,7 +45,7 @@ _READ_SUBMISSIONS = "submissions:read"
 T = TypeVar("T")
 
 
-class Upload(Protocol):
+class StreamedFile(Protocol):
     """A file that arrives. Its name is not trusted."""
 
     @property
@@ -79,7 +79,7 @@ async def upload(
     services: Services,
     principal: Principal,
     body_bytes: int | None,
-    open_upload: Callable[[], Awaitable[Upload]],
+    open_upload: Callable[[], Awaitable[StreamedFile]],
     store_answer: Callable[[Tx, Data[FileView]], Awaitable[None]],
 ) -> Data[FileView]:
     """Stores a file of a user. No transaction is open while it arrives. `store_answer` runs in the
@@ -103,7 +103,7 @@ async def upload(
 async def receive(
     services: Services,
     arrival: Arrival,
-    open_upload: Callable[[], Awaitable[Upload]],
+    open_upload: Callable[[], Awaitable[StreamedFile]],
     save: Callable[[Tx, StoredUpload], Awaitable[T]],
 ) -> T:
     """Stores a file while it arrives, then calls `save` in one transaction, which records it or

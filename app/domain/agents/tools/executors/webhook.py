@@ -2,13 +2,13 @@ from typing import Any
 
 from yarl import URL
 
-from app.domain.agents.tools.configs import WebhookConfig
+from app.domain.agents.tools.configs import WebhookToolConfig
 from app.domain.agents.tools.errors import ToolFailed
 from app.domain.agents.tools.executors import http
 from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
 
 
-async def run(task: Task[WebhookConfig], environment: ExecutorEnvironment) -> dict[str, Any]:
+async def run(task: Task[WebhookToolConfig], environment: ExecutorEnvironment) -> dict[str, Any]:
     """Sends the input as the JSON body, or as the query of a GET request."""
     config, url = task.config, URL(task.config.url)
     body: Any = task.input

@@ -21,7 +21,7 @@ from app.net import headers
 from app.net.egress import Egress, custom_headers
 
 
-class WebhookConfig(ProviderConfig, frozen=True, kw_only=True):
+class WebhookChannelConfig(ProviderConfig, frozen=True, kw_only=True):
     url: Annotated[str, Meta(min_length=1, max_length=2000)]
     method: Literal["POST", "PUT", "PATCH"] = "POST"
     headers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -32,25 +32,25 @@ class Webhook(Provider):
     id: ClassVar[str] = "webhook"
     channel_type: ClassVar[ChannelType] = "webhook"
     name: ClassVar[str] = "Webhook"
-    config: ClassVar[type[ProviderConfig]] = WebhookConfig
+    config: ClassVar[type[ProviderConfig]] = WebhookChannelConfig
 
-    def find_problem(self, config: WebhookConfig) -> tuple[str, str] | None:
+    def find_problem(self, config: WebhookChannelConfig) -> tuple[str, str] | None:
         try:
             headers.validate(config.headers)
         except Invalid as error:
             return next(iter((error.details or {}).items()))
         return None
 
-    def urls(self, config: WebhookConfig) -> dict[str, str]:
+    def urls(self, config: WebhookChannelConfig) -> dict[str, str]:
         return {"url": config.url}
 
-    def destination(self, config: WebhookConfig) -> tuple[Any, ...]:
+    def destination(self, config: WebhookChannelConfig) -> tuple[Any, ...]:
         return (deliveries.origin_of(config.url),)
 
-    def recipients(self, config: WebhookConfig) -> list[str]:
+    def recipients(self, config: WebhookChannelConfig) -> list[str]:
         return [deliveries.origin_of(config.url)]
 
-    async def send(self, egress: Egress, config: WebhookConfig, notice: Notice) -> None:
+    async def send(self, egress: Egress, config: WebhookChannelConfig, notice: Notice) -> None:
         body = msgspec.json.encode(
             {
                 "id": notice.id,
@@ -65,7 +65,7 @@ class Webhook(Provider):
         await http.send(egress, config.method, config.url, body, all_headers, explain=None)
 
 
-def _build_headers(config: WebhookConfig, notice_id: str, body: bytes) -> CIMultiDict[str]:
+def _build_headers(config: WebhookChannelConfig, notice_id: str, body: bytes) -> CIMultiDict[str]:
     all_headers = custom_headers(config.headers)
     all_headers["Content-Type"] = "application/json"
     all_headers["X-Service-Notification-Id"] = notice_id
