@@ -106,20 +106,12 @@ class AgentSummary(msgspec.Struct):
     updated_at: datetime
 
 
-class AgentView(msgspec.Struct):
+class AgentView(AgentSummary):
     example: ClassVar[dict[str, Any]] = _AGENT
 
-    id: str
-    name: str
-    description: str
-    primary_model: str
     system_prompt: str
-    temperature: float | None
     max_tokens: int | None
-    status: Status
     version: int
-    created_at: datetime
-    updated_at: datetime
 
 
 class AttachedTool(msgspec.Struct):
@@ -216,12 +208,9 @@ class UpdateLogSettings(msgspec.Struct, kw_only=True):
 # Sub-agents
 
 
-class SubAgentView(msgspec.Struct):
+class SubAgentView(SubAgentBrief):
     example: ClassVar[dict[str, Any]] = _SUB_AGENT
 
-    id: str
-    name: str
-    relationship_type: Relationship
     is_enabled: bool
     delegation_prompt: str
 
@@ -275,7 +264,7 @@ class PatchSubAgent(msgspec.Struct, kw_only=True):
     is_enabled: bool | UnsetType = UNSET
 
 
-class DirectSubAgentView(msgspec.Struct):
+class DirectSubAgentView(SubAgentView):
     """A sub-agent that belongs to one parent, with its behaviour."""
 
     example: ClassVar[dict[str, Any]] = {
@@ -290,11 +279,6 @@ class DirectSubAgentView(msgspec.Struct):
         "updated_at": "2026-01-01T12:00:00Z",
     }
 
-    id: str
-    name: str
-    relationship_type: Relationship
-    is_enabled: bool
-    delegation_prompt: str
     description: str
     primary_model: str
     system_prompt: str

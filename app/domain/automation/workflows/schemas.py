@@ -108,22 +108,11 @@ class WorkflowSummary(msgspec.Struct):
     updated_at: datetime
 
 
-class WorkflowView(msgspec.Struct):
+class WorkflowView(WorkflowSummary):
     example: ClassVar[dict[str, Any]] = _WORKFLOW
 
-    id: str
-    name: str
-    description: str
-    status: Status
-    version: int
-    published_version: int | None
-    trigger: Schedule | None
-    next_run_at: datetime | None
     nodes: list[Node]
     edges: list[Edge]
-    created_by: str | None
-    created_at: datetime
-    updated_at: datetime
 
 
 class VersionSummary(msgspec.Struct):
@@ -254,7 +243,7 @@ class NodeRun(msgspec.Struct):
     finished_at: datetime | None
 
 
-class FullExecution(msgspec.Struct):
+class FullExecution(ExecutionSummary):
     example: ClassVar[dict[str, Any]] = {
         **_EXECUTION_SUMMARY,
         "input": {"name": "Ada", "amount": 20},
@@ -275,20 +264,9 @@ class FullExecution(msgspec.Struct):
         ],
     }
 
-    id: str
-    workflow_id: str
-    version: int
-    status: ExecutionStatus
-    trigger: Trigger
-    started_by: str | None
     input: dict[str, Any]
     output: Any
-    error: ExecutionError | None
     nodes: list[NodeRun]
-    correlation_id: str
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
 
 
 class DryNode(msgspec.Struct):

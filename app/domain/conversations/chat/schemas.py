@@ -210,13 +210,14 @@ class ConversationView(msgspec.Struct):
     ended_at: datetime | None
 
 
-class MessageView(msgspec.Struct):
+class VisitorMessage(msgspec.Struct):
+    """A message as a visitor sees it, without the calls of tools."""
+
     example: ClassVar[dict[str, Any]] = {
         "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "role": "assistant",
         "content": "The shop opens at 9 in the morning.",
         "status": "complete",
-        "tool_calls": [_CALL],
         "sources": [],
         "created_at": _AT,
     }
@@ -225,21 +226,11 @@ class MessageView(msgspec.Struct):
     role: Literal["user", "assistant"]
     content: str
     status: MessageStatus
+    sources: list[SourceView]
+    created_at: datetime
+
+
+class MessageView(VisitorMessage):
+    example: ClassVar[dict[str, Any]] = {**VisitorMessage.example, "tool_calls": [_CALL]}
+
     tool_calls: list[ToolCallView]
-    sources: list[SourceView]
-    created_at: datetime
-
-
-class VisitorMessage(msgspec.Struct):
-    """A message as a visitor sees it, without the calls of tools."""
-
-    example: ClassVar[dict[str, Any]] = {
-        name: value for name, value in MessageView.example.items() if name != "tool_calls"
-    }
-
-    id: str
-    role: Literal["user", "assistant"]
-    content: str
-    status: MessageStatus
-    sources: list[SourceView]
-    created_at: datetime

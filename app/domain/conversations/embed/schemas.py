@@ -86,7 +86,21 @@ class UpdateEmbedKey(msgspec.Struct, kw_only=True):
     max_tokens_per_day: MaxTokens | msgspec.UnsetType = msgspec.UNSET
 
 
-class CreatedEmbedKey(msgspec.Struct):
+class _EmbedKey(msgspec.Struct):
+    id: str
+    agent_id: str
+    name: str
+    key_prefix: str
+    allowed_domains: list[str]
+    require_session_token: bool
+    require_user_token: bool
+    allow_voice: bool
+    max_messages_per_day: int | None
+    max_tokens_per_day: int | None
+    created_at: datetime
+
+
+class CreatedEmbedKey(_EmbedKey):
     """`api_key` is public: it is part of the snippet. `identity_secret` is for your server alone,
     which signs user tokens with it.
     """
@@ -97,22 +111,11 @@ class CreatedEmbedKey(msgspec.Struct):
         "identity_secret": _SECRET,
     }
 
-    id: str
-    agent_id: str
-    name: str
-    key_prefix: str
     api_key: str
     identity_secret: str
-    allowed_domains: list[str]
-    require_session_token: bool
-    require_user_token: bool
-    allow_voice: bool
-    max_messages_per_day: int | None
-    max_tokens_per_day: int | None
-    created_at: datetime
 
 
-class EmbedKeyView(msgspec.Struct):
+class EmbedKeyView(_EmbedKey):
     example: ClassVar[dict[str, Any]] = {
         **_KEY,
         "has_identity_secret": True,
@@ -121,20 +124,9 @@ class EmbedKeyView(msgspec.Struct):
         "last_used_at": None,
     }
 
-    id: str
-    agent_id: str
-    name: str
-    key_prefix: str
-    allowed_domains: list[str]
-    require_session_token: bool
-    require_user_token: bool
     has_identity_secret: bool
-    allow_voice: bool
-    max_messages_per_day: int | None
-    max_tokens_per_day: int | None
     messages_today: Annotated[int, Meta(description="Counted while the key has a daily limit")]
     tokens_today: Annotated[int, Meta(description="Counted while the key has a daily limit")]
-    created_at: datetime
     last_used_at: datetime | None
 
 

@@ -166,7 +166,7 @@ class FormStats(msgspec.Struct):
     conversion_rate: float
 
 
-class FormSummary(msgspec.Struct):
+class _Form(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "id": _ID,
         "name": "Contact",
@@ -174,8 +174,6 @@ class FormSummary(msgspec.Struct):
         "description": "Questions of visitors",
         "status": "published",
         "version": 1,
-        "field_count": 4,
-        "submission_count": 12,
         "created_at": _TIME,
         "updated_at": _TIME,
         "published_at": _TIME,
@@ -187,25 +185,25 @@ class FormSummary(msgspec.Struct):
     description: str
     status: Status
     version: int
-    field_count: int
-    submission_count: int | None
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
 
 
-class FormView(msgspec.Struct):
+class FormSummary(_Form):
+    example: ClassVar[dict[str, Any]] = {**_Form.example, "field_count": 4, "submission_count": 12}
+
+    field_count: int
+    submission_count: int | None
+
+
+class FormView(_Form):
     """`version` is the version of `fields`, the newest one. `unconfirmed_emails` has the address of
     `settings.notifications` until it is confirmed: nothing is mailed to it before.
     """
 
     example: ClassVar[dict[str, Any]] = {
-        "id": _ID,
-        "name": "Contact",
-        "slug": "contact-8k2m4q6t",
-        "description": "Questions of visitors",
-        "status": "published",
-        "version": 1,
+        **_Form.example,
         "fields": _FIELDS,
         "settings": _SETTINGS,
         "unconfirmed_emails": [],
@@ -214,17 +212,8 @@ class FormView(msgspec.Struct):
         "branding": _BRANDING,
         "stats": FormStats.example,
         "created_by": f"usr_{_TAIL}",
-        "created_at": _TIME,
-        "updated_at": _TIME,
-        "published_at": _TIME,
     }
 
-    id: str
-    name: str
-    slug: str
-    description: str
-    status: Status
-    version: int
     fields: list[Field]
     settings: FormSettings
     unconfirmed_emails: list[str]
@@ -233,9 +222,6 @@ class FormView(msgspec.Struct):
     branding: Branding
     stats: FormStats | None
     created_by: str | None
-    created_at: datetime
-    updated_at: datetime
-    published_at: datetime | None
 
 
 class PublishedForm(msgspec.Struct):
@@ -286,13 +272,9 @@ class FormVersionSummary(msgspec.Struct):
     published_at: datetime | None
 
 
-class FormVersionView(msgspec.Struct):
+class FormVersionView(FormVersionSummary):
     example: ClassVar[dict[str, Any]] = {**FormVersionSummary.example, "fields": _FIELDS}
 
-    version: int
-    created_by: str | None
-    created_at: datetime
-    published_at: datetime | None
     fields: list[Field]
 
 

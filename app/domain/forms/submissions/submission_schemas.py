@@ -6,6 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.domain.forms.submissions.upload_schemas import UploadedFile
+
 SubmissionStatus = Literal["received", "processed", "archived"]
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -81,20 +83,10 @@ class PublicSubmissionData(msgspec.Struct):
     message: str
 
 
-class SubmissionFile(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "field_id": "attachment",
-        "file_id": f"fil_{_TAIL}",
-        "filename": "invoice.pdf",
-        "size_bytes": 12345,
-        "mime_type": "application/pdf",
-    }
+class SubmissionFile(UploadedFile):
+    example: ClassVar[dict[str, Any]] = {**UploadedFile.example, "field_id": "attachment"}
 
     field_id: str
-    file_id: str
-    filename: str
-    size_bytes: int
-    mime_type: str
 
 
 class ProcessingError(msgspec.Struct):
