@@ -49,6 +49,17 @@ class OperationResult(msgspec.Struct, Generic[View], omit_defaults=True):
     error: OperationError | None = None
 
 
+def build_example(view: dict[str, Any], code: str, message: str) -> dict[str, Any]:
+    """Returns the example of an answer: a created resource, an error, and a deletion."""
+    return {
+        "results": [
+            {"index": 0, "status": 201, "data": view},
+            {"index": 1, "status": 404, "error": {"code": code, "message": message}},
+            {"index": 2, "status": 204},
+        ]
+    }
+
+
 class Functions(msgspec.Struct, Generic[View, New, Change], frozen=True, kw_only=True):
     """What the operations of one area call. `noun` names a resource in messages, with its article;
     `permissions` has the permission of each action.

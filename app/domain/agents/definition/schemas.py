@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.batch import Batch, OperationResult
+from app.domain.batch import Batch, OperationResult, build_example
 from app.kit.json_diff import Change
 from app.kit.validation import NOT_BLANK, ONE_LINE
 
@@ -302,16 +302,8 @@ class AgentBatch(Batch):
 
 
 class AgentBatchResult(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "results": [
-            {"index": 0, "status": 201, "data": _AGENT},
-            {
-                "index": 1,
-                "status": 404,
-                "error": {"code": "agent_not_found", "message": "There is no agent agt_…"},
-            },
-            {"index": 2, "status": 204},
-        ]
-    }
+    example: ClassVar[dict[str, Any]] = build_example(
+        _AGENT, "agent_not_found", "There is no agent agt_…"
+    )
 
     results: list[OperationResult[AgentView]]

@@ -2,28 +2,24 @@ from typing import Any, ClassVar
 
 from app.domain.area import Event
 
-_KEY: dict[str, Any] = {
-    "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    "provider": "openai",
-    "name": "Orders",
-}
+
+class _ProviderKeyEvent(Event):
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "provider": "openai",
+        "name": "Orders",
+    }
+
+    key_id: str
+    provider: str
+    name: str
 
 
-class ProviderKeyCreated(Event):
+class ProviderKeyCreated(_ProviderKeyEvent):
     type: ClassVar[str] = "system.provider_key.created"
     description: ClassVar[str] = "A key of a model provider was added"
-    example: ClassVar[dict[str, Any]] = _KEY
-
-    key_id: str
-    provider: str
-    name: str
 
 
-class ProviderKeyDeleted(Event):
+class ProviderKeyDeleted(_ProviderKeyEvent):
     type: ClassVar[str] = "system.provider_key.deleted"
     description: ClassVar[str] = "A key of a model provider was deleted"
-    example: ClassVar[dict[str, Any]] = _KEY
-
-    key_id: str
-    provider: str
-    name: str

@@ -5,7 +5,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.automation.workflows.definitions import Edge, Edges, Node, Nodes
-from app.domain.batch import Batch, OperationResult
+from app.domain.batch import Batch, OperationResult, build_example
 from app.kit.validation import ONE_LINE
 
 Status = Literal["draft", "published"]
@@ -327,16 +327,8 @@ class WorkflowBatch(Batch):
 
 
 class WorkflowBatchResult(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "results": [
-            {"index": 0, "status": 201, "data": _WORKFLOW},
-            {
-                "index": 1,
-                "status": 404,
-                "error": {"code": "workflow_not_found", "message": "There is no workflow wfl_…"},
-            },
-            {"index": 2, "status": 204},
-        ]
-    }
+    example: ClassVar[dict[str, Any]] = build_example(
+        _WORKFLOW, "workflow_not_found", "There is no workflow wfl_…"
+    )
 
     results: list[OperationResult[WorkflowView]]

@@ -3,15 +3,23 @@ from typing import Any, ClassVar
 from app.domain.area import Event
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
-_SUBMISSION: dict[str, Any] = {
-    "submission_id": f"sbm_{_TAIL}",
-    "form_id": f"frm_{_TAIL}",
-    "form_name": "Contact",
-    "status": "received",
-}
 
 
-class SubmissionCreated(Event):
+class _SubmissionEvent(Event):
+    example: ClassVar[dict[str, Any]] = {
+        "submission_id": f"sbm_{_TAIL}",
+        "form_id": f"frm_{_TAIL}",
+        "form_name": "Contact",
+        "status": "received",
+    }
+
+    submission_id: str
+    form_id: str
+    form_name: str
+    status: str
+
+
+class SubmissionCreated(_SubmissionEvent):
     """`data` is null for answers of more than 32 KiB, which the API returns. `owner_id` is the user
     who created the form.
     """
@@ -19,7 +27,7 @@ class SubmissionCreated(Event):
     type: ClassVar[str] = "form.submission.created"
     description: ClassVar[str] = "A form was submitted"
     example: ClassVar[dict[str, Any]] = {
-        **_SUBMISSION,
+        **_SubmissionEvent.example,
         "version": 1,
         "data": {"email": "ada@example.com"},
         "source": "public",
@@ -28,10 +36,6 @@ class SubmissionCreated(Event):
         "submitted_by": None,
     }
 
-    submission_id: str
-    form_id: str
-    form_name: str
-    status: str
     version: int
     data: dict[str, Any] | None
     source: str
@@ -40,13 +44,13 @@ class SubmissionCreated(Event):
     submitted_by: str | None
 
 
-class SubmissionUpdated(Event):
+class SubmissionUpdated(_SubmissionEvent):
     type: ClassVar[str] = "form.submission.updated"
     description: ClassVar[str] = "A submission was processed or archived"
-    example: ClassVar[dict[str, Any]] = {**_SUBMISSION, "status": "processed", "errors": []}
+    example: ClassVar[dict[str, Any]] = {
+        **_SubmissionEvent.example,
+        "status": "processed",
+        "errors": [],
+    }
 
-    submission_id: str
-    form_id: str
-    form_name: str
-    status: str
     errors: list[dict[str, str]]

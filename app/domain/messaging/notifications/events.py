@@ -2,60 +2,47 @@ from typing import Any, ClassVar
 
 from app.domain.area import Event
 
-_CHANNEL: dict[str, Any] = {
-    "channel_id": "nch_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    "name": "Operations",
-    "channel_type": "email",
-    "provider": "smtp",
-}
 
-
-class ChannelCreated(Event):
-    type: ClassVar[str] = "system.notification_channel.created"
-    description: ClassVar[str] = "A notification channel was added"
-    example: ClassVar[dict[str, Any]] = _CHANNEL
-
-    channel_id: str
-    name: str
-    channel_type: str
-    provider: str
-
-
-class ChannelUpdated(Event):
-    type: ClassVar[str] = "system.notification_channel.updated"
-    description: ClassVar[str] = "A notification channel was changed"
-    example: ClassVar[dict[str, Any]] = {**_CHANNEL, "changed": ["config"]}
-
-    channel_id: str
-    name: str
-    channel_type: str
-    provider: str
-    changed: list[str]
-
-
-class ChannelDeleted(Event):
-    type: ClassVar[str] = "system.notification_channel.deleted"
-    description: ClassVar[str] = "A notification channel was deleted"
-    example: ClassVar[dict[str, Any]] = _CHANNEL
-
-    channel_id: str
-    name: str
-    channel_type: str
-    provider: str
-
-
-class ChannelRevealed(Event):
-    type: ClassVar[str] = "system.notification_channel.revealed"
-    description: ClassVar[str] = "Somebody read the secrets of a notification channel"
+class _ChannelEvent(Event):
     example: ClassVar[dict[str, Any]] = {
-        **_CHANNEL,
-        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "channel_id": "nch_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Operations",
+        "channel_type": "email",
+        "provider": "smtp",
     }
 
     channel_id: str
     name: str
     channel_type: str
     provider: str
+
+
+class ChannelCreated(_ChannelEvent):
+    type: ClassVar[str] = "system.notification_channel.created"
+    description: ClassVar[str] = "A notification channel was added"
+
+
+class ChannelUpdated(_ChannelEvent):
+    type: ClassVar[str] = "system.notification_channel.updated"
+    description: ClassVar[str] = "A notification channel was changed"
+    example: ClassVar[dict[str, Any]] = {**_ChannelEvent.example, "changed": ["config"]}
+
+    changed: list[str]
+
+
+class ChannelDeleted(_ChannelEvent):
+    type: ClassVar[str] = "system.notification_channel.deleted"
+    description: ClassVar[str] = "A notification channel was deleted"
+
+
+class ChannelRevealed(_ChannelEvent):
+    type: ClassVar[str] = "system.notification_channel.revealed"
+    description: ClassVar[str] = "Somebody read the secrets of a notification channel"
+    example: ClassVar[dict[str, Any]] = {
+        **_ChannelEvent.example,
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    }
+
     user_id: str
 
 

@@ -5,41 +5,32 @@ from app.domain.area import Event
 # In each event `url` is the endpoint's origin: the path often contains a key.
 
 
-class WebhookCreated(Event):
-    type: ClassVar[str] = "system.webhook.created"
-    description: ClassVar[str] = "An outgoing webhook was added"
+class _WebhookEvent(Event):
     example: ClassVar[dict[str, Any]] = {
         "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "url": "https://example.com",
-        "events": ["agent.created"],
     }
 
     webhook_id: str
     url: str
+
+
+class WebhookCreated(_WebhookEvent):
+    type: ClassVar[str] = "system.webhook.created"
+    description: ClassVar[str] = "An outgoing webhook was added"
+    example: ClassVar[dict[str, Any]] = {**_WebhookEvent.example, "events": ["agent.created"]}
+
     events: list[str]
 
 
-class WebhookUpdated(Event):
+class WebhookUpdated(_WebhookEvent):
     type: ClassVar[str] = "system.webhook.updated"
     description: ClassVar[str] = "An outgoing webhook was changed, or its secret rotated"
-    example: ClassVar[dict[str, Any]] = {
-        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "url": "https://example.com",
-        "changed": ["url"],
-    }
+    example: ClassVar[dict[str, Any]] = {**_WebhookEvent.example, "changed": ["url"]}
 
-    webhook_id: str
-    url: str
     changed: list[str]
 
 
-class WebhookDeleted(Event):
+class WebhookDeleted(_WebhookEvent):
     type: ClassVar[str] = "system.webhook.deleted"
     description: ClassVar[str] = "An outgoing webhook was deleted"
-    example: ClassVar[dict[str, Any]] = {
-        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "url": "https://example.com",
-    }
-
-    webhook_id: str
-    url: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -108,48 +108,40 @@ class _NumericField(FieldType[R]):
         return show(value)
 
 
-class NumberField(_NumericField[NumberRules]):
+Range = TypeVar("Range", bound=NumberRules | SliderRules)
+
+
+class _RangeField(_NumericField[Range]):
+    def find_problems(self, rules: Range, options: Sequence[Option]) -> Iterator[Problem]:
+        del options
+        yield from _find_range_problems(rules)
+
+    def check(self, field: InputField[Range], value: Any) -> int | float:
+        return _check_range(check_number(value), field.rules)
+
+    def describe(self, field: InputField[Range]) -> str:
+        return _describe_range(field.rules)
+
+    def to_json_schema(self, field: InputField[Range]) -> dict[str, Any]:
+        return _range_schema(field.rules)
+
+
+class NumberField(_RangeField[NumberRules]):
     name: ClassVar[str] = "number"
     description: ClassVar[str] = "A number"
     rules: ClassVar[type[msgspec.Struct]] = NumberRules
 
-    def find_problems(self, rules: NumberRules, options: Sequence[Option]) -> Iterator[Problem]:
-        del options
-        yield from _find_range_problems(rules)
-
-    def check(self, field: InputField[NumberRules], value: Any) -> int | float:
-        return _check_range(check_number(value), field.rules)
-
     def parse(self, field: InputField[NumberRules], text: str) -> int | float:
         return self.check(field, parse_number(text))
 
-    def describe(self, field: InputField[NumberRules]) -> str:
-        return _describe_range(field.rules)
 
-    def to_json_schema(self, field: InputField[NumberRules]) -> dict[str, Any]:
-        return _range_schema(field.rules)
-
-
-class SliderField(_NumericField[SliderRules]):
+class SliderField(_RangeField[SliderRules]):
     name: ClassVar[str] = "slider"
     description: ClassVar[str] = "A number on a scale"
     rules: ClassVar[type[msgspec.Struct]] = SliderRules
 
-    def find_problems(self, rules: SliderRules, options: Sequence[Option]) -> Iterator[Problem]:
-        del options
-        yield from _find_range_problems(rules)
-
-    def check(self, field: InputField[SliderRules], value: Any) -> int | float:
-        return _check_range(check_number(value), field.rules)
-
     def parse(self, field: InputField[SliderRules], text: str) -> int | float:
         return self.check(field, parse_score(text, field.rules.max))
-
-    def describe(self, field: InputField[SliderRules]) -> str:
-        return _describe_range(field.rules)
-
-    def to_json_schema(self, field: InputField[SliderRules]) -> dict[str, Any]:
-        return _range_schema(field.rules)
 
 
 class RatingField(_NumericField[RatingRules]):

@@ -6,10 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.hosted import HostedProvider
+from app.domain.messaging.notifications.providers.hosted import HostedMailProvider
 from app.domain.messaging.notifications.providers.protocol import (
     ApiBase,
-    ChannelType,
     Line,
     Notice,
     ProviderConfig,
@@ -32,14 +31,10 @@ class MailgunConfig(ProviderConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.mailgun.net"
 
 
-class Mailgun(HostedProvider):
+class Mailgun(HostedMailProvider):
     id: ClassVar[str] = "mailgun"
-    channel_type: ClassVar[ChannelType] = "email"
     name: ClassVar[str] = "Mailgun"
     config: ClassVar[type[ProviderConfig]] = MailgunConfig
-
-    def find_problem(self, config: MailgunConfig) -> tuple[str, str] | None:
-        return addresses.find_problem(config.sender, config.to)
 
     async def send(self, egress: Egress, config: MailgunConfig, notice: Notice) -> None:
         fields = {

@@ -2,36 +2,21 @@
 
 from typing import ClassVar
 
-import msgspec
-
 from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.hosted import HostedProvider
-from app.domain.messaging.notifications.providers.protocol import (
-    ApiBase,
-    ChannelType,
-    Line,
-    Notice,
-    ProviderConfig,
-    Token,
-)
+from app.domain.messaging.notifications.providers.hosted import HostedMailConfig, HostedMailProvider
+from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice, ProviderConfig
 from app.net.egress import Egress
 from app.net.http_auth import bearer
 
 
-class SendGridConfig(ProviderConfig, frozen=True, kw_only=True):
-    api_key: Token
-    sender: Line = msgspec.field(name="from")
+class SendGridConfig(HostedMailConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.sendgrid.com"
 
 
-class SendGrid(HostedProvider):
+class SendGrid(HostedMailProvider):
     id: ClassVar[str] = "sendgrid"
-    channel_type: ClassVar[ChannelType] = "email"
     name: ClassVar[str] = "SendGrid"
     config: ClassVar[type[ProviderConfig]] = SendGridConfig
-
-    def find_problem(self, config: SendGridConfig) -> tuple[str, str] | None:
-        return addresses.find_problem(config.sender, config.to)
 
     async def send(self, egress: Egress, config: SendGridConfig, notice: Notice) -> None:
         sender = addresses.parse(config.sender)
