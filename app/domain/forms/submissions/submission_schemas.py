@@ -6,8 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.submissions.upload_schemas import UploadedFile
-
 SubmissionStatus = Literal["received", "processed", "archived"]
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -81,6 +79,22 @@ class PublicSubmissionData(msgspec.Struct):
 
     data: PublicSubmission
     message: str
+
+
+class UploadedFile(msgspec.Struct):
+    """`file_id` is the answer to the field. `mime_type` is detected from the content."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "file_id": "fil_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "filename": "invoice.pdf",
+        "size_bytes": 12345,
+        "mime_type": "application/pdf",
+    }
+
+    file_id: str
+    filename: str
+    size_bytes: int
+    mime_type: str
 
 
 class SubmissionFile(UploadedFile):
@@ -227,19 +241,3 @@ class DraftView(msgspec.Struct):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-
-
-class UploadedFile(msgspec.Struct):
-    """`file_id` is the answer to the field. `mime_type` is detected from the content."""
-
-    example: ClassVar[dict[str, Any]] = {
-        "file_id": "fil_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "filename": "invoice.pdf",
-        "size_bytes": 12345,
-        "mime_type": "application/pdf",
-    }
-
-    file_id: str
-    filename: str
-    size_bytes: int
-    mime_type: str
