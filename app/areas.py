@@ -27,6 +27,7 @@ from app.domain.identity.roles.area import AREA as ROLES
 from app.domain.identity.tenants.area import AREA as TENANTS
 from app.domain.messaging.deliveries.area import AREA as DELIVERIES
 from app.domain.messaging.notifications.area import AREA as NOTIFICATIONS
+from app.domain.messaging.outbox.area import AREA as OUTBOX
 from app.domain.messaging.webhooks.area import AREA as WEBHOOKS
 from app.domain.platform.events.area import AREA as EVENTS
 from app.domain.platform.files.area import AREA as FILES
@@ -54,6 +55,7 @@ AREAS: Final = Areas(
         TOOLS,
         SEARCH,
         EVENTS,
+        OUTBOX,
         DELIVERIES,
         WEBHOOKS,
         INCOMING,

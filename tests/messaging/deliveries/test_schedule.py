@@ -9,7 +9,6 @@ import pytest
 
 from app.domain.messaging.deliveries import signing
 from app.domain.messaging.deliveries.queries import DELIVER
-from app.domain.messaging.deliveries.sending import Attempt, NextStep, next_step
 from app.kit import clock
 from app.net.retry_after import parse_retry_after
 from tests.messaging.deliveries.receiver import ReceivedRequest, Receiver
@@ -18,95 +17,6 @@ from tests.messaging.webhooks.factories import PATH
 
 DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
-
-
-def _build_attempt(code: int | None, retry_after: float | None = None) -> Attempt:
-    failed = code is None or not 200 <= code < 300
-    return Attempt(NOW, code, 1, "failed" if failed else None, None, retry_after)
-
-
-# `next_step` alone
-
-
-def test_a_failure_waits_as_scheduled(subtests: pytest.Subtests) -> None:
-    cases: list[int | None] = [None, 302, 400, 404, 429, 500, 503]
-    for code in cases:
-        for attempt, wait in [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]:
-            with subtests.test(code=code, attempt=attempt, wait=wait):
-                assert next_step(_build_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
-                    "pending", wait
-                )
-
-
-def test_the_seventh_failure_is_the_last(subtests: pytest.Subtests) -> None:
-    cases: list[int | None] = [None, 302, 404, 429, 500]
-    for code in cases:
-        for attempt in (7, 8, 100):
-            with subtests.test(code=code, attempt=attempt):
-                assert next_step(
-                    _build_attempt(code, 5), attempt, DELAYS, max_attempts=7
-                ) == NextStep("failed")
-
-
-def test_a_success_ends_the_delivery_at_any_attempt(subtests: pytest.Subtests) -> None:
-    for attempt in (1, 3, 7, 8):
-        for code in (200, 204, 299):
-            with subtests.test(attempt=attempt, code=code):
-                assert next_step(
-                    _build_attempt(code, 60), attempt, DELAYS, max_attempts=7
-                ) == NextStep("delivered")
-
-
-def test_a_410_ends_the_delivery_at_any_attempt(subtests: pytest.Subtests) -> None:
-    for attempt in (1, 3, 7):
-        with subtests.test(attempt=attempt):
-            assert next_step(_build_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep(
-                "failed"
-            )
-
-
-_RETRY_AFTERS: list[tuple[int, float, float]] = [
-    (1, 0, 60),
-    (1, 59, 60),
-    (1, 60, 60),
-    (1, 61, 61),
-    (1, 7200, 7200),
-    (1, 86400, 86400),
-    (1, 86401, 86400),
-    (1, 999999999, 86400),
-    (4, 60, 7200),
-    (4, 7201, 7201),
-    (6, 60, 86400),
-    (6, 999999999, 86400),
-]
-
-
-def test_retry_after_is_limited_by_the_schedule(subtests: pytest.Subtests) -> None:
-    for attempt, retry_after, wait in _RETRY_AFTERS:
-        with subtests.test(attempt=attempt, retry_after=retry_after, wait=wait):
-            assert next_step(
-                _build_attempt(503, retry_after), attempt, DELAYS, max_attempts=7
-            ) == NextStep("pending", wait)
-
-
-def test_attempts_end_at_the_shorter_of_schedule_and_limit(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[tuple[int, ...], int]] = [((0,), 7), (DELAYS, 1), ((0, 5), 2)]
-    for delays, max_attempts in cases:
-        with subtests.test(delays=delays, max_attempts=max_attempts):
-            last = min(len(delays), max_attempts)
-            assert next_step(
-                _build_attempt(500), last, delays, max_attempts=max_attempts
-            ) == NextStep("failed")
-            if last > 1:
-                assert (
-                    next_step(
-                        _build_attempt(500), last - 1, delays, max_attempts=max_attempts
-                    ).status
-                    == "pending"
-                )
-
-
-# With a courier
 
 
 def _verify_signature(sender: Sender, webhook_id: str, request: ReceivedRequest) -> int:

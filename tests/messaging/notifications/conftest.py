@@ -3,8 +3,9 @@ from collections.abc import AsyncIterator
 import pytest
 from litestar import Litestar
 
-from app.domain.messaging.notifications import sending
-from app.net.egress import Egress, Guard
+from app.domain.messaging.notifications import jobs
+from app.domain.messaging.outbox.egress import OutboxEgress
+from app.net.egress import Guard
 from app.services import Services
 from tests.messaging.notifications.provider_server import ProviderServer
 from tests.messaging.notifications.sender import ChannelSender
@@ -30,17 +31,17 @@ def providers(_running_providers: ProviderServer) -> ProviderServer:
 
 
 @pytest.fixture
-async def loopback() -> AsyncIterator[Egress]:
+async def loopback() -> AsyncIterator[OutboxEgress]:
     """A client that may reach the stub."""
-    egress = Egress(Guard(("127.0.0.1", "localhost")))
+    egress = OutboxEgress(Guard(("127.0.0.1", "localhost")))
     yield egress
     await egress.close()
 
 
 @pytest.fixture
-async def public_only() -> AsyncIterator[Egress]:
+async def public_only() -> AsyncIterator[OutboxEgress]:
     """A client that may reach public addresses only."""
-    egress = Egress(Guard(()))
+    egress = OutboxEgress(Guard(()))
     yield egress
     await egress.close()
 
@@ -69,4 +70,4 @@ async def sender(
 @pytest.fixture
 def slow_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries become due when a test says so, not while it looks at them."""
-    monkeypatch.setattr(sending, "RETRY_DELAYS", (0.0, 60.0, 60.0))
+    monkeypatch.setattr(jobs, "RETRY_DELAYS", (0.0, 60.0, 60.0))

@@ -8,7 +8,7 @@ import pytest
 from app.domain.messaging.notifications import configs
 from app.domain.messaging.notifications.providers.protocol import Notice, SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.net.egress import Egress
+from app.domain.messaging.outbox.egress import OutboxEgress
 
 HOSTED = (
     "sendgrid",
@@ -37,7 +37,9 @@ def build_notice(**values: Any) -> Notice:
     return Notice(**defaults | values)
 
 
-async def send(egress: Egress, provider_id: str, values: dict[str, Any], **notice: Any) -> None:
+async def send(
+    egress: OutboxEgress, provider_id: str, values: dict[str, Any], **notice: Any
+) -> None:
     """Sends a notice to a recipient that fits the provider, with a validated config."""
     provider = PROVIDERS[provider_id]
     config = configs.validate(provider, values, egress.guard)
@@ -46,7 +48,7 @@ async def send(egress: Egress, provider_id: str, values: dict[str, Any], **notic
 
 
 async def fail(
-    egress: Egress, provider_id: str, values: dict[str, Any], **notice: Any
+    egress: OutboxEgress, provider_id: str, values: dict[str, Any], **notice: Any
 ) -> SendFailed:
     """Returns the failure of a notice that must not be accepted."""
     with pytest.raises(SendFailed) as failure:

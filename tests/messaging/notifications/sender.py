@@ -5,9 +5,9 @@ from typing import Any
 from aiohttp import web
 
 from app.domain.messaging.notifications import api as service
+from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.recipients import Recipients
-from app.domain.messaging.notifications.work_kinds import SEND
+from app.domain.messaging.notifications.types import Recipients
 from app.services import Services
 from tests.asking import until, wait_until
 from tests.database import Row, fetch_rows, run_sql

@@ -7,12 +7,12 @@ import pytest
 
 from app.domain.messaging.notifications import failover, messages, outgoing, sealed_configs
 from app.domain.messaging.notifications.area import AREA
-from app.domain.messaging.notifications.jobs import send_notification
+from app.domain.messaging.notifications.jobs import CHANNELS
+from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.messages import NewMessage
 from app.domain.messaging.notifications.outgoing import Outgoing
-from app.domain.messaging.notifications.recipients import Recipients
-from app.domain.messaging.notifications.sending import ErrorCode, SendRequest
-from app.domain.messaging.notifications.work_kinds import SEND
+from app.domain.messaging.notifications.sending import SendRequest
+from app.domain.messaging.notifications.types import Recipients
 from app.kit import clock
 from app.services import Services
 from tests.database import fetch_rows, run_sql
@@ -59,7 +59,7 @@ async def _run_pending(services: Services, client: Client) -> None:
         client.tenant_id,
         SEND.name,
     )
-    runner = Runner(services, {SEND.name: send_notification})
+    runner = Runner(services, {SEND.name: CHANNELS.run})
     for row in rows:
         await runner.run(row["id"])
 
@@ -158,7 +158,7 @@ async def test_deleted_channels_are_cleaned_up(developer: Client, services: Serv
 
 
 _USERS, _NAMED = False, True
-_FAILOVERS: list[tuple[str, bool, str, ErrorCode, bool]] = [
+_FAILOVERS: list[tuple[str, bool, str, str, bool]] = [
     ("email", _USERS, "ann@example.com", "provider_error", True),
     ("email", _USERS, "ann@example.com", "channel_inactive", True),
     ("email", _USERS, "ann@example.com", "recipient_inactive", False),

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
+from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.domain.messaging.notifications.work_kinds import SEND
 from app.kit.ids import new_id
 from tests.asking import until, wait_until
 from tests.messaging.notifications.factories import PATH, list_log

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.messaging.notifications import channel_tests
-from app.domain.messaging.notifications.work_kinds import SEND
+from app.domain.messaging.notifications.message_queries import SEND
 from app.services import Services
 from tests.asking import refused, until
 from tests.database import fetch_rows

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from app.domain.messaging.notifications import api as service
 from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.recipients import Recipients
+from app.domain.messaging.notifications.types import Recipients
 from app.kit.ids import new_id
 from tests.messaging.notifications.factories import create_channel, list_log, update_channel
 from tests.messaging.notifications.provider_server import CHANNEL, ProviderCall

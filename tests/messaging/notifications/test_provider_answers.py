@@ -10,7 +10,8 @@ from app.domain.messaging.notifications import configs
 from app.domain.messaging.notifications.providers import http
 from app.domain.messaging.notifications.providers.protocol import SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.net.egress import Egress, Guard
+from app.domain.messaging.outbox.egress import OutboxEgress
+from app.net.egress import Guard
 from tests.messaging.notifications.notices import HOSTED, build_notice, fail, send
 from tests.messaging.notifications.provider_server import KEY, ProviderServer, vonage_body
 from tests.ports import free_port
@@ -28,7 +29,7 @@ _EXPLANATIONS: dict[str, Any] = {
 
 
 async def test_a_wrong_key_is_a_permanent_failure_with_the_providers_reason(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     cases = {
         "sendgrid": ("api_key", "401: The provided authorization grant is invalid"),
@@ -66,7 +67,7 @@ _CASES: list[tuple[int, bool]] = [
 
 
 async def test_a_status_says_whether_another_try_may_succeed(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for status, is_permanent in _CASES:
         with subtests.test(status=status, is_permanent=is_permanent):
@@ -80,7 +81,7 @@ async def test_a_status_says_whether_another_try_may_succeed(
 
 
 async def test_a_provider_says_when_to_try_again(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     providers.answer(429, {}, {"Retry-After": "17"})
     for provider in HOSTED:
@@ -91,7 +92,7 @@ async def test_a_provider_says_when_to_try_again(
 
 
 async def test_slack_refuses_a_message_with_status_200(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str, bool]] = [
         *((error, True) for error in ("invalid_auth", "channel_not_found", "not_in_channel")),
@@ -112,7 +113,7 @@ async def test_slack_refuses_a_message_with_status_200(
 
 
 async def test_slack_may_repeat_a_long_message_in_its_answer(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     """A message that was accepted must not be posted again."""
     providers.answer(200, {"ok": True, "message": {"text": "\u0416" * 100_000}})
@@ -120,7 +121,7 @@ async def test_slack_may_repeat_a_long_message_in_its_answer(
 
 
 async def test_vonage_refuses_a_message_with_status_200(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     cases = [
         ([("1", "Throttled")], "status 1: Throttled", False),
@@ -140,7 +141,7 @@ async def test_vonage_refuses_a_message_with_status_200(
 
 
 async def test_an_answer_of_another_service_is_no_success(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for provider in ("slack_bot", "vonage"):
         with subtests.test(provider=provider):
@@ -168,7 +169,7 @@ async def test_an_answer_of_another_service_is_no_success(
 
 
 async def test_a_success_with_an_unexpected_body_is_not_sent_again(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for provider in sorted(set(HOSTED) - {"slack_bot", "vonage"}):
         for body in (b"", b"<html>", b"x" * 100_000):
@@ -178,7 +179,7 @@ async def test_a_success_with_an_unexpected_body_is_not_sent_again(
 
 
 async def test_a_refusal_with_an_unexpected_body_still_has_its_status(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     bodies = {
         b"": "",
@@ -198,7 +199,7 @@ async def test_a_refusal_with_an_unexpected_body_still_has_its_status(
 
 
 async def test_the_answer_of_a_webhook_is_not_repeated(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     providers.answer(500, b"do not show this")
     failure = await fail(loopback, "webhook", providers.config("webhook"))
@@ -206,7 +207,7 @@ async def test_the_answer_of_a_webhook_is_not_repeated(
 
 
 async def test_a_redirect_is_not_followed(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     providers.answer(307, b"moved", {"Location": f"{providers.url}/hook"})
     for provider in HOSTED:
@@ -218,7 +219,7 @@ async def test_a_redirect_is_not_followed(
 
 
 async def test_a_provider_that_does_not_answer_is_tried_again(
-    loopback: Egress, providers: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    loopback: OutboxEgress, providers: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "TIMEOUT_SECONDS", 0.2)
     providers.hold = asyncio.Event()
@@ -232,7 +233,7 @@ async def test_a_provider_that_does_not_answer_is_tried_again(
     assert {(item.message, item.code, item.is_permanent) for item in failures} == {expected}
 
 
-async def test_a_provider_that_cannot_be_reached_is_tried_again(loopback: Egress) -> None:
+async def test_a_provider_that_cannot_be_reached_is_tried_again(loopback: OutboxEgress) -> None:
     url = f"http://127.0.0.1:{free_port()}/hook"
     failure = await fail(loopback, "webhook", {"url": url})
     assert (failure.code, failure.is_permanent) == ("delivery_failed", False)
@@ -240,10 +241,13 @@ async def test_a_provider_that_cannot_be_reached_is_tried_again(loopback: Egress
 
 
 async def test_a_private_address_gets_no_request(
-    loopback: Egress, public_only: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress,
+    public_only: OutboxEgress,
+    providers: ProviderServer,
+    subtests: pytest.Subtests,
 ) -> None:
     """Also where the operator allowed it when the config was saved, and behind a public name."""
-    rebound = Egress(Guard((), resolve=_resolve_to_loopback))
+    rebound = OutboxEgress(Guard((), resolve=_resolve_to_loopback))
     for name in HOSTED:
         values = providers.config(name)
         public = {
@@ -263,7 +267,7 @@ async def test_a_private_address_gets_no_request(
 
 
 async def test_a_secret_is_not_sent_without_tls_after_the_host_is_no_longer_allowed(
-    public_only: Egress, subtests: pytest.Subtests
+    public_only: OutboxEgress, subtests: pytest.Subtests
 ) -> None:
     allowed = Guard(("shop.example.com",))
     for name, key in (("webhook", "url"), ("slack_webhook", "webhook_url")):
@@ -278,7 +282,7 @@ async def _resolve_to_loopback(_host: str, _port: int) -> list[str]:
     return ["127.0.0.1"]
 
 
-async def _refusal(egress: Egress, name: str, config: Any) -> str:
+async def _refusal(egress: OutboxEgress, name: str, config: Any) -> str:
     provider = PROVIDERS[name]
     notice = build_notice(recipient="+447700900000")
     with pytest.raises(SendFailed) as failure:
@@ -289,7 +293,7 @@ async def _refusal(egress: Egress, name: str, config: Any) -> str:
 
 
 async def test_a_secret_that_a_provider_repeats_is_removed_from_the_failure(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     providers.respond = lambda call: web.Response(
         status=400, text=f"{'x ' * 230}{call.path} {call.headers} {call.body.decode()}"

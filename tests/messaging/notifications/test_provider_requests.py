@@ -9,8 +9,8 @@ import pytest
 
 from app.domain.messaging.notifications.providers.protocol import SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
+from app.domain.messaging.outbox.egress import OutboxEgress
 from app.kit import clock
-from app.net.egress import Egress
 from tests.messaging.notifications.notices import HOSTED, build_notice, send
 from tests.messaging.notifications.provider_server import (
     ACCOUNT_SID,
@@ -25,7 +25,7 @@ from tests.messaging.notifications.provider_server import (
 
 
 async def _send(
-    egress: Egress, providers: ProviderServer, provider: str, **more: object
+    egress: OutboxEgress, providers: ProviderServer, provider: str, **more: object
 ) -> ProviderCall:
     await send(egress, provider, providers.config(provider, **more))
     assert len(providers.calls) == len(providers.accepted) == 1
@@ -37,7 +37,7 @@ def _basic(text: str) -> str:
     return f"Basic {base64.b64encode(text.encode()).decode()}"
 
 
-async def test_sendgrid_receives_a_mail(loopback: Egress, providers: ProviderServer) -> None:
+async def test_sendgrid_receives_a_mail(loopback: OutboxEgress, providers: ProviderServer) -> None:
     call = await _send(loopback, providers, "sendgrid")
     assert (call.method, call.path) == ("POST", "/v3/mail/send")
     assert call.headers["authorization"] == f"Bearer {KEY}"
@@ -53,7 +53,7 @@ async def test_sendgrid_receives_a_mail(loopback: Egress, providers: ProviderSer
     }
 
 
-async def test_mailgun_receives_a_mail(loopback: Egress, providers: ProviderServer) -> None:
+async def test_mailgun_receives_a_mail(loopback: OutboxEgress, providers: ProviderServer) -> None:
     call = await _send(loopback, providers, "mailgun")
     assert (call.method, call.path) == ("POST", f"/v3/{DOMAIN}/messages")
     assert call.headers["authorization"] == _basic(f"api:{KEY}")
@@ -66,7 +66,7 @@ async def test_mailgun_receives_a_mail(loopback: Egress, providers: ProviderServ
     }
 
 
-async def test_resend_receives_a_mail(loopback: Egress, providers: ProviderServer) -> None:
+async def test_resend_receives_a_mail(loopback: OutboxEgress, providers: ProviderServer) -> None:
     call = await _send(loopback, providers, "resend")
     assert (call.method, call.path) == ("POST", "/emails")
     assert call.headers["authorization"] == f"Bearer {KEY}"
@@ -81,14 +81,16 @@ async def test_resend_receives_a_mail(loopback: Egress, providers: ProviderServe
 
 
 async def test_resend_sends_a_repeated_notice_once(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     for _ in range(2):
         await send(loopback, "resend", providers.config("resend"))
     assert (len(providers.calls), len(providers.accepted)) == (2, 1)
 
 
-async def test_a_slack_webhook_receives_a_text(loopback: Egress, providers: ProviderServer) -> None:
+async def test_a_slack_webhook_receives_a_text(
+    loopback: OutboxEgress, providers: ProviderServer
+) -> None:
     call = await _send(loopback, providers, "slack_webhook")
     assert (call.method, call.path) == ("POST", SLACK_PATH)
     assert call.headers["content-type"] == "application/json"
@@ -96,7 +98,7 @@ async def test_a_slack_webhook_receives_a_text(loopback: Egress, providers: Prov
 
 
 async def test_a_slack_bot_posts_a_text_to_its_channel(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     call = await _send(loopback, providers, "slack_bot")
     assert (call.method, call.path) == ("POST", "/api/chat.postMessage")
@@ -106,7 +108,7 @@ async def test_a_slack_bot_posts_a_text_to_its_channel(
 
 
 async def test_twilio_receives_a_text(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str, str]] = [("+14155550100", "From"), (SERVICE_SID, "MessagingServiceSid")]
     for sender, field in cases:
@@ -119,7 +121,7 @@ async def test_twilio_receives_a_text(
             assert call.form == {"To": "+447700900000", field: sender, "Body": text}
 
 
-async def test_vonage_receives_a_text(loopback: Egress, providers: ProviderServer) -> None:
+async def test_vonage_receives_a_text(loopback: OutboxEgress, providers: ProviderServer) -> None:
     call = await _send(loopback, providers, "vonage")
     assert (call.method, call.path) == ("POST", "/sms/json")
     assert call.form == {
@@ -133,7 +135,7 @@ async def test_vonage_receives_a_text(loopback: Egress, providers: ProviderServe
 
 
 async def test_vonage_receives_the_alphabet_of_a_text(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     kinds = {"Row [7]": "text", "Größe": "unicode", "✓": "unicode", "`x`": "unicode"}
     for text, kind in kinds.items():
@@ -143,7 +145,7 @@ async def test_vonage_receives_the_alphabet_of_a_text(
 
 
 async def test_a_webhook_receives_the_notice_with_custom_headers(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for method in ("POST", "PUT", "PATCH"):
         with subtests.test(method=method):
@@ -168,7 +170,7 @@ async def test_a_webhook_receives_the_notice_with_custom_headers(
 
 
 async def test_a_webhook_with_a_secret_is_signed_like_a_delivery(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     call = await _send(loopback, providers, "webhook", secret="shared-secret")
     timestamp = call.headers["x-service-timestamp"]
@@ -179,7 +181,7 @@ async def test_a_webhook_with_a_secret_is_signed_like_a_delivery(
 
 
 async def test_a_base_address_may_have_a_path_and_a_slash_at_the_end(
-    loopback: Egress, providers: ProviderServer
+    loopback: OutboxEgress, providers: ProviderServer
 ) -> None:
     await send(
         loopback, "slack_bot", providers.config("slack_bot", api_base=f"{providers.url}/api/")
@@ -188,7 +190,7 @@ async def test_a_base_address_may_have_a_path_and_a_slash_at_the_end(
 
 
 async def test_no_mail_has_a_line_break_in_its_subject(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for provider in ("sendgrid", "mailgun", "resend"):
         with subtests.test(provider=provider):
@@ -200,7 +202,7 @@ async def test_no_mail_has_a_line_break_in_its_subject(
 
 
 async def test_domains_of_mails_are_sent_in_ascii(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for provider in ("sendgrid", "mailgun", "resend"):
         with subtests.test(provider=provider):
@@ -214,7 +216,7 @@ async def test_domains_of_mails_are_sent_in_ascii(
 
 
 async def test_every_request_names_the_client(
-    loopback: Egress, providers: ProviderServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     for provider in HOSTED:
         with subtests.test(provider=provider):
@@ -222,7 +224,7 @@ async def test_every_request_names_the_client(
             assert call.headers["user-agent"] == "Parley-Notifications/1"
 
 
-async def test_an_in_app_notification_is_not_sent(loopback: Egress) -> None:
+async def test_an_in_app_notification_is_not_sent(loopback: OutboxEgress) -> None:
     provider = PROVIDERS["in_app"]
     with pytest.raises(SendFailed) as failure:
         await provider.send(loopback, provider.config(to=["usr_1"]), build_notice())

@@ -4,10 +4,16 @@ import asyncio
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.domain.messaging.notifications import sending
-from app.domain.messaging.notifications.sending import Attempt
+from app.domain.messaging.notifications.jobs import CHANNELS
+from app.domain.messaging.notifications.message_queries import SEND
+from app.domain.messaging.notifications.sending import SendRequest
+from app.domain.messaging.outbox.attempts import Schedule
+from app.services import Services
+from db.ledger import WorkRow
 from tests.asking import wait_until
 from tests.database import run_sql
 from tests.messaging.notifications.factories import PATH, list_log
@@ -131,31 +137,17 @@ async def _has_state(sender: ChannelSender, channel_id: str, state: str) -> bool
     return bool(work["state"] == state)
 
 
-_CASES: list[tuple[int, Attempt, str, float | None]] = [
-    (1, Attempt(5), "delivered", None),
-    (3, Attempt(5), "delivered", None),
-    (1, Attempt(5, "x"), "pending", 1),
-    (2, Attempt(5, "x"), "pending", 5),
-    (3, Attempt(5, "x"), "failed", None),
-    (1, Attempt(5, "x", is_permanent=True), "failed", None),
-    (1, Attempt(5, "x", retry_after=0.5), "pending", 1),
-    (2, Attempt(5, "x", retry_after=2), "pending", 5),
-    (2, Attempt(5, "x", retry_after=600), "pending", 600),
-    (2, Attempt(5, "x", retry_after=601), "pending", 600),
-    (3, Attempt(5, "x", retry_after=2), "failed", None),
-]
-
-
-def test_what_follows_an_attempt(subtests: pytest.Subtests) -> None:
-    for number, attempt, status, seconds in _CASES:
-        with subtests.test(number=number, attempt=attempt):
-            step = sending.next_step(attempt, number, is_test=False)
-            assert (step.status, step.after_seconds) == (status, seconds)
-
-
-def test_a_failed_test_is_not_tried_again() -> None:
-    step = sending.next_step(Attempt(5, "x"), 1, is_test=True)
-    assert (step.status, step.after_seconds) == ("failed", None)
+def test_the_schedule_of_a_message_and_of_a_test(services: Services) -> None:
+    """A killed worker uses up an attempt of the work, but none of the message."""
+    values = dict.fromkeys(SendRequest.__struct_fields__) | {"attempts": 1, "is_test": False}
+    message = SendRequest(**values)  # type: ignore[arg-type]
+    test = msgspec.structs.replace(message, is_test=True)
+    work = WorkRow("wrk_1", "ten_1", SEND.name, "ntd_1", 5, 10, "lea_1", "cor_1", None)
+    schedule = Schedule(2, (0.0, 1.0, 5.0), 10, 600.0)
+    assert CHANNELS.schedule(services, work, message) == schedule
+    assert CHANNELS.schedule(services, work, test) == msgspec.structs.replace(
+        schedule, max_attempts=1
+    )
 
 
 @pytest.mark.usefixtures("slow_retries")

@@ -10,7 +10,8 @@ from app.domain.messaging.notifications import configs
 from app.domain.messaging.notifications.providers import smtp
 from app.domain.messaging.notifications.providers.protocol import SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.net.egress import Egress, Guard
+from app.domain.messaging.outbox.egress import OutboxEgress
+from app.net.egress import Guard
 from tests.agents.vault.servers import ConnectionHandler, serve_tcp
 from tests.certificates import create_server_context, write_certificate
 from tests.messaging.notifications.mail_server import (
@@ -37,15 +38,15 @@ async def mail_server() -> AsyncIterator[MailServer]:
 
 
 @pytest.fixture
-async def named() -> AsyncIterator[Egress]:
+async def named() -> AsyncIterator[OutboxEgress]:
     """A client that may reach the mail server by its name."""
-    egress = Egress(Guard((_HOST,), resolve=_resolve_to_loopback))
+    egress = OutboxEgress(Guard((_HOST,), resolve=_resolve_to_loopback))
     yield egress
     await egress.close()
 
 
 async def test_a_mail_has_text_and_html_and_the_sender_with_its_name(
-    loopback: Egress, mail_server: MailServer
+    loopback: OutboxEgress, mail_server: MailServer
 ) -> None:
     await send(loopback, "smtp", mail_server.config(), title="Grüße\nan alle")
     envelope, message = mail_server.envelopes[0], mail_server.read()
@@ -63,7 +64,9 @@ async def test_a_mail_has_text_and_html_and_the_sender_with_its_name(
     assert parts["text/html"].strip() == "<p>Row 7 has no name.</p>"
 
 
-async def test_a_domain_outside_ascii_is_encoded(loopback: Egress, mail_server: MailServer) -> None:
+async def test_a_domain_outside_ascii_is_encoded(
+    loopback: OutboxEgress, mail_server: MailServer
+) -> None:
     config = mail_server.config(**{"from": "Ann <ann@bücher.example>"})
     await send(loopback, "smtp", config, recipient="bob@straße.example")
     envelope, message = mail_server.envelopes[0], mail_server.read()
@@ -75,7 +78,7 @@ async def test_a_domain_outside_ascii_is_encoded(loopback: Egress, mail_server: 
 
 
 async def test_a_server_without_a_login_needs_none(
-    loopback: Egress, mail_server: MailServer
+    loopback: OutboxEgress, mail_server: MailServer
 ) -> None:
     config = mail_server.config()
     del config["username"], config["password"]
@@ -84,7 +87,7 @@ async def test_a_server_without_a_login_needs_none(
 
 
 async def test_an_answer_of_the_server_says_whether_another_try_may_succeed(
-    loopback: Egress, mail_server: MailServer, subtests: pytest.Subtests
+    loopback: OutboxEgress, mail_server: MailServer, subtests: pytest.Subtests
 ) -> None:
     cases = [
         ("RCPT", "550 5.1.1 No such user", True),
@@ -103,7 +106,7 @@ async def test_an_answer_of_the_server_says_whether_another_try_may_succeed(
 
 
 async def test_a_wrong_password_is_a_permanent_failure(
-    loopback: Egress, mail_server: MailServer
+    loopback: OutboxEgress, mail_server: MailServer
 ) -> None:
     failure = await fail(loopback, "smtp", mail_server.config(password="wrong-password"))
     assert failure.message.startswith("the mail server answered 535: ")
@@ -112,7 +115,7 @@ async def test_a_wrong_password_is_a_permanent_failure(
 
 
 async def test_starttls_verifies_the_certificate_by_the_name_of_the_host(
-    named: Egress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+    named: OutboxEgress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     for name, is_valid in ((_HOST, True), ("other.example.com", False)):
         pem = write_certificate(tmp_path, name)
@@ -130,7 +133,9 @@ async def test_starttls_verifies_the_certificate_by_the_name_of_the_host(
                 assert bool(mail_server.logins) is is_valid
 
 
-async def test_an_untrusted_certificate_gets_no_password(named: Egress, tmp_path: Path) -> None:
+async def test_an_untrusted_certificate_gets_no_password(
+    named: OutboxEgress, tmp_path: Path
+) -> None:
     tls = {"tls_context": create_server_context(write_certificate(tmp_path, _HOST))}
     async with run_mail_server(**tls) as mail_server:
         await fail(named, "smtp", mail_server.config(host=_HOST, use_tls=True))
@@ -138,14 +143,14 @@ async def test_an_untrusted_certificate_gets_no_password(named: Egress, tmp_path
 
 
 async def test_a_server_without_starttls_gets_neither_password_nor_mail(
-    loopback: Egress, mail_server: MailServer
+    loopback: OutboxEgress, mail_server: MailServer
 ) -> None:
     failure = await fail(loopback, "smtp", mail_server.config(use_tls=True))
     assert failure.code == "delivery_failed"
     assert (mail_server.logins, mail_server.envelopes) == ([], [])
 
 
-async def test_a_server_that_cannot_be_reached_is_tried_again(loopback: Egress) -> None:
+async def test_a_server_that_cannot_be_reached_is_tried_again(loopback: OutboxEgress) -> None:
     config = {"host": "127.0.0.1", "port": free_port(), "use_tls": False, "from": "a@example.com"}
     failure = await fail(loopback, "smtp", config)
     assert failure.message.startswith("no session with the mail server")
@@ -153,7 +158,7 @@ async def test_a_server_that_cannot_be_reached_is_tried_again(loopback: Egress) 
 
 
 async def test_a_server_that_does_not_answer_is_tried_again(
-    loopback: Egress, monkeypatch: pytest.MonkeyPatch
+    loopback: OutboxEgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.2)
     wait: ConnectionHandler = lambda reader, _writer: reader.read()  # noqa: E731 - the type is needed
@@ -164,7 +169,7 @@ async def test_a_server_that_does_not_answer_is_tried_again(
 
 
 async def test_a_private_address_gets_no_session(
-    public_only: Egress, mail_server: MailServer, subtests: pytest.Subtests
+    public_only: OutboxEgress, mail_server: MailServer, subtests: pytest.Subtests
 ) -> None:
     """Also where the operator has removed it from the allow list since it was saved."""
     provider = PROVIDERS["smtp"]
@@ -181,7 +186,7 @@ async def test_a_private_address_gets_no_session(
 async def test_a_name_that_leads_to_a_private_address_gets_no_session(
     mail_server: MailServer,
 ) -> None:
-    egress = Egress(Guard((), resolve=_resolve_to_loopback))
+    egress = OutboxEgress(Guard((), resolve=_resolve_to_loopback))
     failure = await fail(egress, "smtp", mail_server.config(host=_HOST))
     assert failure.message == f"no session: {_HOST} leads to an address that is not public"
     assert failure.is_permanent
@@ -189,7 +194,7 @@ async def test_a_name_that_leads_to_a_private_address_gets_no_session(
 
 
 async def test_a_password_that_a_server_repeats_is_removed_from_the_failure(
-    loopback: Egress, mail_server: MailServer
+    loopback: OutboxEgress, mail_server: MailServer
 ) -> None:
     mail_server.answers = {"DATA": f"550 refused {PASSWORD}"}
     provider, values = PROVIDERS["smtp"], mail_server.config()

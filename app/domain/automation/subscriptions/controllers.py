@@ -16,8 +16,8 @@ from app.domain.automation.subscriptions.schemas import (
     UpdateSubscription,
 )
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.deliveries.api import DeliveryFilter
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, From, Sort, To, moment
@@ -105,7 +105,7 @@ class SubscriptionController(Controller):
     ) -> Flat[DeliveryView]:
         """Of a subscription whose action delivers to an address of its own."""
         endpoint = await service.find_endpoint(tx, subscription_id)
-        filters = DeliveryFilter(status, moment("from", since), moment("to", until))
+        filters = LogFilter(status, moment("from", since), moment("to", until))
         return await deliveries.list_page(tx, endpoint, filters, page_in)
 
     @get(

@@ -10,9 +10,8 @@ from app.domain.messaging.deliveries.endpoints import (
     renew_secret,
     reset_health,
 )
-from app.domain.messaging.deliveries.queries import DELIVER, DeliveryFilter, EndpointRef
-from app.domain.messaging.deliveries.request_headers import sign_all
-from app.domain.messaging.deliveries.requests import encode_body, new_request
+from app.domain.messaging.deliveries.queries import DELIVER, EndpointRef
+from app.domain.messaging.deliveries.requests import encode_body, new_request, sign_all
 from app.domain.messaging.deliveries.service import (
     Leases,
     NewDelivery,

@@ -1,52 +1,91 @@
-"""Job functions: send deliveries."""
+"""Webhooks as a kind of endpoint: when a delivery is sent, and when an endpoint is disabled."""
 
-import asyncio
-from functools import partial
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
-from app.domain.job import Job, LeaseLost
-from app.domain.messaging.deliveries import outcomes, requests, sending
-from app.domain.messaging.deliveries import service as deliveries
-from app.domain.messaging.deliveries.outcomes import AttemptOutcome
+from app.domain.area import Areas
+from app.domain.messaging.deliveries import queries, requests, sending
+from app.domain.messaging.deliveries.endpoints import origin_of
+from app.domain.messaging.deliveries.events import WebhookDisabled
 from app.domain.messaging.deliveries.requests import DeliveryRequest
-from app.domain.messaging.deliveries.sending import DeliveryEgress
+from app.domain.messaging.deliveries.sending import GONE
+from app.domain.messaging.outbox.api import Attempt, Outbox, OutboxEgress, Outcome, Schedule
+from app.domain.platform.events import api as events
+from app.kit import logs
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 
-# Outcomes of attempts that end within this time are written together.
-_BATCH_SECONDS = 0.003
-_INACTIVE = "the webhook was not active when its turn came"
+log = logs.get("deliveries")
+
+FAILING_SECONDS: Final = 5 * 24 * 3600
+# The delivery can still be redelivered.
+_INACTIVE = Attempt(error="the webhook was not active when its turn came", is_cancelled=True)
 
 
-async def deliver(job: Job) -> None:
-    """Makes one attempt. Its outcome is written in one statement with others of the same moment."""
-    services, request = job.services, job.payload
-    if not isinstance(request, DeliveryRequest):
-        async with job.read() as tx:
-            request = (await requests.load(tx, [job.ref_id])).get(job.ref_id)
-    if request is None:
-        # Deleted with its webhook or its event, or delivered already.
+class WebhookOutbox(Outbox[DeliveryRequest]):
+    span_kind = "delivery"
+    sql = queries.OUTBOX_SQL
+    request = DeliveryRequest
+
+    async def load(self, tx: Tx, delivery_ids: list[str]) -> Mapping[str, DeliveryRequest]:
+        return await requests.load(tx, delivery_ids)
+
+    def schedule(self, services: Services, work: WorkRow, request: DeliveryRequest) -> Schedule:
+        """A redelivery is new work, whose attempts count from the first."""
+        del request
+        delays = services.settings.webhook_retry_delays
+        return Schedule(work.attempt, delays, work.max_attempts, max(delays))
+
+    async def attempt(
+        self, services: Services, request: DeliveryRequest, *, is_awaited: bool
+    ) -> Attempt:
+        if not request.active and not is_awaited:
+            return _INACTIVE
+        return await sending.send(services.get(OutboxEgress), services.keyring, request)
+
+    def columns(self, request: DeliveryRequest, attempt: Attempt) -> dict[str, object]:
+        return {
+            "url": request.url,
+            "at": attempt.at,
+            "code": attempt.response_code,
+            "body": attempt.response_body,
+            "healthy": _is_healthy(request, attempt),
+        }
+
+    async def on_recorded(
+        self, services: Services, tx: Tx, outcomes: Sequence[Outcome[DeliveryRequest]]
+    ) -> None:
+        """Disables endpoints that are gone, or that fail for days."""
+        failed = [item for item in outcomes if _is_healthy(item.request, item.attempt) is False]
+        if not failed:
+            return
+        ids = [item.request.endpoint_id for item in failed]
+        failing = set(await queries.find_failing(await tx.raw(), ids, FAILING_SECONDS))
+        for item in sorted(failed, key=lambda item: item.request.endpoint_id):
+            if item.attempt.response_code == GONE or item.request.endpoint_id in failing:
+                with events.chain_of(item.work):
+                    await _disable(services, tx, item)
+
+
+def _is_healthy(request: DeliveryRequest, attempt: Attempt) -> bool | None:
+    """Returns None for a test, which says nothing about the endpoint's health."""
+    return None if request.is_test or attempt.is_cancelled else attempt.error is None
+
+
+async def _disable(services: Services, tx: Tx, outcome: Outcome[DeliveryRequest]) -> None:
+    tenant_id, webhook_id = outcome.request.tenant_id, outcome.request.endpoint_id
+    is_gone = outcome.attempt.response_code == GONE
+    reason: Literal["gone", "failing"] = "gone" if is_gone else "failing"
+    webhook = await queries.disable(tx, tenant_id, webhook_id, reason)
+    if webhook is None:
         return
-    outcome = await _attempt(services, job.row, request)
-    await asyncio.sleep(_BATCH_SECONDS)
-    record = partial(outcomes.record, services)
-    was_written = await services.batches.join("outcomes", outcome, record)
-    if not was_written and not await outcomes.record_alone(services, outcome):
-        raise LeaseLost(job.row.id)
-    job.outcome = {"done": "done", "pending": "retried"}.get(outcome.row.state, "dead")
-    if outcomes.is_test_delivery(job.row, request):
-        await services.doorbell.announce_done(job.row.id)
+    await services.get(Areas).on_webhook_disabled(tx, tenant_id, webhook_id)
+    log.warning("webhook disabled", webhook_id=webhook_id, reason=reason)
+    url = origin_of(webhook["url"])
+    owner_id, subscription_id = webhook["created_by"], webhook["subscription_id"]
+    disabled = WebhookDisabled(webhook_id, url, reason, subscription_id, owner_id)
+    await events.emit(tx, disabled, tenant_id=tenant_id)
 
 
-async def _attempt(services: Services, row: WorkRow, request: DeliveryRequest) -> AttemptOutcome:
-    if not request.active and not outcomes.is_test_delivery(row, request):
-        return outcomes.build_unsent_outcome(row, request, _INACTIVE)
-    egress = services.get(DeliveryEgress)
-    attempt = await sending.send(egress, services.keyring, request)
-    delays = services.settings.webhook_retry_delays
-    step = sending.next_step(attempt, row.attempt, delays, max_attempts=row.max_attempts)
-    return outcomes.build_outcome(row, request, attempt, step)
-
-
-async def on_dead_delivery(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
-    await deliveries.on_dead(tx, row.tenant_id or "", row.ref_id or "", error)
+WEBHOOKS: Final = WebhookOutbox()

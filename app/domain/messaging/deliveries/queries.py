@@ -1,18 +1,17 @@
 """The SQL of deliveries: creating, sending, recording and listing them."""
 
-from datetime import datetime
 from typing import Final
 
 import asyncpg
 import msgspec
 
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.messaging.outbox.api import LogFilter, OutboxSql, list_newest
 from app.jobs.work import WorkKind
-from app.kit import paging
 from app.kit.paging import Page
 from db import fast, leases, ledger
 from db.fast import Row, tenant_of
-from db.lists import BOUND, Total, Where
+from db.lists import Total, Where
 from db.session import Tx
 from db.views import View
 
@@ -20,8 +19,8 @@ from db.views import View
 DELIVER: Final = WorkKind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True)
 
 _TO_SEND = """
-SELECT d.id, d.id AS delivery_id, d.tenant_id, d.webhook_id, w.url, w.active, w.keys,
-       w.previous_until, d.event_id, d.event_type, d.attempt AS attempts, e.test
+SELECT d.id AS delivery_id, d.tenant_id, d.webhook_id AS endpoint_id, d.attempt AS attempts,
+       e.test AS is_test, w.url, w.active, w.keys, w.previous_until, d.event_id, d.event_type
 FROM deliveries d
 JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
 JOIN event_log e ON e.id = d.event_id AND e.tenant_id = d.tenant_id
@@ -94,19 +93,15 @@ WITH again AS (
 """
 
 
-def _record_sql(*, skip_locked: bool) -> str:
-    """Records attempts, deliveries, work and health; locks endpoints in the order of their ids."""
-    return f"""
-WITH o AS (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
-        work_id text, lease_token text, state text, after float8, error text, tenant_id text,
-        delivery_id text, webhook_id text, number int, status text, code int, ms int, body text,
-        url text, at timestamptz, healthy boolean)
-), {ledger.outcomes_sql("o", skip_locked=skip_locked)}, delivery AS (
+# Records attempts, deliveries and health; `at` is null where nothing was sent. Locks endpoints in
+# the order of their ids.
+_RECORD = """
+delivery AS (
     UPDATE deliveries d
-    SET status = o.status, attempt = greatest(d.attempt, coalesce(o.number, 0)), error = o.error,
-        response_code = CASE WHEN o.number IS NULL THEN d.response_code ELSE o.code END,
-        response_time_ms = CASE WHEN o.number IS NULL THEN d.response_time_ms ELSE o.ms END,
+    SET status = o.status, error = o.error,
+        attempt = CASE WHEN o.at IS NULL THEN d.attempt ELSE greatest(d.attempt, o.number) END,
+        response_code = CASE WHEN o.at IS NULL THEN d.response_code ELSE o.code END,
+        response_time_ms = CASE WHEN o.at IS NULL THEN d.response_time_ms ELSE o.ms END,
         next_attempt_at = CASE WHEN o.state = 'pending' THEN recorded.run_at END,
         finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
     FROM o JOIN recorded ON recorded.id = o.work_id
@@ -116,27 +111,40 @@ WITH o AS (
     INSERT INTO delivery_attempts (tenant_id, delivery_id, number, url, response_code,
                                    response_time_ms, response_body, error, created_at)
     SELECT o.tenant_id, o.delivery_id, o.number, o.url, o.code, o.ms, o.body, o.error, o.at
-    FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.number IS NOT NULL
+    FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.at IS NOT NULL
     ON CONFLICT (delivery_id, number) DO NOTHING
 ), turned AS (
     SELECT h.id, x.healthy
     FROM webhooks h JOIN (
-        SELECT o.webhook_id, bool_or(o.healthy) AS healthy
+        SELECT o.endpoint_id, bool_or(o.healthy) AS healthy
         FROM o JOIN delivery ON delivery.id = o.delivery_id
-        WHERE o.healthy IS NOT NULL GROUP BY o.webhook_id
-    ) x ON x.webhook_id = h.id
+        WHERE o.healthy IS NOT NULL GROUP BY o.endpoint_id
+    ) x ON x.endpoint_id = h.id
     WHERE x.healthy = (h.failing_since IS NOT NULL)
     ORDER BY h.id FOR UPDATE OF h
 ), health AS (
     UPDATE webhooks h SET failing_since = CASE WHEN turned.healthy THEN NULL ELSE now() END
     FROM turned WHERE h.id = turned.id
 )
-SELECT id FROM recorded
 """
-
-
-_RECORD_MANY = _record_sql(skip_locked=True)
-_RECORD_ONE = _record_sql(skip_locked=False)
+_FAIL = """
+UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_attempt_at = NULL
+WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
+"""
+_SPANS = """
+SELECT d.id, d.event_id AS cause_id, d.status, d.created_at, d.finished_at,
+       concat(d.event_type, ' to ', substring(w.url FROM '://([^/?#]*)')) AS name
+FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
+WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND d.correlation_id = $2
+ORDER BY d.id LIMIT $3
+"""
+OUTBOX_SQL: Final = OutboxSql.build(
+    "url text, at timestamptz, code int, body text, healthy boolean",
+    _RECORD,
+    fail=_FAIL,
+    spans=_SPANS,
+)
 
 _FAILING = """
 SELECT id FROM webhooks
@@ -148,12 +156,7 @@ WHERE tenant_id = $1 AND id = $2 AND active
 RETURNING url, subscription_id, created_by
 """
 
-_FAIL = """
-UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_attempt_at = NULL
-WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
-"""
-
-_VIEW = View(DeliveryView)
+_VIEW = View(DeliveryView, "l")
 _FULL = View(
     FullDelivery,
     "d",
@@ -177,24 +180,23 @@ WHERE ($1::text IS NULL OR d.tenant_id = $1) AND d.webhook_id = $2 AND d.id = $4
   AND w.subscription_id IS NOT DISTINCT FROM $3
 """
 build_view, build_full = _VIEW.build, _FULL.build
-# Also where rows are only counted: without it, a plan may read the whole table for a few.
-_ORDER = "ORDER BY created_at DESC, id DESC"
 # No index serves it: rows are found by their webhook, never through all that the tenant has.
 _UNINDEXED_TENANT = "tenant_id || ''"
-_STATUSES = ("pending", "delivered", "failed")
 _ONE = f"""
-SELECT {_VIEW.columns}, work_id FROM deliveries
-WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
+SELECT {_VIEW.columns}, l.work_id FROM deliveries l
+WHERE l.tenant_id = $1 AND l.webhook_id = $2 AND l.id = $3
 """
 _LOCKED = _ONE + " FOR UPDATE"
 
 
-async def load_pending(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
-    """Returns the pending deliveries, and each of their events once."""
+async def load_pending(
+    tx: Tx, delivery_ids: list[str]
+) -> tuple[list[asyncpg.Record], list[asyncpg.Record]]:
+    """Returns the columns of requests for pending deliveries, and each of their events once."""
     raw = await tx.raw()
     deliveries = await raw.fetch(_TO_SEND, delivery_ids)
     events = await raw.fetch(_EVENTS, list({row["event_id"] for row in deliveries}))
-    return list(deliveries), list(events)
+    return deliveries, events
 
 
 async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
@@ -209,14 +211,6 @@ async def restart(tx: Tx, tenant: str, delivery_id: str, work_id: str, max_attem
     await fast.execute(tx, tenant, _RESTART, delivery_id, work_id, max_attempts)
 
 
-async def record(
-    connection: asyncpg.Connection, outcomes: str, *, skip_locked: bool = True
-) -> set[str]:
-    """Returns the work whose lease is still valid. With `skip_locked`, locked rows are left out."""
-    sql = _RECORD_MANY if skip_locked else _RECORD_ONE
-    return {row["id"] for row in await connection.fetch(sql, outcomes)}
-
-
 async def find_failing(
     connection: asyncpg.Connection, webhook_ids: list[str], seconds: float
 ) -> list[str]:
@@ -227,21 +221,11 @@ async def disable(tx: Tx, tenant: str, webhook_id: str, reason: str) -> Row | No
     return await fast.row(tx, tenant, _DISABLE, webhook_id, reason)
 
 
-async def fail(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
-    await fast.execute(tx, tenant, _FAIL, delivery_id, error)
-
-
 class EndpointRef(msgspec.Struct, frozen=True):
     """A webhook, or the own address of a subscription."""
 
     webhook_id: str
     subscription_id: str | None = None
-
-
-class DeliveryFilter(msgspec.Struct, frozen=True):
-    status: Status | None = None
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 _OF_SUBSCRIPTION = """
@@ -252,32 +236,12 @@ EXISTS (SELECT 1 FROM webhooks w
 
 
 async def list_page(
-    tx: Tx, endpoint: EndpointRef, filters: DeliveryFilter, page: Page
+    tx: Tx, endpoint: EndpointRef, filters: LogFilter, page: Page
 ) -> tuple[list[DeliveryView], Total]:
-    """Reads the newest rows of each status and takes the newest of these, so that one index serves
-    every combination of filters.
-    """
     where = Where(tenant_of(tx), tenant_column=_UNINDEXED_TENANT)
     where.add("webhook_id = $n", endpoint.webhook_id)
     where.add(_OF_SUBSCRIPTION, endpoint.subscription_id)
-    where.between("created_at", filters.since, filters.until)
-    statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
-    of_status = f"FROM deliveries WHERE {where.sql} AND status = s.status {_ORDER}"
-    each_status = f"FROM unnest({statuses}::text[]) AS s(status) CROSS JOIN LATERAL"
-    rows, total = await paging.fetch_page(
-        tx,
-        where,
-        f"""
-        {_VIEW.columns} FROM deliveries JOIN (
-            SELECT d.id AS listed_id {each_status} (
-                SELECT id, created_at {of_status} LIMIT $limit::bigint + $offset::bigint
-            ) d ORDER BY d.created_at DESC, d.id DESC LIMIT $limit OFFSET $offset
-        ) p ON p.listed_id = id AND {where.tenant_condition} {_ORDER}
-        """,
-        page,
-        counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) d",
-        estimated=f"FROM deliveries WHERE {where.sql_without_tenant} AND status = ANY({statuses})",
-    )
+    rows, total = await list_newest(tx, _VIEW.columns, "deliveries", where, filters, page)
     return [_VIEW.build(row) for row in rows], total
 
 
@@ -291,19 +255,3 @@ async def find_full(tx: Tx, endpoint: EndpointRef, delivery_id: str) -> Row | No
     """Returns a delivery with its attempts, its event and the endpoint."""
     values = (endpoint.webhook_id, endpoint.subscription_id, delivery_id)
     return await fast.row(tx, tenant_of(tx), _FIND_FULL, *values)
-
-
-_SPANS = """
-SELECT d.id, d.event_id, d.event_type, d.status, d.created_at, d.finished_at,
-       substring(w.url FROM '://([^/?#]*)') AS host
-FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
-WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
-  AND d.correlation_id = $2
-ORDER BY d.id LIMIT $3
-"""
-
-
-async def list_by_correlation(
-    tx: Tx, tenant: str | None, correlation_id: str, limit: int
-) -> list[Row]:
-    return await fast.rows(tx, tenant, _SPANS, correlation_id, limit)

@@ -3,7 +3,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-Status = Literal["delivered", "failed", "pending"]
+from app.domain.messaging.outbox.api import Status
 
 _URL = "https://example.com/hooks/parley"
 _DELIVERY: dict[str, Any] = {

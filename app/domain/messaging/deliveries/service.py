@@ -10,13 +10,12 @@ import msgspec
 
 from app.crypto.keyring import Keyring
 from app.domain.messaging.deliveries import queries, requests
-from app.domain.messaging.deliveries.endpoints import (
-    masked_headers,
-)
+from app.domain.messaging.deliveries.endpoints import masked_headers
 from app.domain.messaging.deliveries.errors import DeliveryNotFound, WebhookInactive
-from app.domain.messaging.deliveries.queries import DELIVER, DeliveryFilter, EndpointRef
+from app.domain.messaging.deliveries.queries import DELIVER, EndpointRef
 from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, RequestView
 from app.domain.messaging.deliveries.sending import BODY_BYTES, TIMEOUT_SECONDS
+from app.domain.messaging.outbox.api import LogFilter
 from app.domain.platform.events.api import EmittedEvent
 from app.jobs import work
 from app.kit.ids import new_id
@@ -80,7 +79,7 @@ async def endpoints_for(
 
 
 async def list_page(
-    tx: Tx, endpoint: EndpointRef, filters: DeliveryFilter, page: Page
+    tx: Tx, endpoint: EndpointRef, filters: LogFilter, page: Page
 ) -> Flat[DeliveryView]:
     views, total = await queries.list_page(tx, endpoint, filters, page)
     return flat(views, total, page)
@@ -125,11 +124,6 @@ async def wait_for(services: Services, webhook: Webhook, delivery: NewDelivery) 
     await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         return queries.build_view(await _find(tx, webhook, delivery.delivery_id))
-
-
-async def on_dead(tx: Tx, tenant_id: str, delivery_id: str, error: str) -> None:
-    """Marks a delivery as failed whose work is dead without an outcome."""
-    await queries.fail(tx, tenant_id, delivery_id, error)
 
 
 async def _find(tx: Tx, webhook: Webhook, delivery_id: str, *, for_update: bool = False) -> Row:

@@ -13,5 +13,5 @@ from app.domain.messaging.notifications.messages import (
     delete,
     delete_about,
 )
-from app.domain.messaging.notifications.recipients import Recipients
 from app.domain.messaging.notifications.rules import type_of
+from app.domain.messaging.notifications.types import Recipients

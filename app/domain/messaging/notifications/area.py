@@ -1,9 +1,7 @@
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from app.domain.area import Area, AreaJob, CourierOptions, Span
-from app.domain.messaging.notifications import delivery_queries, jobs, sending
+from app.domain.area import Area, AreaJob, CourierOptions
 from app.domain.messaging.notifications.events import (
     ChannelCreated,
     ChannelDeleted,
@@ -12,38 +10,15 @@ from app.domain.messaging.notifications.events import (
     NotificationSent,
 )
 from app.domain.messaging.notifications.feed import Feed
-from app.domain.messaging.notifications.sending import ChannelEgress
-from app.domain.messaging.notifications.work_kinds import DISPATCH, SEND, SEND_DIGEST
-from app.domain.platform.events.api import MAX_SPANS
-from app.kit import clock
+from app.domain.messaging.notifications.jobs import CHANNELS, dispatch_message, send_digest
+from app.domain.messaging.notifications.message_queries import DISPATCH, SEND, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
-from db.session import Tx
 from db.storage_quota import UncountedTable
-
-
-async def read_spans(
-    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
-) -> list[Span]:
-    """Returns a span for each delivery, from its creation to its end, with all attempts."""
-    rows = await delivery_queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
-    return [
-        Span(
-            "notification",
-            row["id"],
-            row["occasion"] if row["occasion"].startswith("evt_") else None,
-            f"{row['title']} through {row['name']}",
-            row["status"],
-            row["created_at"],
-            clock.milliseconds(row["created_at"], row["finished_at"] or clock.now()),
-        )
-        for row in rows
-    ]
-
 
 # A channel has more slots than `per_lane` once its first work shows that its provider allows them.
 COURIER: Final = CourierOptions(
-    sending.load,
+    CHANNELS.load,
     total=400,
     per_tenant=100,
     per_lane=8,
@@ -61,9 +36,9 @@ AREA: Final = Area(
         Permission("notifications:reveal", "Read the secrets of notification channels"),
     ),
     jobs=(
-        AreaJob(DISPATCH, jobs.dispatch_message),
-        AreaJob(SEND, jobs.send_notification, on_dead=jobs.on_dead_notification, courier=COURIER),
-        AreaJob(SEND_DIGEST, jobs.send_digest),
+        AreaJob(DISPATCH, dispatch_message),
+        AreaJob(SEND, CHANNELS.run, on_dead=CHANNELS.on_dead, courier=COURIER),
+        AreaJob(SEND_DIGEST, send_digest),
     ),
     retention=(
         # With their log. No delivery waits for more than a day.
@@ -87,11 +62,8 @@ AREA: Final = Area(
             batch=CASCADE_BATCH,
         ),
     ),
-    spans=read_spans,
-    shared=lambda services: (
-        Feed(services.settings.redis_address),
-        ChannelEgress(services.egress.guard),
-    ),
+    spans=CHANNELS.read_spans,
+    shared=lambda services: (Feed(services.settings.redis_address),),
     tables=(
         UncountedTable("notification_channels", "at most 200 of a tenant"),
         UncountedTable(

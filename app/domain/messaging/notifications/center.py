@@ -10,7 +10,6 @@ from app.domain.messaging.notifications.center_queries import NotificationFilter
 from app.domain.messaging.notifications.errors import NotificationNotFound
 from app.domain.messaging.notifications.events import NotificationSent
 from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.recipients import Recipients
 from app.domain.messaging.notifications.schemas import (
     MarkedRead,
     NotificationPage,
@@ -21,7 +20,7 @@ from app.domain.messaging.notifications.schemas import (
     UnreadCount,
     UpdatePreferences,
 )
-from app.domain.messaging.notifications.types import TYPES
+from app.domain.messaging.notifications.types import TYPES, Recipients
 from app.domain.platform.events import api as events
 from app.kit import validation
 from app.kit.errors import Invalid

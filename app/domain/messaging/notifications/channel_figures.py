@@ -4,7 +4,6 @@ from typing import Final
 
 from app.domain.messaging.notifications import channel_queries as queries
 from app.domain.messaging.notifications import channels
-from app.domain.messaging.notifications.channel_queries import LogFilter
 from app.domain.messaging.notifications.channel_schemas import (
     AllStats,
     DayStats,
@@ -15,6 +14,7 @@ from app.domain.messaging.notifications.channel_schemas import (
     StatsBreakdown,
     TypeStats,
 )
+from app.domain.messaging.outbox.api import LogFilter
 from app.kit.paging import Flat, Page, flat
 from db.fast import Row
 from db.session import Tx

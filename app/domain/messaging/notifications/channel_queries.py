@@ -1,21 +1,16 @@
 """SQL of channels, of their log and of their figures."""
 
-from datetime import datetime
-
-import msgspec
-
 from app.domain import quota
 from app.domain.messaging.notifications.channel_schemas import (
     ChannelSummary,
     ChannelView,
     LogEntryView,
-    LogStatus,
 )
-from app.kit import paging
+from app.domain.messaging.outbox.api import LogFilter, list_newest
 from app.kit.paging import Page
 from db import fast
 from db.fast import Row, tenant_of
-from db.lists import BOUND, Total, Where
+from db.lists import Total, Where
 from db.models import NotificationChannel
 from db.session import Tx
 from db.views import View
@@ -92,13 +87,12 @@ async def check_quota(tx: Tx, tenant_id: str) -> None:
 # The log
 
 _ENTRY = View(LogEntryView, "l", subject="m.title", recipient="d.recipient", attempt="l.number")
-_ORDER = "ORDER BY created_at DESC, id DESC"
-_STATUSES = ("pending", "delivered", "failed")
-_FIND_ENTRY = f"""
-SELECT {_ENTRY.columns}
-FROM notification_log l
+_JOINS = """
 JOIN notification_deliveries d ON d.id = l.delivery_id AND d.tenant_id = l.tenant_id
 JOIN notification_messages m ON m.id = d.message_id AND m.tenant_id = l.tenant_id
+"""
+_FIND_ENTRY = f"""
+SELECT {_ENTRY.columns} FROM notification_log l {_JOINS}
 WHERE l.tenant_id = $1 AND l.delivery_id = $2 ORDER BY l.number DESC LIMIT 1
 """
 
@@ -109,43 +103,14 @@ EXISTS (SELECT 1 FROM notification_channels c
 """
 
 
-class LogFilter(msgspec.Struct, frozen=True):
-    status: LogStatus | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
 async def list_log(
     tx: Tx, channel_id: str, filters: LogFilter, page: Page
 ) -> tuple[list[LogEntryView], Total]:
-    """Reads the newest rows of each status and takes the newest of these, so that one index serves
-    every combination of filters.
-    """
     where = Where(tenant_of(tx))
     where.add("channel_id = $n", channel_id)
     where.require(_OF_CHANNEL)
-    where.between("created_at", filters.since, filters.until)
-    statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
-    of_status = f"FROM notification_log WHERE {where.sql} AND status = s.status {_ORDER}"
-    each_status = f"FROM unnest({statuses}::text[]) AS s(status) CROSS JOIN LATERAL"
-    rows, total = await paging.fetch_page(
-        tx,
-        where,
-        f"""
-        {_ENTRY.columns} FROM (
-            SELECT e.id AS listed_id {each_status} (
-                SELECT id, created_at {of_status} LIMIT $limit::bigint + $offset::bigint
-            ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
-        ) p
-        JOIN notification_log l ON l.id = p.listed_id AND ($1::text IS NULL OR l.tenant_id = $1)
-        JOIN notification_deliveries d ON d.id = l.delivery_id AND d.tenant_id = l.tenant_id
-        JOIN notification_messages m ON m.id = d.message_id AND m.tenant_id = l.tenant_id
-        ORDER BY l.created_at DESC, l.id DESC
-        """,
-        page,
-        counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) e",
-        estimated="FROM notification_log"
-        f" WHERE {where.sql_without_tenant} AND status = ANY({statuses})",
+    rows, total = await list_newest(
+        tx, _ENTRY.columns, "notification_log", where, filters, page, _JOINS
     )
     return [_ENTRY.build(row) for row in rows], total
 

@@ -5,6 +5,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.messaging.notifications.providers.protocol import ChannelType
+from app.domain.messaging.outbox.api import Status
 from app.kit.validation import ONE_LINE
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -38,7 +39,6 @@ _STATS: dict[str, Any] = {
 }
 
 Period = Literal["7d", "30d", "90d"]
-LogStatus = Literal["delivered", "failed", "pending"]
 Name = Annotated[str, Meta(max_length=100, pattern=ONE_LINE)]
 RatePerMinute = Annotated[
     int,
@@ -184,7 +184,7 @@ class LogEntryView(msgspec.Struct):
 
     id: str
     channel_id: str
-    status: LogStatus
+    status: Status
     subject: str
     recipient: str
     delivery_time_ms: int | None

@@ -24,10 +24,10 @@ from app.domain.messaging.notifications.feed import Feed
 from app.domain.messaging.notifications.messages import NewMessage
 from app.domain.messaging.notifications.outgoing import Outgoing
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.domain.messaging.notifications.recipients import Recipients
 from app.domain.messaging.notifications.schemas import TestNotification
 from app.domain.messaging.notifications.sealed_configs import open_config
 from app.domain.messaging.notifications.sending import TIMEOUT_SECONDS
+from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import api as mail
 from app.jobs import work
 from app.kit.errors import Conflict, Invalid, ProviderError

@@ -14,7 +14,6 @@ from app.domain.messaging.notifications import (
     feed,
 )
 from app.domain.messaging.notifications.center_queries import NotificationFilter
-from app.domain.messaging.notifications.channel_queries import LogFilter
 from app.domain.messaging.notifications.channel_schemas import (
     AllStats,
     ChannelList,
@@ -22,7 +21,6 @@ from app.domain.messaging.notifications.channel_schemas import (
     ChannelView,
     CreateChannel,
     LogEntryView,
-    LogStatus,
     Period,
     ProviderList,
     RevealedChannel,
@@ -44,6 +42,7 @@ from app.domain.messaging.notifications.schemas import (
     UpdatePreferences,
 )
 from app.domain.messaging.notifications.types import TypeName
+from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, To, moment
 from app.http.sse import EventStream
@@ -52,7 +51,7 @@ from app.kit.paging import Flat
 from app.security.principal import Principal as _Principal
 from app.services import Services as _Services
 
-OfStatus = Annotated[LogStatus | None, QueryParameter(description="Only attempts with this status")]
+OfStatus = Annotated[Status | None, QueryParameter(description="Only attempts with this status")]
 
 
 class ChannelController(Controller):

@@ -1,14 +1,18 @@
 """SQL of deliveries through channels: loading, recording and replacing them."""
 
+from typing import Final
+
 import asyncpg
 
-from db import fast, ledger
+from app.domain.messaging.outbox.api import OutboxSql
+from db import fast
 from db.fast import Row
 from db.session import Tx
 
 _LOAD = """
-SELECT d.id, d.tenant_id, d.message_id, d.channel_id, d.first_id, d.occasion, d.recipient,
-       d.user_id, d.attempt, d.is_test, d.throttled_at, d.correlation_id,
+SELECT d.id AS delivery_id, d.tenant_id, d.message_id, d.channel_id AS endpoint_id, d.first_id,
+       d.occasion AS cause_id, d.recipient, d.user_id, d.attempt AS attempts, d.is_test,
+       d.throttled_at, d.correlation_id,
        m.type, m.title, m.message, m.data::text AS data, m.created_at,
        m.recipients ? 'channel_id' AS is_named,
        c.type AS channel_type, c.provider, c.config,
@@ -21,34 +25,10 @@ LEFT JOIN users u ON u.id = d.user_id AND u.status = 'active'
 WHERE d.id = ANY($1) AND d.status = 'pending'
 """
 
-
-# Rows are locked in the order of their channels.
-_ADD_TO_DAYS = """
-day AS (
-    INSERT INTO notification_channel_days (tenant_id, channel_id, day, delivered, failed, total_ms)
-    SELECT o.tenant_id, o.channel_id, (now() AT TIME ZONE 'UTC')::date,
-           count(*) FILTER (WHERE o.status = 'delivered'),
-           count(*) FILTER (WHERE o.status = 'failed'),
-           coalesce(sum(o.ms) FILTER (WHERE o.status = 'delivered'), 0)
-    FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.status <> 'pending'
-    GROUP BY o.tenant_id, o.channel_id ORDER BY o.channel_id
-    ON CONFLICT (channel_id, day) DO UPDATE
-    SET delivered = notification_channel_days.delivered + excluded.delivered,
-        failed = notification_channel_days.failed + excluded.failed,
-        total_ms = notification_channel_days.total_ms + excluded.total_ms
-)
-"""
-
-
-def _record_sql(*, skip_locked: bool) -> str:
-    """Records deliveries, attempts, work and figures. A retry adds the row of its attempt."""
-    return f"""
-WITH o AS (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
-        work_id text, lease_token text, state text, after float8, error text, tenant_id text,
-        delivery_id text, channel_id text, number int, status text, ms int, error_code text,
-        next_log_id text)
-), {ledger.outcomes_sql("o", skip_locked=skip_locked)}, delivery AS (
+# Records deliveries, attempts and figures. A retry adds the row of its attempt. Rows of days are
+# locked in the order of their channels.
+_RECORD = """
+delivery AS (
     UPDATE notification_deliveries d
     SET status = o.status, attempt = o.number,
         finished_at = CASE WHEN o.status = 'pending' THEN NULL ELSE now() END
@@ -63,30 +43,22 @@ WITH o AS (
     WHERE l.delivery_id = o.delivery_id AND l.number = o.number AND l.tenant_id = o.tenant_id
 ), next_entry AS (
     INSERT INTO notification_log (tenant_id, id, channel_id, delivery_id, number)
-    SELECT o.tenant_id, o.next_log_id, o.channel_id, o.delivery_id, o.number + 1
+    SELECT o.tenant_id, o.next_log_id, o.endpoint_id, o.delivery_id, o.number + 1
     FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.status = 'pending'
     ON CONFLICT (delivery_id, number) DO NOTHING
-), {_ADD_TO_DAYS}
-SELECT id FROM recorded
-"""
-
-
-_RECORD_MANY = _record_sql(skip_locked=True)
-_RECORD_ONE = _record_sql(skip_locked=False)
-_LIST_TRIED = """
-SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
-"""
-_LIST_FAILED = """
-SELECT occasion, channel_id, recipient FROM notification_deliveries
-WHERE occasion = ANY($1) AND recipient = ANY($2) AND status = 'failed'
-"""
-_MARK_RATE_LIMITED = """
-WITH throttled AS (
-    UPDATE notification_deliveries SET throttled_at = coalesce(throttled_at, now())
-    WHERE tenant_id = $1 AND id = $2 AND $4
+), day AS (
+    INSERT INTO notification_channel_days (tenant_id, channel_id, day, delivered, failed, total_ms)
+    SELECT o.tenant_id, o.endpoint_id, (now() AT TIME ZONE 'UTC')::date,
+           count(*) FILTER (WHERE o.status = 'delivered'),
+           count(*) FILTER (WHERE o.status = 'failed'),
+           coalesce(sum(o.ms) FILTER (WHERE o.status = 'delivered'), 0)
+    FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.status <> 'pending'
+    GROUP BY o.tenant_id, o.endpoint_id ORDER BY o.endpoint_id
+    ON CONFLICT (channel_id, day) DO UPDATE
+    SET delivered = notification_channel_days.delivered + excluded.delivered,
+        failed = notification_channel_days.failed + excluded.failed,
+        total_ms = notification_channel_days.total_ms + excluded.total_ms
 )
-UPDATE notification_log SET error_code = 'rate_limited'
-WHERE tenant_id = $1 AND delivery_id = $2 AND number = $3 AND error_code IS NULL
 """
 _FAIL = """
 WITH failed AS (
@@ -100,8 +72,9 @@ WITH failed AS (
 UPDATE notification_log l SET status = 'failed', error_code = 'delivery_failed', error = $3
 FROM failed WHERE l.tenant_id = $1 AND l.delivery_id = failed.id AND l.status = 'pending'
 """
-_LIST_BY_CORRELATION = """
-SELECT d.id, d.occasion, d.status, d.created_at, d.finished_at, m.title, c.name
+_SPANS = """
+SELECT d.id, CASE WHEN starts_with(d.occasion, 'evt_') THEN d.occasion END AS cause_id, d.status,
+       d.created_at, d.finished_at, concat(m.title, ' through ', c.name) AS name
 FROM notification_deliveries d
 JOIN notification_messages m ON m.id = d.message_id AND m.tenant_id = d.tenant_id
 JOIN notification_channels c ON c.id = d.channel_id AND c.tenant_id = d.tenant_id
@@ -109,19 +82,31 @@ WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND d.correlation_id = $2
 ORDER BY d.id LIMIT $3
 """
+OUTBOX_SQL: Final = OutboxSql.build(
+    "error_code text, next_log_id text", _RECORD, fail=_FAIL, spans=_SPANS
+)
+
+_LIST_TRIED = """
+SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
+"""
+_LIST_FAILED = """
+SELECT occasion AS cause_id, channel_id, recipient FROM notification_deliveries
+WHERE occasion = ANY($1) AND recipient = ANY($2) AND status = 'failed'
+"""
+_MARK_RATE_LIMITED = """
+WITH throttled AS (
+    UPDATE notification_deliveries SET throttled_at = coalesce(throttled_at, now())
+    WHERE tenant_id = $1 AND id = $2 AND $4
+)
+UPDATE notification_log SET error_code = 'rate_limited'
+WHERE tenant_id = $1 AND delivery_id = $2 AND number = $3 AND error_code IS NULL
+"""
 
 
-async def load_pending(tx: Tx, delivery_ids: list[str]) -> list[Row]:
-    """Leaves out deliveries that are finished or deleted."""
-    return list(await (await tx.raw()).fetch(_LOAD, delivery_ids))
-
-
-async def record(
-    connection: asyncpg.Connection, outcomes: str, *, skip_locked: bool = True
-) -> set[str]:
-    """Returns the work whose lease is still valid. With `skip_locked`, locked rows are left out."""
-    sql = _RECORD_MANY if skip_locked else _RECORD_ONE
-    return {row["id"] for row in await connection.fetch(sql, outcomes)}
+async def load_pending(tx: Tx, delivery_ids: list[str]) -> list[asyncpg.Record]:
+    """Returns the columns of requests, without deliveries that are finished or deleted."""
+    rows: list[asyncpg.Record] = await (await tx.raw()).fetch(_LOAD, delivery_ids)
+    return rows
 
 
 async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> list[Row]:
@@ -130,23 +115,13 @@ async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> li
 
 
 async def list_failed(
-    connection: asyncpg.Connection, occasions: list[str], recipients: list[str]
+    connection: asyncpg.Connection, cause_ids: list[str], recipients: list[str]
 ) -> list[Row]:
-    """Returns the channels that failed to reach recipients on these occasions."""
-    return list(await connection.fetch(_LIST_FAILED, occasions, recipients))
+    """Returns the channels that failed to reach recipients with messages of these causes."""
+    return list(await connection.fetch(_LIST_FAILED, cause_ids, recipients))
 
 
 async def mark_rate_limited(
     tx: Tx, tenant: str, delivery_id: str, number: int, *, by_provider: bool
 ) -> None:
     await fast.execute(tx, tenant, _MARK_RATE_LIMITED, delivery_id, number, by_provider)
-
-
-async def fail(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
-    await fast.execute(tx, tenant, _FAIL, delivery_id, error)
-
-
-async def list_by_correlation(
-    tx: Tx, tenant: str | None, correlation_id: str, limit: int
-) -> list[Row]:
-    return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)

@@ -8,8 +8,7 @@ from app.domain.identity.accounts import api as accounts
 from app.domain.messaging.notifications import message_queries, messages, outgoing, preferences
 from app.domain.messaging.notifications.messages import MAX_MESSAGE_CHARS, NewMessage
 from app.domain.messaging.notifications.outgoing import Addressee
-from app.domain.messaging.notifications.recipients import Recipients
-from app.domain.messaging.notifications.types import TYPES
+from app.domain.messaging.notifications.types import TYPES, Recipients
 from app.domain.platform.mail import api as mail
 from app.services import Services
 from db.fast import Row

@@ -15,7 +15,7 @@ from app.domain.messaging.notifications import (
 from app.domain.messaging.notifications.messages import RULE_SOURCE
 from app.domain.messaging.notifications.outgoing import Addressee, Outgoing
 from app.domain.messaging.notifications.preferences import Timing
-from app.domain.messaging.notifications.recipients import Recipients
+from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import api as mail
 from app.kit import clock, logs
 from app.kit.ids import new_id

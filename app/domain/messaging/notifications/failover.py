@@ -1,15 +1,39 @@
 """Sends what one channel did not deliver through the next active channel of the same type."""
 
+from functools import partial
+
 from app.crypto.keyring import Keyring
 from app.domain.messaging.notifications import channel_queries, delivery_queries, outgoing
 from app.domain.messaging.notifications.outgoing import Outgoing
-from app.domain.messaging.notifications.sending import ErrorCode, SendRequest
+from app.domain.messaging.notifications.sending import SendRequest
+from app.domain.messaging.outbox.api import Fallback
 from app.domain.platform.mail import api as mail
+from app.kit import logs
 from db.fast import Row
 from db.session import Tx
 
+log = logs.get("notifications")
 
-def may_be_replaced(request: SendRequest, code: ErrorCode | None) -> bool:
+
+async def find_fallbacks(
+    keyring: Keyring, tx: Tx, failures: list[tuple[SendRequest, str | None]]
+) -> dict[str, Fallback]:
+    """Returns the other ways that there are, by delivery id. A failure is a request with the code
+    of its error.
+    """
+    requests = [request for request, code in failures if may_be_replaced(request, code)]
+    replacements = await _find_replacements(keyring, tx, requests)
+    fallbacks: dict[str, Fallback] = {}
+    for request, code in failures:
+        id_ = request.delivery_id
+        if id_ in replacements:
+            fallbacks[id_] = partial(_add, tx, request, replacements[id_])
+        elif _goes_by_own_server(request, code):
+            fallbacks[id_] = partial(_send_by_own_server, tx, keyring, request)
+    return fallbacks
+
+
+def may_be_replaced(request: SendRequest, code: str | None) -> bool:
     """True when another channel reaches the same people. A message that names its channel goes to
     no other place, and not at all when that channel is not active.
     """
@@ -21,7 +45,7 @@ def may_be_replaced(request: SendRequest, code: ErrorCode | None) -> bool:
     return has_address and code != "channel_inactive"
 
 
-async def find_replacements(
+async def _find_replacements(
     keyring: Keyring, tx: Tx, requests: list[SendRequest]
 ) -> dict[str, Outgoing]:
     """Returns the deliveries that replace others, by the id of the replaced one: through the oldest
@@ -39,13 +63,13 @@ async def find_replacements(
         for channel in channels[key]:
             replacement = _replace(keyring, request, channel)
             if tried.isdisjoint(_keys(request, replacement.channel_id, replacement.recipient)):
-                replacements[request.id] = replacement
+                replacements[request.delivery_id] = replacement
                 break
     return replacements
 
 
 def _keys(request: SendRequest, channel_id: str, recipient: str) -> set[tuple[str, ...]]:
-    return {(request.first_id, channel_id), (request.occasion, channel_id, recipient)}
+    return {(request.first_id, channel_id), (request.cause_id, channel_id, recipient)}
 
 
 async def _find_tried(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...]]:
@@ -54,14 +78,14 @@ async def _find_tried(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...
     """
     connection, tried = await tx.raw(), set()
     for request in requests:
-        tried |= _keys(request, request.channel_id, request.recipient)
+        tried |= _keys(request, request.endpoint_id, request.recipient)
     first_ids = list({request.first_id for request in requests})
     for row in await delivery_queries.list_tried(connection, first_ids):
         tried.add((row["first_id"], row["channel_id"]))
-    occasions = list({request.occasion for request in requests})
+    cause_ids = list({request.cause_id for request in requests})
     recipients = list({request.recipient for request in requests})
-    for row in await delivery_queries.list_failed(connection, occasions, recipients):
-        tried.add((row["occasion"], row["channel_id"], row["recipient"]))
+    for row in await delivery_queries.list_failed(connection, cause_ids, recipients):
+        tried.add((row["cause_id"], row["channel_id"], row["recipient"]))
     return tried
 
 
@@ -73,27 +97,31 @@ def _replace(keyring: Keyring, request: SendRequest, channel: Row) -> Outgoing:
     return Outgoing(channel["id"], recipient, user_id=request.user_id, first_id=request.first_id)
 
 
-async def add(tx: Tx, request: SendRequest, replacement: Outgoing) -> bool:
+async def _add(tx: Tx, request: SendRequest, replacement: Outgoing) -> bool:
     """Returns False when the recipient gets another message about the same event through that
     channel.
     """
     message = {
         "id": request.message_id,
         "tenant_id": request.tenant_id,
-        "occasion": request.occasion,
+        "cause_id": request.cause_id,
         "correlation_id": request.correlation_id,
     }
-    return bool(await outgoing.add_deliveries(tx, message, [replacement]))
+    is_added = bool(await outgoing.add_deliveries(tx, message, [replacement]))
+    if is_added:
+        ids = {"channel_id": request.endpoint_id, "next_channel_id": replacement.channel_id}
+        log.info("notification goes through another channel", **ids)
+    return is_added
 
 
-def goes_by_own_server(request: SendRequest, code: ErrorCode | None) -> bool:
+def _goes_by_own_server(request: SendRequest, code: str | None) -> bool:
     """True for a mail to a user whose channel is not active any more: without a mail channel, mails
     go through the instance's own mail server.
     """
     return code == "channel_inactive" and request.channel_type == "email" and not request.is_named
 
 
-async def send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> None:
+async def _send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> bool:
     content = mail.render("notification", title=request.title, message=request.message, url=None)
     await mail.queue(
         tx,
@@ -101,5 +129,6 @@ async def send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> 
         tenant_id=request.tenant_id,
         recipient=request.recipient,
         content=content,
-        cause_event_id=outgoing.event_of({"occasion": request.occasion}),
+        cause_event_id=outgoing.event_of({"cause_id": request.cause_id}),
     )
+    return True

@@ -1,9 +1,29 @@
 """SQL of messages: accepting them, and turning their recipients into rows and deliveries."""
 
-from app.domain.messaging.notifications.work_kinds import DISPATCH, SEND, SEND_DIGEST
+from typing import Final
+
+from app.jobs.work import WorkKind
 from db import fast, ledger
 from db.fast import Row
 from db.session import Tx
+
+# How many attempts one delivery has, and the seconds before each of them.
+RETRY_DELAYS: Final = (0.0, 1.0, 5.0)
+# Attempts that ended without an outcome, because a worker was killed, do not use up the tries.
+_SPARE_ATTEMPTS = 7
+
+# Turns the recipients of a message into rows and deliveries.
+DISPATCH: Final = WorkKind("notifications.dispatch", "deliveries", timeout_seconds=300)
+# Makes one attempt to send a message through a channel, which is its lane.
+SEND: Final = WorkKind(
+    "notifications.send",
+    "deliveries",
+    timeout_seconds=60,
+    retry_delays=(5.0,) * (len(RETRY_DELAYS) + _SPARE_ATTEMPTS - 1),
+    in_bulk=True,
+)
+# Sends what was collected for one user.
+SEND_DIGEST: Final = WorkKind("notifications.digest", "deliveries")
 
 # An event causes one message for each rule and each subscription, also if it is fanned out twice.
 # Messages without work are sent by the caller.
@@ -31,7 +51,7 @@ SELECT (SELECT id FROM accepted) AS work_id FROM added
 
 _FIND = """
 SELECT id, tenant_id, type, title, message, data::text AS data, recipients::text AS recipients,
-       dispatched_to, team_chat::text AS team_chat, occasion, source,
+       dispatched_to, team_chat::text AS team_chat, occasion AS cause_id, source,
        is_mailed, correlation_id, created_at
 FROM notification_messages WHERE tenant_id = $1 AND id = $2
 """
@@ -51,7 +71,7 @@ ON CONFLICT (message_id, user_id) DO NOTHING
 RETURNING user_id
 """
 
-# One delivery for each occasion, channel and recipient, with the row of its first attempt. Workers
+# One delivery for each cause, channel and recipient, with the row of its first attempt. Workers
 # are woken for the first one of each channel; that one makes them look for the rest.
 _ADD_WORK = ledger.insert_sql(
     "added JOIN requested g ON g.id = added.id",
@@ -156,7 +176,7 @@ async def delete(
 
 
 async def accept(tx: Tx, tenant: str, *values: object) -> Row | None:
-    """Returns None when the occasion has caused this message already."""
+    """Returns None when the event has caused this message already."""
     return await fast.row(tx, tenant, _ACCEPT, *values)
 
 

@@ -6,10 +6,9 @@ import msgspec
 
 from app.domain.identity.accounts import api as accounts
 from app.domain.messaging.notifications import message_queries as queries
-from app.domain.messaging.notifications.recipients import Recipients
+from app.domain.messaging.notifications.message_queries import DISPATCH
 from app.domain.messaging.notifications.rules import RULES
-from app.domain.messaging.notifications.types import TypeName
-from app.domain.messaging.notifications.work_kinds import DISPATCH
+from app.domain.messaging.notifications.types import Recipients, TypeName
 from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json, storable

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from app.crypto.keyring import Keyring
 from app.domain.messaging.notifications import channel_queries, message_queries
 from app.domain.messaging.notifications.errors import UnusableConfig
+from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.messaging.notifications.sealed_configs import open_config
-from app.domain.messaging.notifications.work_kinds import SEND
 from app.domain.platform.mail import api as mail
 from app.kit.ids import new_id
 from app.services import Services
@@ -113,7 +113,7 @@ async def add_deliveries(
         tx,
         message["tenant_id"],
         message["id"],
-        message["occasion"],
+        message["cause_id"],
         message["correlation_id"],
         event_of(message),
         ids,
@@ -136,5 +136,5 @@ async def add_deliveries(
 
 def event_of(message: Row) -> str | None:
     """Returns the event that caused the message, if one did."""
-    occasion: str = message["occasion"]
-    return occasion if occasion.startswith("evt_") else None
+    cause_id: str = message["cause_id"]
+    return cause_id if cause_id.startswith("evt_") else None

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.messaging.notifications.recipients import Recipients
-from app.domain.messaging.notifications.types import TYPES, TypeName
+from app.domain.messaging.notifications.types import TYPES, Recipients, TypeName
 from app.domain.platform.events.api import NOTIFIED_TYPES
 
 # Returns the recipients that the data of an event name, or None when there are none.

@@ -1,4 +1,6 @@
-"""The notification types: what each is about, and which way it goes unless a user changes that."""
+"""The notification types: what each is about, and which way it goes unless a user changes that; and
+who a message goes to.
+"""
 
 from typing import Final, Literal
 
@@ -75,3 +77,11 @@ TYPES: Final[dict[str, NotificationType]] = {
     )
 }
 NAMES: Final = list(TYPES)
+
+
+class Recipients(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Users by their ids, the users with a role, or the recipients of a channel: one of them."""
+
+    user_ids: list[str] | None = None
+    role: str | None = None
+    channel_id: str | None = None

@@ -4,8 +4,8 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.deliveries.api import DeliveryFilter
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.messaging.outbox.api import LogFilter, Status
 from app.domain.messaging.webhooks import service
 from app.domain.messaging.webhooks.schemas import (
     CreateWebhook,
@@ -108,7 +108,7 @@ class WebhookController(Controller):
         until: To = None,
     ) -> Flat[DeliveryView]:
         """The newest first. Beyond 5,000 rows `total` is an estimate, and `estimated` is true."""
-        filters = DeliveryFilter(status, moment("from", since), moment("to", until))
+        filters = LogFilter(status, moment("from", since), moment("to", until))
         return await service.list_deliveries(tx, webhook_id, filters, page_in)
 
     @get(

@@ -6,8 +6,9 @@ from typing import Any
 from app.context import RequestContext
 from app.domain.area import Areas
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.deliveries.api import DeliveryFilter, EndpointRef
+from app.domain.messaging.deliveries.api import EndpointRef
 from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.messaging.outbox.api import LogFilter
 from app.domain.messaging.webhooks import queries
 from app.domain.messaging.webhooks.errors import WebhookNotFound
 from app.domain.messaging.webhooks.events import WebhookCreated, WebhookDeleted, WebhookUpdated
@@ -195,7 +196,7 @@ def _build_computed_fields(
 
 
 async def list_deliveries(
-    tx: Tx, webhook_id: str, filters: DeliveryFilter, page: Page
+    tx: Tx, webhook_id: str, filters: LogFilter, page: Page
 ) -> Flat[DeliveryView]:
     listed = await deliveries.list_page(tx, EndpointRef(webhook_id), filters, page)
     if not listed.data:

@@ -8,9 +8,9 @@ from email.message import EmailMessage
 from typing import Any
 
 from app.domain.messaging.notifications import api as notifications
+from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.recipients import Recipients
-from app.domain.messaging.notifications.work_kinds import SEND
+from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import service as mail
 from app.kit import clock
 from app.kit.ids import new_id

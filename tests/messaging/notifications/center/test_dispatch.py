@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.messaging.deliveries.events import WebhookDisabled
 from app.domain.messaging.notifications.dispatching import BATCH
-from app.domain.messaging.notifications.recipients import Recipients
+from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.events import service as events
 from app.services import Services
 from tests.database import fetch_rows, run_sql

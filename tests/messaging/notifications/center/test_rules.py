@@ -9,8 +9,8 @@ from app.domain.agents.vault.events import CredentialInvalid
 from app.domain.identity.accounts.events import PasswordChanged
 from app.domain.messaging.deliveries.events import WebhookDisabled
 from app.domain.messaging.notifications import messages
-from app.domain.messaging.notifications.recipients import Recipients
 from app.domain.messaging.notifications.rules import RULES, Rule, type_of
+from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.events import service as events
 from app.domain.platform.events.queries import NOTIFIED_TYPES
 from app.kit.ids import new_id

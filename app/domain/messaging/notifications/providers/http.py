@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
 from app.domain.messaging.notifications.providers.protocol import SendFailed
+from app.domain.messaging.outbox.api import OutboxEgress, read_body
 from app.kit.texts import storable
-from app.net.egress import BlockedAddress, Egress, EgressError
+from app.net.egress import BlockedAddress, EgressError
 from app.net.retry_after import parse_retry_after
 
 TIMEOUT_SECONDS = 15.0
@@ -37,7 +37,7 @@ class _Answer(NamedTuple):
 
 
 async def post_json(
-    egress: Egress, url: str, body: Any, headers: Mapping[str, str], explain: Explain
+    egress: OutboxEgress, url: str, body: Any, headers: Mapping[str, str], explain: Explain
 ) -> Any:
     """Returns the decoded answer, or None where it is no JSON."""
     headers = {**headers, "Content-Type": "application/json"}
@@ -45,7 +45,11 @@ async def post_json(
 
 
 async def post_form(
-    egress: Egress, url: str, fields: dict[str, str], headers: Mapping[str, str], explain: Explain
+    egress: OutboxEgress,
+    url: str,
+    fields: dict[str, str],
+    headers: Mapping[str, str],
+    explain: Explain,
 ) -> Any:
     """Returns the decoded answer, or None where it is no JSON."""
     headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
@@ -53,7 +57,7 @@ async def post_form(
 
 
 async def send(
-    egress: Egress,
+    egress: OutboxEgress,
     method: str,
     url: str,
     body: bytes,
@@ -76,12 +80,8 @@ async def send(
 
 
 async def _request(
-    egress: Egress, method: str, url: str, body: bytes, headers: Mapping[str, str]
+    egress: OutboxEgress, method: str, url: str, body: bytes, headers: Mapping[str, str]
 ) -> _Answer:
-    problem = egress.guard.problem_with(url)
-    if problem is not None:
-        # The operator may have removed the host from the allow list since it was saved.
-        raise BlockedAddress(problem)
     all_headers = CIMultiDict({"User-Agent": "Parley-Notifications/1"})
     all_headers.update(headers)
     all_headers["Accept-Encoding"] = "identity"
@@ -89,21 +89,12 @@ async def _request(
         method, url, headers=all_headers, body=body, timeout_seconds=TIMEOUT_SECONDS
     ) as response:
         retry_after = parse_retry_after(response.headers.get("Retry-After"))
-        return _Answer(response.status, retry_after, await _read(response))
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Returns b"" for a body that is too long: the status alone says whether a retry is due, and a
-    part of the body may end within a secret, which would not be recognized.
-    """
-    is_accepted = response.status in _SUCCESS
-    max_bytes = _MAX_ACCEPTED_BYTES if is_accepted else _MAX_REFUSED_BYTES
-    content = bytearray()
-    async for chunk in response.content.iter_chunked(_MAX_REFUSED_BYTES):
-        content += chunk
-        if len(content) > max_bytes:
-            return b""
-    return bytes(content)
+        is_accepted = response.status in _SUCCESS
+        max_bytes = _MAX_ACCEPTED_BYTES if is_accepted else _MAX_REFUSED_BYTES
+        content = await read_body(response, max_bytes + 1)
+    # The status alone says whether a retry is due, and a part of the body may end within a secret,
+    # which would not be recognized.
+    return _Answer(response.status, retry_after, content if len(content) <= max_bytes else b"")
 
 
 def _failure(answer: _Answer, explanation: str) -> SendFailed:

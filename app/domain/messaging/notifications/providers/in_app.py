@@ -9,7 +9,7 @@ from app.domain.messaging.notifications.providers.protocol import (
     ProviderConfig,
     SendFailed,
 )
-from app.net.egress import Egress
+from app.domain.messaging.outbox.api import OutboxEgress
 
 
 class InAppConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -28,6 +28,6 @@ class InApp(Provider):
         del config
         return ()
 
-    async def send(self, egress: Egress, config: InAppConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: InAppConfig, notice: Notice) -> None:
         del egress, config, notice
         raise SendFailed("messages to the notification center are not sent", is_permanent=True)

@@ -14,8 +14,8 @@ from app.domain.messaging.notifications.providers.protocol import (
     ProviderConfig,
     Token,
 )
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.validation import describe_pattern
-from app.net.egress import Egress
 from app.net.http_auth import basic
 
 # It is a part of the path: no other character may be in it.
@@ -36,7 +36,7 @@ class Mailgun(HostedMailProvider):
     name: ClassVar[str] = "Mailgun"
     config: ClassVar[type[ProviderConfig]] = MailgunConfig
 
-    async def send(self, egress: Egress, config: MailgunConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: MailgunConfig, notice: Notice) -> None:
         fields = {
             "from": addresses.parse(config.sender).header,
             "to": addresses.encode_domain(notice.recipient),

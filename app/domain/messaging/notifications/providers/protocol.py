@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.domain.platform.mail import api as mail
 from app.kit.validation import ONE_LINE, VISIBLE, describe_pattern
-from app.net.egress import Egress
 
 ChannelType = Literal["email", "team_chat", "webhook", "sms", "in_app"]
 
@@ -114,5 +114,5 @@ class Provider(ABC):
         return recipients
 
     @abstractmethod
-    async def send(self, egress: Egress, config: Any, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: Any, notice: Notice) -> None:
         """Raises SendFailed unless the provider accepted the notice."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 from app.domain.messaging.notifications.providers import addresses, http
 from app.domain.messaging.notifications.providers.hosted import HostedMailConfig, HostedMailProvider
 from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice, ProviderConfig
-from app.net.egress import Egress
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
 
 
@@ -20,7 +20,7 @@ class Resend(HostedMailProvider):
     # Resend accepts two requests per second.
     rate_per_minute: ClassVar[int] = 120
 
-    async def send(self, egress: Egress, config: ResendConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: ResendConfig, notice: Notice) -> None:
         body = {
             "from": addresses.parse(config.sender).header,
             "to": [addresses.encode_domain(notice.recipient)],

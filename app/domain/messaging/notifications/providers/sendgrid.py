@@ -5,7 +5,7 @@ from typing import ClassVar
 from app.domain.messaging.notifications.providers import addresses, http
 from app.domain.messaging.notifications.providers.hosted import HostedMailConfig, HostedMailProvider
 from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice, ProviderConfig
-from app.net.egress import Egress
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
 
 
@@ -18,7 +18,7 @@ class SendGrid(HostedMailProvider):
     name: ClassVar[str] = "SendGrid"
     config: ClassVar[type[ProviderConfig]] = SendGridConfig
 
-    async def send(self, egress: Egress, config: SendGridConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: SendGridConfig, notice: Notice) -> None:
         sender = addresses.parse(config.sender)
         body = {
             "personalizations": [{"to": [{"email": addresses.encode_domain(notice.recipient)}]}],

@@ -13,7 +13,7 @@ from app.domain.messaging.notifications.providers.protocol import (
     SendFailed,
     Token,
 )
-from app.net.egress import Egress
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
 
 _THROTTLED = {"ratelimited", "rate_limited", "message_limit_exceeded"}
@@ -44,7 +44,7 @@ class SlackBot(HostedProvider):
     def recipients(self, config: SlackBotConfig) -> list[str]:
         return [config.channel]
 
-    async def send(self, egress: Egress, config: SlackBotConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: SlackBotConfig, notice: Notice) -> None:
         body = {"channel": config.channel, "text": slack.build_text(notice)}
         url = self.endpoint(config, "chat.postMessage")
         answer = await http.post_json(

@@ -13,7 +13,7 @@ from app.domain.messaging.notifications.providers.protocol import (
     ProviderConfig,
     Secret,
 )
-from app.net.egress import Egress
+from app.domain.messaging.outbox.api import OutboxEgress
 
 
 class SlackWebhookConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class SlackWebhook(Provider):
     def recipients(self, config: SlackWebhookConfig) -> list[str]:
         return [URL(config.webhook_url).host or ""]
 
-    async def send(self, egress: Egress, config: SlackWebhookConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: SlackWebhookConfig, notice: Notice) -> None:
         body = {"text": slack.build_text(notice)}
         # A refusal is a plain text such as `invalid_payload`.
         await http.post_json(egress, config.webhook_url, body, {}, lambda _answer: None)

@@ -17,11 +17,12 @@ from app.domain.messaging.notifications.providers.protocol import (
     Secret,
     SendFailed,
 )
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.domain.platform.mail import api as mail
 from app.kit.texts import storable
 from app.kit.validation import describe_pattern
 from app.net import smtp
-from app.net.egress import BlockedAddress, Egress, EgressError
+from app.net.egress import BlockedAddress, EgressError
 from app.net.smtp import SmtpFailed, SmtpServer
 
 TIMEOUT_SECONDS = 30.0
@@ -63,7 +64,7 @@ class Smtp(Provider):
         # Without TLS, others on the way could read the password.
         return config.host.lower(), config.port, config.use_tls
 
-    async def send(self, egress: Egress, config: SmtpConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: SmtpConfig, notice: Notice) -> None:
         login = config.username, config.password
         server = SmtpServer.at_port(config.host, config.port, *login, use_tls=config.use_tls)
         sender = addresses.parse(config.sender)

@@ -16,8 +16,8 @@ from app.domain.messaging.notifications.providers.protocol import (
     ProviderConfig,
     Token,
 )
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.validation import describe_pattern
-from app.net.egress import Egress
 from app.net.http_auth import basic
 
 # It is a part of the path: no other character may be in it.
@@ -46,7 +46,7 @@ class Twilio(HostedProvider):
     def find_problem(self, config: TwilioConfig) -> tuple[str, str] | None:
         return sms.find_problem(config.to)
 
-    async def send(self, egress: Egress, config: TwilioConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: TwilioConfig, notice: Notice) -> None:
         is_service = _SERVICE_SID.match(config.sender) is not None
         fields = {
             "To": f"+{sms.strip_plus(notice.recipient)}",

@@ -15,8 +15,8 @@ from app.domain.messaging.notifications.providers.protocol import (
     Secret,
     SendFailed,
 )
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.texts import storable
-from app.net.egress import Egress
 
 _ACCEPTED = "0"
 _THROTTLED = "1"
@@ -40,7 +40,7 @@ class Vonage(HostedProvider):
     def find_problem(self, config: VonageConfig) -> tuple[str, str] | None:
         return sms.find_problem(config.to)
 
-    async def send(self, egress: Egress, config: VonageConfig, notice: Notice) -> None:
+    async def send(self, egress: OutboxEgress, config: VonageConfig, notice: Notice) -> None:
         text = sms.build_text(notice)
         fields = {
             "api_key": config.api_key,

@@ -15,10 +15,11 @@ from app.domain.messaging.notifications.providers.protocol import (
     ProviderConfig,
     Secret,
 )
+from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.net import headers
-from app.net.egress import Egress, custom_headers
+from app.net.egress import custom_headers
 
 
 class WebhookChannelConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -50,7 +51,9 @@ class Webhook(Provider):
     def recipients(self, config: WebhookChannelConfig) -> list[str]:
         return [deliveries.origin_of(config.url)]
 
-    async def send(self, egress: Egress, config: WebhookChannelConfig, notice: Notice) -> None:
+    async def send(
+        self, egress: OutboxEgress, config: WebhookChannelConfig, notice: Notice
+    ) -> None:
         body = msgspec.json.encode(
             {
                 "id": notice.id,

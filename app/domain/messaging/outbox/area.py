@@ -1,0 +1,6 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.messaging.outbox.egress import OutboxEgress
+
+AREA: Final = Area(name="outbox", shared=lambda services: (OutboxEgress(services.egress.guard),))
