@@ -26,7 +26,7 @@ _INACTIVE = Attempt(error="the webhook was not active when its turn came", is_ca
 class WebhookOutbox(Outbox[DeliveryRequest]):
     span_kind = "delivery"
     sql = queries.OUTBOX_SQL
-    request = DeliveryRequest
+    request_type = DeliveryRequest
 
     async def load(self, tx: Tx, delivery_ids: list[str]) -> Mapping[str, DeliveryRequest]:
         return await requests.load(tx, delivery_ids)

@@ -1,6 +1,6 @@
 """Tests of channels: sends one message for real, through a worker, and waits for its outcome."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,14 +18,12 @@ from app.domain.messaging.notifications.errors import (
     ChannelNotFound,
     ChannelRateLimited,
     DeliveryFailed,
-    UnusableConfig,
 )
 from app.domain.messaging.notifications.feed import Feed
 from app.domain.messaging.notifications.messages import NewMessage
 from app.domain.messaging.notifications.outgoing import Outgoing
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.messaging.notifications.schemas import TestNotification
-from app.domain.messaging.notifications.sealed_configs import open_config
 from app.domain.messaging.notifications.sending import TIMEOUT_SECONDS
 from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import api as mail
@@ -33,7 +31,7 @@ from app.jobs import work
 from app.kit.errors import Conflict, Invalid, ProviderError
 from app.security.principal import Principal
 from app.services import Services
-from db.models import NotificationChannel
+from db.fast import Row
 from db.session import Tx
 
 # How long a test may wait for a worker, besides the timeout of its attempt.
@@ -55,15 +53,15 @@ class _Test(msgspec.Struct, frozen=True):
 async def run(services: Services, principal: Principal, channel_id: str) -> ChannelTest:
     """Sends to the first recipient of the channel, or to the caller's own address."""
     async with services.db.tx(principal.scope, autocommit=True) as tx:
-        channel = await channels.find(tx, channel_id)
-        if not channel.active:
+        channel = await channels.find_row(tx, channel_id)
+        if not channel["active"]:
             raise ChannelInactive("This channel is not active; set `active` to true first")
-        recipient = next(iter(_list_recipients(services, channel)), None)
-        if recipient is None and channel.type == "email":
+        recipient = next(iter(outgoing.list_recipients(services.keyring, channel)), None)
+        if recipient is None and channel["type"] == "email":
             recipient = await accounts.find_email(tx, principal.tenant_id, principal.user_id)
-    text = f"The notification channel {channel.name} works."
-    if channel.type == "in_app":
-        return await _notify_caller(services, channel.tenant_id, principal, text)
+    text = f"The notification channel {channel['name']} works."
+    if channel["type"] == "in_app":
+        return await _notify_caller(services, channel["tenant_id"], principal, text)
     if recipient is None:
         return ChannelTest(success=False, message=_NO_RECIPIENT, delivery_time_ms=None)
     test = await _send(services, channel, recipient, text)
@@ -100,7 +98,7 @@ async def run_for_caller(
 class _Plan(msgspec.Struct, frozen=True):
     """Without a channel, the instance's own mail server sends it."""
 
-    channel: NotificationChannel | None
+    channel: Row | None
     recipient: str
 
 
@@ -111,7 +109,7 @@ async def _plan_for_caller(
         tx, data.channel_type, active=None, limit=channel_queries.MAX_CHANNELS
     )
     active = [item for item in all_channels if item.active]
-    channel = await channels.find(tx, active[0].id) if active else None
+    channel = await channels.find_row(tx, active[0].id) if active else None
     if data.channel_type == "email":
         # The text is the caller's own: it must not go to anybody else's address.
         ids = (principal.tenant_id, principal.user_id)
@@ -125,7 +123,7 @@ async def _plan_for_caller(
         raise ChannelNotFound(
             f"There is no channel of the type {data.channel_type}; create one first"
         )
-    return _Plan(channel, next(iter(_list_recipients(services, channel)), ""))
+    return _Plan(channel, next(iter(outgoing.list_recipients(services.keyring, channel)), ""))
 
 
 async def _mail_caller(
@@ -155,21 +153,9 @@ async def _notify_caller(
     )
     async with services.db.tx(tenant_id) as tx:
         message = await messages.accept_undispatched(tx, tenant_id, new)
-        await outgoing.add_to_center(tx, tenant_id, message["id"], message["type"], user_ids)
+        await outgoing.add_to_center(tx, message, user_ids)
     await services.get(Feed).announce(user_ids)
     return ChannelTest(success=True, message="Added to your notifications", delivery_time_ms=0)
-
-
-def _list_recipients(services: Services, channel: NotificationChannel) -> list[str]:
-    provider = PROVIDERS[channel.provider]
-    try:
-        config: Any = open_config(
-            services.keyring, channel.tenant_id, channel.id, provider, channel.config
-        )
-    except UnusableConfig:
-        # The attempt fails and says why.
-        return [""]
-    return provider.recipients(config)
 
 
 async def _count(services: Services, key: str, limit: int, subject: str) -> None:
@@ -187,22 +173,20 @@ async def _count(services: Services, key: str, limit: int, subject: str) -> None
         )
 
 
-async def _send(
-    services: Services, channel: NotificationChannel, recipient: str, text: str
-) -> _Test:
-    limit = channel.rate_limit_per_minute or PROVIDERS[channel.provider].rate_per_minute
-    await _count(services, channel.id, limit, "This channel sends")
-    tenant_id = channel.tenant_id
+async def _send(services: Services, channel: Row, recipient: str, text: str) -> _Test:
+    limit = channel["rate_limit_per_minute"] or PROVIDERS[channel["provider"]].rate_per_minute
+    await _count(services, channel["id"], limit, "This channel sends")
+    tenant_id = channel["tenant_id"]
     new = NewMessage(
         type="message",
         title=_TITLE,
         message=text,
-        recipients=Recipients(channel_id=channel.id),
+        recipients=Recipients(channel_id=channel["id"]),
         data={"test": True},
     )
     async with services.db.tx(tenant_id) as tx:
         message = await messages.accept_undispatched(tx, tenant_id, new)
-        deliveries = [Outgoing(channel.id, recipient)]
+        deliveries = [Outgoing(channel["id"], recipient)]
         (added,) = await outgoing.add_deliveries(tx, message, deliveries, is_test=True)
     return _Test(tenant_id, added["ref_id"], added["id"], recipient)
 

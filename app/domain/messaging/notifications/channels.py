@@ -44,6 +44,7 @@ from app.kit.ids import new_id
 from app.kit.views import build_view
 from app.security.principal import Principal
 from app.services import Services
+from db.fast import Row
 from db.models import NotificationChannel
 from db.session import Tx
 
@@ -85,6 +86,13 @@ async def find(tx: Tx, channel_id: str, *, for_update: bool = False) -> Notifica
     return channel
 
 
+async def find_row(tx: Tx, channel_id: str) -> Row:
+    row = await queries.find_row(tx, channel_id)
+    if row is None:
+        raise not_found(channel_id)
+    return row
+
+
 def not_found(channel_id: str) -> ChannelNotFound:
     return ChannelNotFound(f"There is no notification channel {channel_id[:64]}")
 
@@ -96,9 +104,7 @@ async def require(tx: Tx, channel_id: str) -> None:
 
 
 async def get(context: RequestContext, channel_id: str) -> ChannelView:
-    row = await queries.find_row(context.tx, channel_id)
-    if row is None:
-        raise not_found(channel_id)
+    row = await find_row(context.tx, channel_id)
     ids = (row["tenant_id"], row["id"], row["provider"])
     return queries.build_view(row, config=_mask(context.keyring, *ids, row["config"]))
 

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from app.domain.identity.accounts import api as accounts
 from app.domain.messaging.notifications import message_queries, messages, outgoing, preferences
 from app.domain.messaging.notifications.messages import MAX_MESSAGE_CHARS, NewMessage
@@ -28,7 +26,7 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
         return
     # The user is locked before the digest, as by the deletion of the user.
     addressees = await _find_addressees(tx, tenant_id, digest)
-    digest = await message_queries.lock_digest(tx, tenant_id, digest_id)
+    digest = await message_queries.find_digest(tx, tenant_id, digest_id, for_update=True)
     if digest is None:
         return
     await message_queries.mark_digest_sent(tx, tenant_id, digest_id)
@@ -53,15 +51,11 @@ async def _find_addressees(tx: Tx, tenant_id: str, digest: Row) -> list[Addresse
     contacts = await accounts.list_contacts(
         tx, tenant_id, user_ids=[digest["user_id"]], limit=1, super_admins=True
     )
-    stored = await message_queries.list_preferences(
-        tx, [row["id"] for row in contacts], [row["tenant_id"] for row in contacts]
-    )
+    stored = await message_queries.list_preferences(tx, contacts)
     return [
         Addressee(row["email"], None, row["id"])
         for row in contacts
-        if preferences.resolve(
-            digest["type"], msgspec.json.decode(stored.get(row["id"], "{}"))
-        ).email
+        if preferences.resolve(digest["type"], stored[row["id"]]).email
     ]
 
 

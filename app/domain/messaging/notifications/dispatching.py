@@ -80,7 +80,7 @@ async def _dispatch_to_channel(services: Services, tx: Tx, message: Row, channel
 
 async def _dispatch_to_center(tx: Tx, message: Row, recipients: Recipients) -> Batch:
     contacts = await _list_contacts(tx, message, recipients)
-    notified = await _add_to_center(tx, message, [row["id"] for row in contacts])
+    notified = await outgoing.add_to_center(tx, message, [row["id"] for row in contacts])
     await _record_progress(tx, message, contacts, None)
     return Batch(notified, len(contacts) == BATCH)
 
@@ -90,7 +90,7 @@ async def _dispatch_to_users(
 ) -> Batch:
     contacts = await _list_contacts(tx, message, recipients)
     plan = await _plan(tx, message, contacts) if contacts else _Plan()
-    notified = await _add_to_center(tx, message, plan.in_app)
+    notified = await outgoing.add_to_center(tx, message, plan.in_app)
     await _send_mails(services, tx, message, plan.mails)
     # All users share the chat: one post, as early as one of them wants it.
     if message["team_chat"] is not None:
@@ -126,13 +126,10 @@ async def _record_progress(
 
 
 async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
-    stored = await message_queries.list_preferences(
-        tx, [row["id"] for row in contacts], [row["tenant_id"] for row in contacts]
-    )
+    stored = await message_queries.list_preferences(tx, contacts)
     now, type_name, plan = clock.now(), message["type"], _Plan()
     for contact in contacts:
-        changed = msgspec.json.decode(stored.get(contact["id"], "{}"))
-        preference = preferences.resolve(type_name, changed)
+        preference = preferences.resolve(type_name, stored[contact["id"]])
         zone = preferences.find_zone(contact["timezone"])
         timing = preferences.time_of(type_name, preference, zone, now)
         if preference.in_app:
@@ -142,12 +139,6 @@ async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
         if preference.team_chat:
             plan.posts.append(timing)
     return plan
-
-
-async def _add_to_center(tx: Tx, message: Row, user_ids: list[str]) -> list[str]:
-    """Returns the users who did not have the message yet."""
-    ids = (message["tenant_id"], message["id"], message["type"])
-    return await outgoing.add_to_center(tx, *ids, user_ids)
 
 
 async def _send_mails(

@@ -64,7 +64,7 @@ async def send_digest(job: Job) -> None:
 class ChannelOutbox(Outbox[SendRequest]):
     span_kind = "notification"
     sql = delivery_queries.OUTBOX_SQL
-    request = SendRequest
+    request_type = SendRequest
 
     async def load(self, tx: Tx, delivery_ids: list[str]) -> Mapping[str, SendRequest]:
         rows = await delivery_queries.load_pending(tx, delivery_ids)
@@ -77,7 +77,7 @@ class ChannelOutbox(Outbox[SendRequest]):
         number, throttled_at = request.attempts + 1, request.throttled_at
         return Schedule(number, RETRY_DELAYS, max_attempts, MAX_RETRY_AFTER, throttled_at)
 
-    async def count(self, services: Services, request: SendRequest) -> float | None:
+    async def count_send(self, services: Services, request: SendRequest) -> float | None:
         """A test was counted by the request that asks for it."""
         if request.is_test or not request.active:
             return None

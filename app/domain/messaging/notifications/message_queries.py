@@ -1,6 +1,8 @@
 """SQL of messages: accepting them, and turning their recipients into rows and deliveries."""
 
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from app.jobs.work import WorkKind
 from db import fast, ledger
@@ -190,10 +192,12 @@ async def set_dispatched_to(
     await fast.execute(tx, tenant, _SET_DISPATCHED_TO, message_id, user_id, team_chat)
 
 
-async def list_preferences(tx: Tx, user_ids: list[str], tenant_ids: list[str]) -> dict[str, str]:
-    """Returns what the users, each of its tenant, have changed: JSON by user."""
-    rows = await (await tx.raw()).fetch(_LIST_PREFERENCES, user_ids, tenant_ids)
-    return {row["user_id"]: row["preferences"] for row in rows}
+async def list_preferences(tx: Tx, users: list[Row]) -> dict[str, dict[str, Any]]:
+    """Returns what the users, each of its tenant, have changed: by user, then by type."""
+    ids, tenant_ids = [user["id"] for user in users], [user["tenant_id"] for user in users]
+    rows = await (await tx.raw()).fetch(_LIST_PREFERENCES, ids, tenant_ids)
+    changed = {row["user_id"]: msgspec.json.decode(row["preferences"]) for row in rows}
+    return {user_id: changed.get(user_id, {}) for user_id in ids}
 
 
 async def add_notifications(tx: Tx, tenant: str, *values: object) -> list[str]:
@@ -210,14 +214,11 @@ async def add_to_digests(tx: Tx, tenant: str, *values: object) -> None:
     await fast.execute(tx, tenant, _ADD_TO_DIGESTS, *values)
 
 
-async def find_digest(tx: Tx, tenant: str, digest_id: str) -> Row | None:
+async def find_digest(
+    tx: Tx, tenant: str, digest_id: str, *, for_update: bool = False
+) -> Row | None:
     """Returns None when it was sent or deleted."""
-    return await fast.row(tx, tenant, _FIND_DIGEST, digest_id)
-
-
-async def lock_digest(tx: Tx, tenant: str, digest_id: str) -> Row | None:
-    """Returns None when it was sent or deleted."""
-    return await fast.row(tx, tenant, _LOCK_DIGEST, digest_id)
+    return await fast.row(tx, tenant, _LOCK_DIGEST if for_update else _FIND_DIGEST, digest_id)
 
 
 async def mark_digest_sent(tx: Tx, tenant: str, digest_id: str) -> None:

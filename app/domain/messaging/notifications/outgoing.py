@@ -34,15 +34,12 @@ class Addressee(NamedTuple):
     user_id: str
 
 
-async def add_to_center(
-    tx: Tx, tenant_id: str, message_id: str, type_name: str, user_ids: list[str]
-) -> list[str]:
+async def add_to_center(tx: Tx, message: Row, user_ids: list[str]) -> list[str]:
     """Returns the users who did not have the message yet."""
     if not user_ids:
         return []
-    ids = [new_id("ntf") for _ in user_ids]
-    values = (message_id, type_name, ids, user_ids)
-    return await message_queries.add_notifications(tx, tenant_id, *values)
+    values = (message["id"], message["type"], [new_id("ntf") for _ in user_ids], user_ids)
+    return await message_queries.add_notifications(tx, message["tenant_id"], *values)
 
 
 async def send_mails(

@@ -59,7 +59,7 @@ class Outbox(ABC, Generic[R]):
 
     span_kind: ClassVar[SpanKind]
     sql: ClassVar[OutboxSql]
-    request: type[R]
+    request_type: type[R]
 
     @abstractmethod
     async def load(self, tx: Tx, delivery_ids: list[str]) -> Mapping[str, R]:
@@ -78,7 +78,7 @@ class Outbox(ABC, Generic[R]):
     def columns(self, request: R, attempt: Attempt) -> dict[str, object]:
         """Returns the columns of an outcome besides the common ones."""
 
-    async def count(self, services: Services, request: R) -> float | None:
+    async def count_send(self, services: Services, request: R) -> float | None:
         """Counts a send. Returns the seconds to wait when it exceeds the endpoint's rate limit."""
         del services, request
         return None
@@ -101,13 +101,13 @@ class Outbox(ABC, Generic[R]):
     async def run(self, job: Job) -> None:
         """Makes one attempt. Its outcome is written in one statement with others of the moment."""
         services, request = job.services, job.payload
-        if not isinstance(request, self.request):
+        if not isinstance(request, self.request_type):
             async with job.read() as tx:
                 request = (await self.load(tx, [job.ref_id])).get(job.ref_id)
         if request is None:
             # Deleted with its endpoint or its content, or sent already.
             return
-        wait = await self.count(services, request)
+        wait = await self.count_send(services, request)
         if wait is not None:
             await self._postpone(job, request, wait, by_receiver=False)
             return

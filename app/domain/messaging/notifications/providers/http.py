@@ -1,4 +1,4 @@
-"""Requests to the HTTP APIs of providers, and what their answers mean."""
+"""Providers with an HTTP API: its address, requests to it, and what their answers mean."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,15 @@ from urllib.parse import urlencode
 import msgspec
 from multidict import CIMultiDict
 
-from app.domain.messaging.notifications.providers.protocol import SendFailed
+from app.domain.messaging.deliveries import api as deliveries
+from app.domain.messaging.notifications.providers import addresses
+from app.domain.messaging.notifications.providers.protocol import (
+    Line,
+    Provider,
+    ProviderConfig,
+    SendFailed,
+    Token,
+)
 from app.domain.messaging.outbox.api import OutboxEgress, read_body
 from app.kit.texts import storable
 from app.net.egress import BlockedAddress, EgressError
@@ -26,6 +34,34 @@ _TEMPORARY = {408, 409, 425, 429}
 
 # Returns the provider's explanation in a decoded JSON body, if it has one.
 Explain = Callable[[Any], object]
+
+
+class HostedProvider(Provider):
+    """A provider whose config has `api_base`."""
+
+    def urls(self, config: Any) -> dict[str, str]:
+        return {"api_base": config.api_base}
+
+    def destination(self, config: Any) -> tuple[Any, ...]:
+        return (deliveries.origin_of(config.api_base),)
+
+    def endpoint(self, config: Any, path: str) -> str:
+        """Returns the URL of a path below `api_base`."""
+        return f"{config.api_base.rstrip('/')}/{path}"
+
+
+class HostedMailProvider(HostedProvider):
+    """A provider whose config has the address that mails are `from`."""
+
+    channel_type = "email"
+
+    def find_problem(self, config: Any) -> tuple[str, str] | None:
+        return addresses.find_problem(config.sender, config.to)
+
+
+class HostedMailConfig(ProviderConfig, frozen=True, kw_only=True):
+    api_key: Token
+    sender: Line = msgspec.field(name="from")
 
 
 class _Answer(NamedTuple):

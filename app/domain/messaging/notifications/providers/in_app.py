@@ -1,9 +1,8 @@
 """Notifications within Parley."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from app.domain.messaging.notifications.providers.protocol import (
-    ChannelType,
     Notice,
     Provider,
     ProviderConfig,
@@ -19,10 +18,10 @@ class InAppConfig(ProviderConfig, frozen=True, kw_only=True):
 class InApp(Provider):
     """Its messages are rows of the notification center, which the dispatch writes."""
 
-    id: ClassVar[str] = "in_app"
-    channel_type: ClassVar[ChannelType] = "in_app"
-    name: ClassVar[str] = "In-app"
-    config: ClassVar[type[ProviderConfig]] = InAppConfig
+    id = "in_app"
+    channel_type = "in_app"
+    name = "In-app"
+    config = InAppConfig
 
     def destination(self, config: InAppConfig) -> tuple[Any, ...]:
         del config

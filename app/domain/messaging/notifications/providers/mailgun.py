@@ -1,12 +1,11 @@
 """Mailgun's messages API, version 3."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.hosted import HostedMailProvider
 from app.domain.messaging.notifications.providers.protocol import (
     ApiBase,
     Line,
@@ -31,10 +30,10 @@ class MailgunConfig(ProviderConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.mailgun.net"
 
 
-class Mailgun(HostedMailProvider):
-    id: ClassVar[str] = "mailgun"
-    name: ClassVar[str] = "Mailgun"
-    config: ClassVar[type[ProviderConfig]] = MailgunConfig
+class Mailgun(http.HostedMailProvider):
+    id = "mailgun"
+    name = "Mailgun"
+    config = MailgunConfig
 
     async def send(self, egress: OutboxEgress, config: MailgunConfig, notice: Notice) -> None:
         fields = {

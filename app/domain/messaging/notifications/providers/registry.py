@@ -7,8 +7,7 @@ from app.domain.messaging.notifications.providers.mailgun import Mailgun
 from app.domain.messaging.notifications.providers.protocol import Provider
 from app.domain.messaging.notifications.providers.resend import Resend
 from app.domain.messaging.notifications.providers.sendgrid import SendGrid
-from app.domain.messaging.notifications.providers.slack_bot import SlackBot
-from app.domain.messaging.notifications.providers.slack_webhook import SlackWebhook
+from app.domain.messaging.notifications.providers.slack import SlackBot, SlackWebhook
 from app.domain.messaging.notifications.providers.smtp import Smtp
 from app.domain.messaging.notifications.providers.twilio import Twilio
 from app.domain.messaging.notifications.providers.vonage import Vonage

@@ -1,24 +1,21 @@
 """Resend's API for sending a mail."""
 
-from typing import ClassVar
-
 from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.hosted import HostedMailConfig, HostedMailProvider
-from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice, ProviderConfig
+from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
 
 
-class ResendConfig(HostedMailConfig, frozen=True, kw_only=True):
+class ResendConfig(http.HostedMailConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.resend.com"
 
 
-class Resend(HostedMailProvider):
-    id: ClassVar[str] = "resend"
-    name: ClassVar[str] = "Resend"
-    config: ClassVar[type[ProviderConfig]] = ResendConfig
+class Resend(http.HostedMailProvider):
+    id = "resend"
+    name = "Resend"
+    config = ResendConfig
     # Resend accepts two requests per second.
-    rate_per_minute: ClassVar[int] = 120
+    rate_per_minute = 120
 
     async def send(self, egress: OutboxEgress, config: ResendConfig, notice: Notice) -> None:
         body = {

@@ -1,22 +1,19 @@
 """SendGrid's mail send API, version 3."""
 
-from typing import ClassVar
-
 from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.hosted import HostedMailConfig, HostedMailProvider
-from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice, ProviderConfig
+from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
 
 
-class SendGridConfig(HostedMailConfig, frozen=True, kw_only=True):
+class SendGridConfig(http.HostedMailConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.sendgrid.com"
 
 
-class SendGrid(HostedMailProvider):
-    id: ClassVar[str] = "sendgrid"
-    name: ClassVar[str] = "SendGrid"
-    config: ClassVar[type[ProviderConfig]] = SendGridConfig
+class SendGrid(http.HostedMailProvider):
+    id = "sendgrid"
+    name = "SendGrid"
+    config = SendGridConfig
 
     async def send(self, egress: OutboxEgress, config: SendGridConfig, notice: Notice) -> None:
         sender = addresses.parse(config.sender)

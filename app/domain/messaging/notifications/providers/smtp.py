@@ -1,7 +1,7 @@
 """A mail server, by SMTP."""
 
 import asyncio
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -9,7 +9,6 @@ from msgspec import Meta
 from app.domain.messaging.notifications.providers import addresses
 from app.domain.messaging.notifications.providers.addresses import Mailbox
 from app.domain.messaging.notifications.providers.protocol import (
-    ChannelType,
     Line,
     Notice,
     Provider,
@@ -42,12 +41,12 @@ class SmtpConfig(ProviderConfig, frozen=True, kw_only=True):
 
 
 class Smtp(Provider):
-    id: ClassVar[str] = "smtp"
-    channel_type: ClassVar[ChannelType] = "email"
-    name: ClassVar[str] = "SMTP"
-    config: ClassVar[type[ProviderConfig]] = SmtpConfig
+    id = "smtp"
+    channel_type = "email"
+    name = "SMTP"
+    config = SmtpConfig
     # Each notice is a session of its own, and mail servers limit the sessions of a client.
-    max_concurrent: ClassVar[int] = 8
+    max_concurrent = 8
 
     def find_problem(self, config: SmtpConfig) -> tuple[str, str] | None:
         if bool(config.username) != bool(config.password):

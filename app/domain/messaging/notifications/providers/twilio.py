@@ -1,16 +1,14 @@
 """Twilio's messages API."""
 
 import re
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from app.domain.messaging.notifications.providers import http, sms
-from app.domain.messaging.notifications.providers.hosted import HostedProvider
 from app.domain.messaging.notifications.providers.protocol import (
     ApiBase,
-    ChannelType,
     Line,
     Notice,
     ProviderConfig,
@@ -35,13 +33,13 @@ class TwilioConfig(ProviderConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://api.twilio.com"
 
 
-class Twilio(HostedProvider):
-    id: ClassVar[str] = "twilio"
-    channel_type: ClassVar[ChannelType] = "sms"
-    name: ClassVar[str] = "Twilio"
-    config: ClassVar[type[ProviderConfig]] = TwilioConfig
+class Twilio(http.HostedProvider):
+    id = "twilio"
+    channel_type = "sms"
+    name = "Twilio"
+    config = TwilioConfig
     # An ordinary number sends one SMS per second.
-    rate_per_minute: ClassVar[int] = 60
+    rate_per_minute = 60
 
     def find_problem(self, config: TwilioConfig) -> tuple[str, str] | None:
         return sms.find_problem(config.to)

@@ -1,14 +1,12 @@
 """Vonage's SMS API."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from app.domain.messaging.notifications.providers import http, sms
-from app.domain.messaging.notifications.providers.hosted import HostedProvider
 from app.domain.messaging.notifications.providers.protocol import (
     ApiBase,
-    ChannelType,
     Line,
     Notice,
     ProviderConfig,
@@ -31,11 +29,11 @@ class VonageConfig(ProviderConfig, frozen=True, kw_only=True):
     api_base: ApiBase = "https://rest.nexmo.com"
 
 
-class Vonage(HostedProvider):
-    id: ClassVar[str] = "vonage"
-    channel_type: ClassVar[ChannelType] = "sms"
-    name: ClassVar[str] = "Vonage"
-    config: ClassVar[type[ProviderConfig]] = VonageConfig
+class Vonage(http.HostedProvider):
+    id = "vonage"
+    channel_type = "sms"
+    name = "Vonage"
+    config = VonageConfig
 
     def find_problem(self, config: VonageConfig) -> tuple[str, str] | None:
         return sms.find_problem(config.to)

@@ -1,6 +1,6 @@
 """Any HTTP endpoint, with a signature as in deliveries of events."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -9,7 +9,6 @@ from multidict import CIMultiDict
 from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.notifications.providers import http
 from app.domain.messaging.notifications.providers.protocol import (
-    ChannelType,
     Notice,
     Provider,
     ProviderConfig,
@@ -30,10 +29,10 @@ class WebhookChannelConfig(ProviderConfig, frozen=True, kw_only=True):
 
 
 class Webhook(Provider):
-    id: ClassVar[str] = "webhook"
-    channel_type: ClassVar[ChannelType] = "webhook"
-    name: ClassVar[str] = "Webhook"
-    config: ClassVar[type[ProviderConfig]] = WebhookChannelConfig
+    id = "webhook"
+    channel_type = "webhook"
+    name = "Webhook"
+    config = WebhookChannelConfig
 
     def find_problem(self, config: WebhookChannelConfig) -> tuple[str, str] | None:
         try:
