@@ -86,10 +86,10 @@ OUTBOX_SQL: Final = OutboxSql.build(
     "error_code text, next_log_id text", _RECORD, fail=_FAIL, spans=_SPANS
 )
 
-_LIST_TRIED = """
+_LIST_USED_CHANNELS = """
 SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
 """
-_LIST_FAILED = """
+_LIST_FAILED_CHANNELS = """
 SELECT occasion AS cause_id, channel_id, recipient FROM notification_deliveries
 WHERE occasion = ANY($1) AND recipient = ANY($2) AND status = 'failed'
 """
@@ -109,16 +109,16 @@ async def load_pending(tx: Tx, delivery_ids: list[str]) -> list[asyncpg.Record]:
     return rows
 
 
-async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> list[Row]:
+async def list_used_channels(connection: asyncpg.Connection, first_ids: list[str]) -> list[Row]:
     """Returns the channels that each of these first deliveries has tried."""
-    return list(await connection.fetch(_LIST_TRIED, first_ids))
+    return list(await connection.fetch(_LIST_USED_CHANNELS, first_ids))
 
 
-async def list_failed(
+async def list_failed_channels(
     connection: asyncpg.Connection, cause_ids: list[str], recipients: list[str]
 ) -> list[Row]:
     """Returns the channels that failed to reach recipients with messages of these causes."""
-    return list(await connection.fetch(_LIST_FAILED, cause_ids, recipients))
+    return list(await connection.fetch(_LIST_FAILED_CHANNELS, cause_ids, recipients))
 
 
 async def mark_rate_limited(

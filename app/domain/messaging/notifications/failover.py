@@ -53,7 +53,7 @@ async def _find_replacements(
     """
     if not requests:
         return {}
-    tried = await _find_tried(tx, requests)
+    excluded = await _find_excluded(tx, requests)
     channels: dict[tuple[str, str], list[Row]] = {}
     replacements = {}
     for request in requests:
@@ -62,7 +62,7 @@ async def _find_replacements(
             channels[key] = await channel_queries.list_active(tx, key[0], [key[1]])
         for channel in channels[key]:
             replacement = _replace(keyring, request, channel)
-            if tried.isdisjoint(_keys(request, replacement.channel_id, replacement.recipient)):
+            if excluded.isdisjoint(_keys(request, replacement.channel_id, replacement.recipient)):
                 replacements[request.delivery_id] = replacement
                 break
     return replacements
@@ -72,21 +72,21 @@ def _keys(request: SendRequest, channel_id: str, recipient: str) -> set[tuple[st
     return {(request.first_id, channel_id), (request.cause_id, channel_id, recipient)}
 
 
-async def _find_tried(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...]]:
+async def _find_excluded(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...]]:
     """Returns the channels that the first delivery has tried, and those that failed to reach the
     recipient with another message about the same event: such a delivery is not added again.
     """
-    connection, tried = await tx.raw(), set()
+    connection, excluded = await tx.raw(), set()
     for request in requests:
-        tried |= _keys(request, request.endpoint_id, request.recipient)
+        excluded |= _keys(request, request.endpoint_id, request.recipient)
     first_ids = list({request.first_id for request in requests})
-    for row in await delivery_queries.list_tried(connection, first_ids):
-        tried.add((row["first_id"], row["channel_id"]))
+    for row in await delivery_queries.list_used_channels(connection, first_ids):
+        excluded.add((row["first_id"], row["channel_id"]))
     cause_ids = list({request.cause_id for request in requests})
     recipients = list({request.recipient for request in requests})
-    for row in await delivery_queries.list_failed(connection, cause_ids, recipients):
-        tried.add((row["cause_id"], row["channel_id"], row["recipient"]))
-    return tried
+    for row in await delivery_queries.list_failed_channels(connection, cause_ids, recipients):
+        excluded.add((row["cause_id"], row["channel_id"], row["recipient"]))
+    return excluded
 
 
 def _replace(keyring: Keyring, request: SendRequest, channel: Row) -> Outgoing:

@@ -93,8 +93,9 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
     recipients = rule.recipients(data)
     if recipients is None:
         return False
-    if rule.substitutes is not None and not await _is_anybody_active(tx, tenant_id, recipients):
-        recipients = rule.substitutes
+    fallback = rule.fallback_recipients
+    if fallback is not None and not await _is_anybody_active(tx, tenant_id, recipients):
+        recipients = fallback
     new = NewMessage(
         type=rule.type,
         title=rule.title(data),

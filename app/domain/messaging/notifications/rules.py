@@ -20,8 +20,8 @@ Write = Callable[[dict[str, Any]], str]
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """With `is_mailed`, the area of the event sends its own mail, which cannot be switched off; no
-    second one is sent. `substitutes` get it when no recipient is an active user. The notification
-    has the event's data, without the keys in `omits`.
+    second one is sent. `fallback_recipients` get it when no recipient is an active user. The
+    notification has the event's data, without the keys in `omits`.
     """
 
     event_type: str
@@ -30,7 +30,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     title: Write
     message: Write
     is_mailed: bool = False
-    substitutes: Recipients | None = None
+    fallback_recipients: Recipients | None = None
     omits: tuple[str, ...] = ()
 
 
@@ -169,7 +169,7 @@ RULES: Final[dict[str, Rule]] = {
             type="webhook_disabled",
             # Who created the webhook, or else the administrators.
             recipients=_user_or_admins("owner_id"),
-            substitutes=_ADMINS,
+            fallback_recipients=_ADMINS,
             title=lambda data: f"A webhook was disabled: {_text(data, 'url')}",
             message=_describe_disabled_webhook,
         ),
