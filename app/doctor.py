@@ -133,7 +133,9 @@ async def _check_keys(settings: Settings) -> Finding:
         async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
             problem = key_check.find_problem(await key_checks.read(await tx.raw()), keyring)
     except Exception:  # noqa: BLE001  # the check of Postgres reports it
-        return Finding("keys", "ok", f"{text}; not compared with the database, which is not there")
+        return Finding(
+            "keys", "ok", f"{text}; not compared with the database, which cannot be reached"
+        )
     finally:
         await db.close()
     if problem is not None:

@@ -292,7 +292,7 @@ def _plain_url(value: str) -> str:
     if url.username is not None or url.password is not None:
         raise ValueError("must have no user name and no password")
     if url.query or url.fragment:
-        raise ValueError("must have no query and no fragment")
+        raise ValueError("must not have a query or a fragment")
     return value.rstrip("/")
 
 

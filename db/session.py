@@ -159,7 +159,7 @@ class Tx:
         self._has_begun = False
         self._session: AsyncSession | None = None
 
-    def enter(self, scope: Scope) -> None:
+    def set_scope(self, scope: Scope) -> None:
         """Sets the scope, once, for a public endpoint that looks up its tenant itself."""
         if self.scope is not None and self.scope != scope:
             raise CrossTenant(f"this transaction is of {self.scope}, not of {scope}")

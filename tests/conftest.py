@@ -20,10 +20,10 @@ from tests.lengths import IS_LONG
 from tests.model_server import ModelServer, serving
 from tests.password_costs import full_cost, lowest_cost
 from tests.running_worker import run_worker
+from tests.scripted_agents import Talker, talker
 from tests.security.grants import restore_grants
 from tests.server import Server
 from tests.stores import Stores
-from tests.talk import Talker, talker
 from tests.world import Client, World
 from workers.main import WorkerProcess
 

@@ -152,7 +152,7 @@ class Keyring:
                 rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _associated_data(b"data", context)
             )
         except InvalidTag as error:
-            raise CannotOpen("the content does not open here") from error
+            raise CannotOpen("the content cannot be decrypted here") from error
 
     def rewrap(self, sealed: bytes, context: SealContext) -> bytes:
         """Returns the value wrapped by the active key, unchanged when that key wraps it already."""
@@ -177,7 +177,7 @@ class Keyring:
                 nonce, encrypted_key, _associated_data(b"wrap", context, kid.encode())
             )
         except InvalidTag as error:
-            raise CannotOpen("the data key does not open here") from error
+            raise CannotOpen("the data key cannot be decrypted here") from error
 
 
 def _validate_keys(keys: Mapping[str, bytes]) -> dict[str, bytes]:

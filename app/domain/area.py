@@ -186,8 +186,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
 CATEGORIES: Final = {
     "agent": "Agents and conversations with them",
     "workflow": "Workflows and their executions",
-    "form": "Forms and what was submitted",
-    "approval": "Decisions that somebody was asked for",
+    "form": "Forms and submissions",
+    "approval": "Decisions that people are asked for",
     "data_table": "Data tables and their rows",
     "system": "Users, tools, credentials, webhooks, documents, files and this instance itself",
 }

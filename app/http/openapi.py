@@ -40,7 +40,7 @@ _ERRORS = {
     "409": ("conflict", "The request conflicts with the current state"),
     "413": ("payload_too_large", "The body is too large, or (quota_exceeded) the storage is full"),
     "415": ("unsupported_file_type", "The type of the file is not supported"),
-    "416": ("range_not_satisfiable", "The file has no such range"),
+    "416": ("range_not_satisfiable", "The range is beyond the end of the file"),
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
     "500": ("internal_error", "The server failed unexpectedly"),

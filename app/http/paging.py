@@ -40,15 +40,17 @@ def provide_full_page(page: PageNumber = 1, per_page: PerPage = MAX_PER_PAGE) ->
     return Page(page, per_page)
 
 
-# The OpenAPI description of query parameters that `moment` parses.
-MOMENT = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
+# The OpenAPI description of query parameters that `parse_time` reads.
+TIME = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
 
 
-def moment(name: str, text: str | None) -> datetime | None:
+def parse_time(name: str, text: str | None) -> datetime | None:
     """Parses a date, or a date and time, of a query parameter; in UTC unless it names a zone."""
-    return None if text is None else validation.parse_moment(name, text)
+    return None if text is None else validation.parse_time_field(name, text)
 
 
-From = Annotated[str | None, QueryParameter(name="from", schema_extra=MOMENT)]
-To = Annotated[str | None, QueryParameter(name="to", schema_extra=MOMENT)]
-Active = Annotated[bool | None, QueryParameter(description="Only those that are, or are not")]
+From = Annotated[str | None, QueryParameter(name="from", schema_extra=TIME)]
+To = Annotated[str | None, QueryParameter(name="to", schema_extra=TIME)]
+Active = Annotated[
+    bool | None, QueryParameter(description="Only active ones, or only inactive ones")
+]

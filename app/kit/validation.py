@@ -94,7 +94,7 @@ def check_size(name: str, value: Any, max_levels: int, max_bytes: int) -> None:
         raise Invalid.field(name, f"must be at most {max_bytes // 1024} KiB")
 
 
-def parse_moment(name: str, text: str) -> datetime:
+def parse_time_field(name: str, text: str) -> datetime:
     """Parses a date, or a date and time; in UTC unless it names a zone. Raises Invalid."""
     try:
         return parse_time(text)

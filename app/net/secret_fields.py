@@ -49,7 +49,9 @@ class SecretFields(msgspec.Struct, frozen=True):
         than the stored one, which must not receive the stored secrets.
         """
         for name in self._find_masks(config):
-            raise Invalid.field(f"{path}.{name}", "is needed again: this leads to another host")
+            raise Invalid.field(
+                f"{path}.{name}", "must be entered again, because this leads to another host"
+            )
         for name, fields in self._maps_in(config).items():
             fields.check_move(config[name], f"{path}.{name}")
 

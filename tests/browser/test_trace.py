@@ -211,7 +211,7 @@ async def test_a_trace_that_the_caller_may_not_see_is_not_shown(
     viewer = await world.user("viewer", chain.tenant_id)
     await trace_page.open(chain.id)
     for caller, expected in (
-        (admin, f"Nothing is known of the correlation id {chain.id}"),
+        (admin, f"There is no trace with the correlation id {chain.id}"),
         (viewer, "events:read"),
     ):
         with subtests.test(expected):
@@ -227,11 +227,11 @@ async def test_any_correlation_id_is_shown_as_text(
 ) -> None:
     await trace_page.open("cor_nothing")
     await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status("Nothing is known of the correlation id cor_nothing")
+    await trace_page.expect_status("There is no trace with the correlation id cor_nothing")
     assert await trace_page.list_rows() == []
     for chain_id in ("%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"):
         await trace_page.open(chain_id)
-        await trace_page.expect_status(re.compile("Nothing is known of|nothing at this path"))
+        await trace_page.expect_status(re.compile("There is no trace|nothing at this path"))
         await expect(trace_page.page.locator("#about b")).to_have_count(0)
 
 

@@ -13,7 +13,7 @@ from app.crypto.keyring import KeyProblem, Keyring, kid_of
 from app.settings import Settings
 from db import key_checks
 from db.session import ALL_TENANTS, Database
-from tests.asking import until
+from tests.assertions import until
 from tests.crypto.root_keys import NEW_AND_OLD, OLD, OLD_ONLY
 from tests.crypto.sealed_mails import add_mails, create_mails, read_kids
 from tests.stores import Stores

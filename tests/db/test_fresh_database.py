@@ -11,13 +11,13 @@ from app import bootstrap
 from app.main import create_app
 from app.services import Services
 from app.settings import Settings
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows
 from tests.messaging.deliveries.receiver import Receiver, run_receiver
 from tests.model_server import ModelServer
 from tests.running_worker import run_worker
+from tests.scripted_agents import talker
 from tests.stores import Stores
-from tests.talk import talker
 from tests.world import World
 from workers.sweep import update_statistics
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from app.settings import Settings
 from db import migrate, schema
-from tests.asking import until
+from tests.assertions import until
 from tests.later_migrations import add_migration
 from tests.stores import Stores
 

@@ -19,7 +19,7 @@ from tests.world import World
 
 async def test_no_connection_is_checked_out_before_the_first_statement(database: Database) -> None:
     tx = database.begin(ALL_TENANTS)
-    tx.enter(ALL_TENANTS)
+    tx.set_scope(ALL_TENANTS)
     assert get_pool(database).checkedout() == 0
     await tx.commit()
 

@@ -83,28 +83,28 @@ async def test_a_transaction_can_enter_its_tenant_later(
 ) -> None:
     async with services.db.tx(None) as tx:
         session = await tx.session()
-        tx.enter(tenants.own.tenant_id)
+        tx.set_scope(tenants.own.tenant_id)
         assert list(await session.scalars(select(Invitation.id))) == [tenants.own_row_id]
 
 
 async def test_entering_the_same_tenant_again_is_harmless(services: Services) -> None:
     tx = services.db.begin(None)
-    tx.enter("ten_a")
-    tx.enter("ten_a")
+    tx.set_scope("ten_a")
+    tx.set_scope("ten_a")
     assert tx.scope == "ten_a"
 
 
 async def test_a_transaction_cannot_change_to_another_tenant(services: Services) -> None:
     tx = services.db.begin(None)
-    tx.enter("ten_a")
+    tx.set_scope("ten_a")
     with pytest.raises(CrossTenant):
-        tx.enter("ten_b")
+        tx.set_scope("ten_b")
 
 
 async def test_a_transaction_of_one_tenant_cannot_change_to_all_tenants(services: Services) -> None:
     tx = services.db.begin("ten_a")
     with pytest.raises(CrossTenant):
-        tx.enter(ALL_TENANTS)
+        tx.set_scope(ALL_TENANTS)
 
 
 async def test_a_select_of_a_table_without_its_class_is_refused(

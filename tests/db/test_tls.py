@@ -12,7 +12,7 @@ from app.services import Services
 from db import migrate
 from db.session import ALL_TENANTS, Database, DatabaseUnavailable
 from tests.agents.vault.servers import serve_tls
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.database import fetch_rows
 from tests.http_clients import open_client

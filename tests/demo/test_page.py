@@ -5,7 +5,7 @@ import re
 from app.demo import service, shop
 from tests.demo.instance import Instance
 from tests.model_server import ModelServer, Reply
-from tests.talk import PROVIDER, give_key
+from tests.scripted_agents import PROVIDER, give_key
 from tests.world import Client
 
 

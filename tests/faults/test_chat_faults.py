@@ -12,15 +12,15 @@ import pytest
 
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.http_clients import open_client
 from tests.lengths import rounds
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.running_worker import run_worker
+from tests.scripted_agents import Talker, talker
 from tests.stores import Stores
-from tests.talk import Talker, talker
 from tests.world import World
 
 WORKER = """

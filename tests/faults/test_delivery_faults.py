@@ -15,7 +15,7 @@ from aiohttp import web
 from app.domain.platform.events import service as events
 from app.domain.platform.events.events import SystemTest
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.lengths import rounds
 from tests.peer import Handler, Peer

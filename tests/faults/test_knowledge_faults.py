@@ -7,7 +7,7 @@ import pytest
 from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
 from app.services import Services
 from tests.agents.knowledge.librarian import Librarian
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.lengths import IS_LONG, rounds
 from tests.processes import Processes

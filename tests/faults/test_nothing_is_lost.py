@@ -15,7 +15,7 @@ from app.areas import AREAS
 from app.jobs import work
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.database import fetch_rows
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.faults.worker import EFFECT

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from app.domain.messaging.notifications.providers.resend import Resend
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.database import fetch_rows, run_sql
 from tests.faults.instance import fetch_value, wait_for_count
 from tests.lengths import rounds

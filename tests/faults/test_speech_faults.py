@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from app.services import Services
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.conversations.speech.calls import Voice, is_removed
 from tests.conversations.speech.recordings import tone
 from tests.faults.instance import fetch_value
@@ -16,8 +16,8 @@ from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.running_worker import run_worker
+from tests.scripted_agents import give_key, talker
 from tests.stores import Stores
-from tests.talk import give_key, talker
 from tests.world import World
 
 WORKER = """

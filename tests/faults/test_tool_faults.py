@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.database import run_sql
 from tests.faults.instance import fetch_value
 from tests.lengths import rounds

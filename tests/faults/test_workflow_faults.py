@@ -26,8 +26,8 @@ from tests.lengths import IS_LONG, rounds
 from tests.model_server import ModelServer, Reply
 from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
+from tests.scripted_agents import Talker, talker
 from tests.stores import Stores
-from tests.talk import Talker, talker
 from tests.world import World
 
 # Kills itself once at each moment of its arguments: after the commit of a step, before another

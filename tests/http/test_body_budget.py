@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from app.http.body_budget import BodyBudget
 from app.http.server_protocol import BoundedHttpProtocol
 from app.kit.errors import ApiError
-from tests.asking import refused
+from tests.assertions import refused
 from tests.http.connection import connect, read_response, serve
 
 _MEGABYTE = 1024 * 1024

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.http.connection_guard import ConnectionLimits, Deadlines
 from app.http.server_protocol import BoundedHttpProtocol
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.http.connection import Connection, connect, is_closed, read_response, serve
 
 BLOCK = b"x" * 65536

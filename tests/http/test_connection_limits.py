@@ -12,7 +12,7 @@ from app.http.connection_guard import ConnectionGuard, ConnectionLimits, Guarded
 from app.http.server_protocol import BoundedHttpProtocol
 from app.kit import open_files
 from app.settings import Settings
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.http.connection import connect, is_closed, read_response, serve
 from tests.http.test_connection_deadlines import app
 

@@ -9,7 +9,7 @@ from litestar import Litestar, get, post
 from starlette.types import ASGIApp
 
 from app.http.server_protocol import BoundedHttpProtocol
-from tests.asking import until
+from tests.assertions import until
 from tests.http.connection import connect, read_response, serve
 
 _started: list[str] = []

@@ -9,7 +9,7 @@ import pytest
 from litestar.datastructures import UploadFile
 
 from app.http.multipart import BodyDigest, parse_form
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client
 
 _MEGABYTE = 1024 * 1024

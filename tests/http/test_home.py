@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.http.test_requests import LIMIT_HEADERS
 from tests.world import Client, World
 

@@ -16,7 +16,7 @@ from app.main import create_app
 from app.security import passwords
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.database import fetch_rows
 from tests.stores import Stores
 from tests.world import Client, World

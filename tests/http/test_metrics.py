@@ -19,7 +19,7 @@ from app.http.health import BacklogCollector
 from app.observe import metrics_server
 from app.observe.metrics import RequestMetrics
 from app.observe.metrics_page import MetricsPage
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.http.connection import connect, is_closed
 from tests.http_clients import open_client
 from tests.ports import free_port

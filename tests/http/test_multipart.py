@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.asking import refused
-from tests.talk import Talker
+from tests.assertions import refused
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 _BOUNDARY = "frontier"

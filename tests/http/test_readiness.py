@@ -12,7 +12,7 @@ from app.services import Services
 from app.settings import Settings
 from db import schema
 from db.session import ALL_TENANTS, Database
-from tests.asking import refused, until, wait_until
+from tests.assertions import refused, until, wait_until
 from tests.http.test_requests import LIMIT_HEADERS
 from tests.http_clients import open_client
 from tests.running_worker import run_worker

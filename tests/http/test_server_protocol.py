@@ -12,7 +12,7 @@ from app.http.server_protocol import (
     MAX_URL_BYTES,
     BoundedHttpProtocol,
 )
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.http.connection import LIVE, POST, connect, is_closed, read_response, serve
 from tests.server import Server
 

@@ -8,8 +8,8 @@ import pytest
 
 from app.http import sse
 from app.kit.sse import event
-from tests.asking import until
-from tests.talk import events_in
+from tests.assertions import until
+from tests.scripted_agents import events_in
 
 
 class RecordingConnection:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from app.main import create_app
 from app.observe import metrics
-from tests.asking import until
+from tests.assertions import until
 from tests.stores import Stores
 from tests.world import Client, World
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agents.tools.tool_configs import tool_body
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 
 MAX_ANSWER_BYTES = 16 * 1024

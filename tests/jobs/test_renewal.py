@@ -3,7 +3,7 @@
 import asyncio
 
 from app.jobs.renewal import Renewal
-from tests.asking import until
+from tests.assertions import until
 
 
 async def test_it_renews_again_and_again_even_after_an_error() -> None:

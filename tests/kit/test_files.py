@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.kit.files import FileNotStored, Files, StoredFile, as_stream
-from tests.asking import until
+from tests.assertions import until
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from app.kit import value_checks
 from app.kit.errors import Invalid
-from app.kit.validation import check_size, parse_moment
+from app.kit.validation import check_size, parse_time_field
 from app.kit.value_checks import MAX_INTEGER, WrongValue
 
 _DATE = "must be a date like 2026-01-31"
@@ -52,7 +52,7 @@ def test_times_are_in_utc_and_shown_with_milliseconds_where_they_have_any() -> N
 
 def test_a_moment_that_is_none_is_named() -> None:
     with pytest.raises(Invalid) as error:
-        parse_moment("until", "soon")
+        parse_time_field("until", "soon")
     assert error.value.details == {"until": "must be an ISO 8601 date or date and time"}
 
 

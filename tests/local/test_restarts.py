@@ -9,7 +9,7 @@ import pytest
 from app.local import up
 from app.local.up import Part, Up, plan_restart
 from app.settings import Settings
-from tests.asking import until
+from tests.assertions import until
 
 
 class UnreliablePart:

@@ -29,8 +29,8 @@ from tests.local.instance import (
 )
 from tests.local.process_state import has_ended
 from tests.ports import free_port
+from tests.scripted_agents import events_in, texts_of
 from tests.stores import wait_for
-from tests.talk import events_in, texts_of
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -14,7 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from app.http.bodies import MAX_BYTES
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows
 from tests.loop import asgi
 from tests.loop.largest import Unfit, build_body

@@ -17,8 +17,8 @@ from tests.loop.steps import watched_tasks
 from tests.loop.tour import Tour
 from tests.model_server import ModelServer
 from tests.running_worker import cancel_earlier_work, run_worker
+from tests.scripted_agents import PROVIDER, give_key
 from tests.stores import Stores
-from tests.talk import PROVIDER, give_key
 from tests.world import World
 
 # Definitions that are above the limits still, by route. None should be here.

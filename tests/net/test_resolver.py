@@ -14,7 +14,7 @@ from app.kit.trace import Trace
 from app.net import resolver as name_resolver
 from app.net.guard import EgressError, Guard
 from app.net.resolver import NameNotFound, NameResolver
-from tests.asking import until
+from tests.assertions import until
 from tests.net.dns_server import DnsServer, run_dns_server
 
 TASKS, FILES = Path("/proc/self/task"), Path("/proc/self/fd")

@@ -37,7 +37,7 @@ def test_a_move_needs_each_secret_again() -> None:
     for config, name in (({"key": MASK}, "key"), ({"headers": {"Cookie": MASK}}, "headers.Cookie")):
         with pytest.raises(Invalid) as error:
             _FIELDS.check_move(config, "config")
-        problems = {f"config.{name}": "is needed again: this leads to another host"}
+        problems = {f"config.{name}": "must be entered again, because this leads to another host"}
         assert error.value.details == problems
     _FIELDS.check_move(_STORED, "config")
 

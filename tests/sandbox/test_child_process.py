@@ -8,7 +8,7 @@ import pytest
 
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
-from tests.asking import until
+from tests.assertions import until
 from tests.lengths import IS_LONG
 from tests.sandbox.child_scripts import is_running, write_script
 

@@ -23,7 +23,7 @@ from app.domain.conversations.speech import audio, espeak
 from app.domain.identity.profile import images
 from app.sandbox import child_process, landlock
 from app.sandbox.child_process import Limits
-from tests.asking import until
+from tests.assertions import until
 from tests.processes import ROOT
 from tests.sandbox.child_scripts import write_script
 from tests.sandbox.rights_probe import write_probe

@@ -21,7 +21,7 @@ from app.sandbox.program import Program
 from app.sandbox.supervisor import Supervisor
 from app.sandbox.watcher import WatchedRun
 from app.settings import Settings
-from tests.asking import until
+from tests.assertions import until
 from tests.sandbox.sandbox_runner import (
     LANGUAGES,
     Attack,

@@ -8,7 +8,7 @@ from litestar import Litestar
 from app.kit.ids import new_id
 from app.main import create_app
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.http.connection import connect, read_response
 from tests.server import Server
 from tests.stores import Stores

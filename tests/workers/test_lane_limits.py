@@ -7,7 +7,7 @@ from app.domain.area import CourierOptions
 from app.domain.job import Job
 from app.services import Services
 from db.session import Tx
-from tests.asking import until
+from tests.assertions import until
 from tests.workers.factories import SHARED, accept, create_runner
 from tests.world import World
 from workers.courier import Courier

@@ -15,7 +15,7 @@ from app.services import Services
 from db import lanes, ledger
 from db.ledger import Scan, WorkRow
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.database import Row, fetch_rows
 from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World

@@ -14,7 +14,7 @@ from app.domain.job import Job
 from app.observe import loop_watcher, metrics
 from app.observe.loop_watcher import LoopWatcher
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.processes import ROOT
 from tests.workers.factories import QUICK, accept, create_runner
 from workers.runner import Runner, describe_work

@@ -13,7 +13,7 @@ from app.jobs import pubsub
 from app.jobs.work import CANCEL_CHANNEL, Doorbell
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.stores import Stores
 from workers import main
 from workers.main import WorkerProcess

@@ -10,9 +10,9 @@ from db.session import ALL_TENANTS
 from tests.agents.definition.api_calls import list_event_data, list_events, list_names
 from tests.agents.definition.database import count_rows
 from tests.agents.definition.factories import BODY, PATH, create_agent
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 

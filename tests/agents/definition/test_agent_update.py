@@ -17,7 +17,7 @@ from tests.agents.definition.factories import (
     STATUSES,
     create_agent,
 )
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 CHANGES: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.agents.definition.factories import PATH, create_agent
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 

@@ -9,7 +9,7 @@ from app.services import Services
 from tests.agents.definition.api_calls import list_event_data
 from tests.agents.definition.database import fetch_agent
 from tests.agents.definition.factories import BODY, PATH, create_agent
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 SETTINGS = {"temperature": 0.5, "max_tokens": 100}

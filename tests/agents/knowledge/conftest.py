@@ -11,8 +11,8 @@ from app.domain.agents.knowledge.readers import formats
 from app.domain.agents.knowledge.readers.cutting import Refused
 from tests.agents.knowledge.librarian import Librarian, librarian_of
 from tests.running_worker import run_worker
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 from workers.main import WorkerProcess
 
 

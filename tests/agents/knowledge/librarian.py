@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 HANDBOOK = """# Opening hours

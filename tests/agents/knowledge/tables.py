@@ -6,7 +6,7 @@ from app.domain.agents.knowledge import maintenance
 from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
 from app.services import Services
 from tests.agents.knowledge.librarian import Librarian
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows, run_sql
 
 

@@ -18,11 +18,11 @@ from app.main import create_app
 from app.services import Services
 from db.session import Tx
 from tests.agents.knowledge.librarian import HANDBOOK, Librarian
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.database import fetch_rows
 from tests.model_server import Reply
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 from tests.world import Client, World
 
 MISSING = "doc_00000000000000000000000000"

@@ -26,7 +26,7 @@ from tests.agents.knowledge.tables import (
     ones,
     random_vectors,
 )
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.database import fetch_rows
 from workers.main import WorkerProcess
 

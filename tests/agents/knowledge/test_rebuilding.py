@@ -20,11 +20,11 @@ from app.kit import clock
 from app.services import Services
 from tests.agents.knowledge.librarian import HANDBOOK, Librarian, librarian_of
 from tests.agents.knowledge.tables import current_table, find_base, list_generations, maintain
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.model_server import ModelServer
+from tests.scripted_agents import PROVIDER, Talker
 from tests.stores import Stores
-from tests.talk import PROVIDER, Talker
 
 SECRET = "Zanzibarquartz"
 

@@ -11,9 +11,9 @@ from app.kit.files import FileNotStored
 from app.services import Services
 from tests.agents.knowledge.librarian import HANDBOOK, Librarian, librarian_of
 from tests.agents.knowledge.tables import current_table, find_base, ones
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import Row, fetch_rows, run_sql
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 def _row(status: str, *, version: int = 2, chunk_count: int = 5, hidden: bool = False) -> Row:

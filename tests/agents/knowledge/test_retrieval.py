@@ -14,8 +14,8 @@ from tests.lengths import IS_LONG
 from tests.model_server import Reply
 from tests.preloaded import PreloadedProcess
 from tests.running_worker import run_worker
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 
 QUESTION = "When does the shop open on Sundays?"
 CAFE = "The cafe of the shop opens at ten on Sundays."

@@ -15,7 +15,7 @@ from app.services import Services
 from tests.agents.llm.answers import KEY, read_failure, read_parts, scripted_target
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import World
 
 # Names

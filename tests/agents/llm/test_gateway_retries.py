@@ -19,7 +19,7 @@ from tests.agents.llm.answers import (
     read_parts,
     scripted_target,
 )
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
 

@@ -28,7 +28,7 @@ from tests.agents.llm.litellm_providers import (
     request_failure,
     request_parts,
 )
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import ModelServer, Reply
 
 # litellm emits warnings at import and in use.

@@ -40,7 +40,7 @@ assert "litellm" not in sys.modules
 from app import settings
 from app.main import create_app
 from tests.model_server import serving
-from tests.talk import talker
+from tests.scripted_agents import talker
 from tests.world import World
 
 async def main():

@@ -19,7 +19,7 @@ from app.observe import heartbeat
 from app.services import Services
 from tests.agents.llm.answers import StepHold, make_request, read_parts, scripted_target, text_of
 from tests.agents.llm.local_model import announce_local_model, wait_for_tickets
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
 from tests.preloaded import PreloadedProcess

@@ -11,7 +11,7 @@ from app.services import Services
 from tests.conversations.chat.conversation_helpers import create_visitor_headers, send_chat
 from tests.conversations.chat.job_helpers import run_new_job
 from tests.model_server import serving
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 Ask = Callable[[Talker, Services], Awaitable[object]]

@@ -24,7 +24,7 @@ from tests.agents.llm.openai_provider import (
     serve_connections,
     serve_packets,
 )
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import ModelServer, Reply
 
 

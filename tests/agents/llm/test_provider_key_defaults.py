@@ -9,7 +9,7 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.agents.llm.provider_keys import PATH, create_key, find_default, key_body, list_keys
 from tests.model_server import ModelServer
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 # The default

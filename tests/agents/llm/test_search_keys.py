@@ -15,7 +15,7 @@ from tests.agents.llm.provider_keys import (
     key_body,
     list_keys,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.model_server import ModelServer
 from tests.world import Client, World

@@ -7,7 +7,7 @@ from app.domain.agents.llm.errors import ModelNotConfigured
 from app.domain.agents.llm.gateway import Models
 from app.services import Services
 from tests.model_server import ModelServer
-from tests.talk import give_key
+from tests.scripted_agents import give_key
 from tests.world import World
 
 

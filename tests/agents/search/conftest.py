@@ -14,8 +14,8 @@ from app.net.egress import Egress, Guard
 from app.services import Services
 from tests.agents.search.engine_server import EngineServer
 from tests.model_server import ModelServer
+from tests.scripted_agents import Talker, talker
 from tests.stores import Stores
-from tests.talk import Talker, talker
 from tests.world import Client, World
 
 

@@ -20,7 +20,7 @@ from tests.agents.search.configs import (
     search_path,
     set_config,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows
 from tests.stores import Stores
 from tests.world import Client, World

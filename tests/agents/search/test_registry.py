@@ -10,7 +10,7 @@ from app.net.egress import BlockedAddress, Egress
 from app.services import Services
 from tests.agents.search.engine_server import EngineServer
 from tests.agents.search.engines import HITS, build_request
-from tests.asking import until
+from tests.assertions import until
 
 
 async def test_every_engine_of_the_interface_exists(services: Services) -> None:

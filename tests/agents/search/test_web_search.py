@@ -26,7 +26,7 @@ from tests.agents.tools.factories import ToolClient
 from tests.conversations.chat import job_helpers as jobs
 from tests.conversations.chat.conversation_helpers import create_visitor_headers, list_messages
 from tests.model_server import Reply
-from tests.talk import Talker, events_in
+from tests.scripted_agents import Talker, events_in
 from tests.world import Client
 
 CALL = ("web_search", {"query": "shop hours"})

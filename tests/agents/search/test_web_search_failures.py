@@ -17,7 +17,7 @@ from app.services import Services
 from tests.agents.search.configs import set_config
 from tests.agents.search.engine_server import EngineServer
 from tests.ports import free_port
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from app.kit.ids import new_id
 from app.services import Services
 from tests.agents.search.configs import add_search_key, set_config
 from tests.agents.search.engine_server import ITEMS, EngineServer, brave_answer, searxng_answer
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.job_helpers import accept_job, run_job
 from tests.database import fetch_rows
 from tests.model_server import Reply
 from tests.platform.events.api import PATH, read_trace
 from tests.platform.events.log_entries import SPAN_KEYS
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import World
 
 _QUERY = "a question of private nature"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from tests.asking import until
+from tests.assertions import until
 from tests.ports import free_port
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def attach_tool(talk: Talker, tool_id: str, **fields: Any) -> None:

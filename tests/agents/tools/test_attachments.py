@@ -8,7 +8,7 @@ import pytest
 from tests.agents.tools.agent_tool_client import FUNCTION, AgentToolClient
 from tests.agents.tools.execution_requests import NO_AGENT, NO_TOOL
 from tests.agents.tools.factories import create_tool_client
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 ATTACHED_KEYS = {

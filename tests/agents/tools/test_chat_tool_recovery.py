@@ -12,9 +12,9 @@ from db.session import ALL_TENANTS
 from tests.agents.tools.chat_tools import attach_tool, list_executions
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.site import Site
-from tests.asking import until
+from tests.assertions import until
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from workers.main import WorkerProcess
 from workers.runner import Runner
 

@@ -9,11 +9,11 @@ import pytest
 from tests.agents.tools.chat_tools import attach_tool, list_executions
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.site import Site, respond_with
-from tests.asking import until
+from tests.assertions import until
 from tests.http_clients import open_client
 from tests.model_server import Reply
+from tests.scripted_agents import Talker, events_in, names_of
 from tests.server import Server
-from tests.talk import Talker, events_in, names_of
 from workers.main import WorkerProcess
 
 SUM = {

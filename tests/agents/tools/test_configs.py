@@ -16,7 +16,7 @@ from tests.agents.tools.tool_configs import (
     tool_body,
     validate_config,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client
 
 REQUIRED = [

@@ -13,7 +13,7 @@ from tests.agents.tools.agent_tool_client import get_other_host_url
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.rest_api_tools import build_endpoint
 from tests.agents.tools.site import Site
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 from workers.main import WorkerProcess
 

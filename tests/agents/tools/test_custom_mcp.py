@@ -11,7 +11,7 @@ from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolCaller, ToolClient, create_tool_client
 from tests.agents.tools.mcp_server import McpServer
 from tests.agents.tools.site import Site, open_site, respond_with
-from tests.asking import refused
+from tests.assertions import refused
 from tests.ports import free_port
 from tests.world import World
 

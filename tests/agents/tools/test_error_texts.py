@@ -15,8 +15,8 @@ from tests.agents.tools.site import Site
 from tests.http_clients import open_client
 from tests.model_server import Reply
 from tests.ports import free_port
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 from workers.main import WorkerProcess
 
 _SECRET = "pLaNt3d-k7Qx_92mZvB4-wT6yHs0RcU1e"

@@ -23,7 +23,7 @@ from tests.agents.tools.execution_requests import (
     list_executions,
 )
 from tests.agents.tools.factories import ToolClient, create_tool_client
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 from workers.main import WorkerProcess
 

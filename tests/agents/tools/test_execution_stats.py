@@ -8,7 +8,7 @@ import pytest
 from app.services import Services
 from tests.agents.tools.execution_requests import ECHO, fetch_value, get_tool, insert_execution
 from tests.agents.tools.factories import ToolClient, create_tool_client
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 
 

@@ -20,7 +20,7 @@ from tests.agents.tools.execution_requests import (
 )
 from tests.agents.tools.factories import ToolClient, create_tool_client
 from tests.agents.tools.site import Site
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 from workers.main import WorkerProcess
 

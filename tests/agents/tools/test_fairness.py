@@ -5,7 +5,7 @@ import asyncio
 from app.domain.agents.tools.executions import RUN_TOOL
 from tests.agents.tools.execution_requests import ECHO, request_run
 from tests.agents.tools.factories import create_tool_client
-from tests.asking import until
+from tests.assertions import until
 from tests.world import World
 from workers.main import CONCURRENCY, WorkerProcess
 

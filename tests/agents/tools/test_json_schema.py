@@ -10,7 +10,7 @@ import pytest
 from app.domain.agents.tools import json_schema
 from app.kit.errors import Invalid
 from tests.agents.tools.tool_requests import FUNCTION_TOOL, PATH
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client
 
 MAX_SECONDS = 0.1

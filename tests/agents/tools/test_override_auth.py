@@ -14,7 +14,7 @@ from tests.agents.tools.agent_tool_client import (
 )
 from tests.agents.tools.factories import create_tool_client
 from tests.agents.tools.site import Site, open_site, respond_with
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 from workers.main import WorkerProcess
 

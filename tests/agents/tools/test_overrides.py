@@ -6,7 +6,7 @@ import pytest
 
 from tests.agents.tools.agent_tool_client import FUNCTION, OTHER_CODE, AgentToolClient
 from tests.agents.tools.site import Site
-from tests.asking import refused
+from tests.assertions import refused
 from workers.main import WorkerProcess
 
 

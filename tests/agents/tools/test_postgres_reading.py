@@ -9,7 +9,7 @@ from tests.agents.tools.database_tools import create_postgres_tool
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.tenant_postgres import TenantPostgres
-from tests.asking import refused
+from tests.assertions import refused
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.rest_api_tools import build_endpoint, create_rest_api
 from tests.agents.tools.site import Site
-from tests.asking import refused
+from tests.assertions import refused
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.agents.tools.factories import ToolClient, create_tool_client
 from tests.agents.tools.rest_api_tools import build_endpoint, create_rest_api
 from tests.agents.tools.site import Site, open_site
 from tests.agents.tools.token_server import TokenServer, build_client_config
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import World
 
 # Credentials of the vault

@@ -8,7 +8,7 @@ from aiohttp import web
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.rest_api_tools import create_rest_api
 from tests.agents.tools.site import Site, hang_until_closed, respond_in_turn, respond_with
-from tests.asking import until
+from tests.assertions import until
 from tests.ports import free_port
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolClient
-from tests.asking import refused
+from tests.assertions import refused
 from workers.main import WorkerProcess
 
 

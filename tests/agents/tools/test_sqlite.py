@@ -9,7 +9,7 @@ import pytest
 from app.domain.agents.tools.executors import sqlite
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolCaller, ToolClient
-from tests.asking import refused
+from tests.assertions import refused
 from tests.child_scripts import run_scripts_here
 from tests.stores import Stores
 from tests.world import World

@@ -12,7 +12,7 @@ from tests.agents.tools.blocked_addresses import URL_FIELDS, build_config
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.site import Site, open_site, respond_with
-from tests.asking import refused
+from tests.assertions import refused
 from tests.net.blocked_addresses import SAMPLE_HOSTS
 from workers.main import WorkerProcess
 

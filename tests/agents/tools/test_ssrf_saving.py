@@ -5,7 +5,7 @@ import pytest
 from tests.agents.tools.blocked_addresses import URL_FIELDS, build_config
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.site import Site
-from tests.asking import refused
+from tests.assertions import refused
 from tests.net.blocked_addresses import SAMPLE_URLS
 
 

@@ -21,7 +21,7 @@ from tests.agents.tools.tool_requests import (
     load_auth_config,
     update_tool,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 from workers.main import WorkerProcess
 

@@ -12,7 +12,7 @@ from tests.agents.tools.tool_requests import (
     create_tool,
     list_tools,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 CATEGORIES = [

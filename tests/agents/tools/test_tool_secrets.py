@@ -12,7 +12,7 @@ from app.services import Services
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.site import Site
 from tests.agents.tools.tool_requests import PATH, WEBHOOK_TOOL
-from tests.asking import until
+from tests.assertions import until
 from tests.tenant_rows import read_tenant_rows
 from tests.world import Client, World
 from workers.main import WorkerProcess

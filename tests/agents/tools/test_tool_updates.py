@@ -14,7 +14,7 @@ from tests.agents.tools.tool_requests import (
     get_tool,
     update_tool,
 )
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 _UPDATES: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ import pytest
 
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.site import Site, hang_until_closed, respond_with
-from tests.asking import until
+from tests.assertions import until
 from tests.ports import free_port
 
 

@@ -11,11 +11,11 @@ from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
 from tests.agents.usage.rows import get_usage
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.database import execute, fetch_row, fetch_value
 from tests.conversations.chat.log_helpers import get_stats, script_delegation
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 PERIODS = ("24h", "7d", "30d", "all_time")

@@ -9,7 +9,7 @@ from app.domain.agents.usage import service as usage
 from app.domain.agents.usage import summary_queries
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.world import World
 

@@ -10,10 +10,10 @@ from app.domain.agents.usage import service as usage
 from app.kit import clock
 from app.services import Services
 from tests.agents.usage.rows import add_count, add_usage, get_usage, store_requests, sum_days
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 NOON = datetime(2026, 3, 15, 12, 30, tzinfo=UTC)

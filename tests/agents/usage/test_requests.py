@@ -12,12 +12,12 @@ from app.main import create_app
 from app.services import Services
 from tests.agents.usage.rows import get_usage, store_requests
 from tests.agents.usage.test_report import NOON
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.conversations.embed.factories import use_key
 from tests.conversations.embed.sites import create_site
 from tests.database import run_sql
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 from tests.world import Client, World
 
 _SUMS = """

@@ -9,7 +9,7 @@ from app.domain.agents.vault.oauth import TokenRefresher
 from app.domain.agents.vault.types import OAuth2Secrets
 from app.services import Services
 from tests.agents.vault.servers import TokenServer
-from tests.asking import until
+from tests.assertions import until
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from tests.agents.vault.api import (
     unseal_credential,
 )
 from tests.agents.vault.factories import create_agent, create_credential, create_tool, grant_access
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.world import Client, World
 

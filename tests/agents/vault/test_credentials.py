@@ -19,7 +19,7 @@ from tests.agents.vault.api import (
     reveal_secrets,
 )
 from tests.agents.vault.factories import VALID_SECRETS, build_body, create_credential
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.world import Client, World
 

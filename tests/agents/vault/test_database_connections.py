@@ -11,7 +11,7 @@ from app.services import Services
 from tests.agents.tools.echo_databases import serve_echo_mysql
 from tests.agents.vault.connections import check_connection
 from tests.agents.vault.servers import DatabaseServer, serve_tls
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.certificates import create_server_context, write_certificate
 from tests.ports import free_port
 from tests.world import Client, World

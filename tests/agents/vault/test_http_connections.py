@@ -23,7 +23,7 @@ from tests.agents.vault.api import (
 from tests.agents.vault.factories import VALID_SECRETS, create_credential
 from tests.agents.vault.servers import serve_response
 from tests.agents.vault.sql import store_secrets
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.peer import answering
 from tests.ports import free_port

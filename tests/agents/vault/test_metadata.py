@@ -6,7 +6,7 @@ import pytest
 
 from tests.agents.vault.api import PATH, get_credential, read_invalid_fields
 from tests.agents.vault.factories import build_body, create_credential
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 

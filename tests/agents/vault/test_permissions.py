@@ -15,7 +15,7 @@ from tests.agents.vault.api import (
     unseal_credential,
 )
 from tests.agents.vault.factories import VALID_SECRETS, build_body, create_credential, grant_access
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 ROLES = ["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]

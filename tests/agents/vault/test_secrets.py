@@ -8,7 +8,7 @@ from app.domain.agents.vault.types import TYPES
 from app.services import Services
 from tests.agents.vault.api import PATH, list_events, reveal_secrets
 from tests.agents.vault.factories import VALID_SECRETS, create_credential, grant_access
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.world import Client, World
 

@@ -21,7 +21,7 @@ from tests.agents.vault.factories import create_expired_credential, create_oauth
 from tests.agents.vault.renewals import hold_renewal
 from tests.agents.vault.servers import TokenServer, error_response, token_response
 from tests.agents.vault.sql import EXPIRE_TOKEN, fetch_credential
-from tests.asking import until
+from tests.assertions import until
 from tests.database import run_sql
 from tests.world import Client, World
 

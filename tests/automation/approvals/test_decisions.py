@@ -9,7 +9,7 @@ from app.areas import AREAS
 from app.domain.area import Area, Areas, FinishedCall
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.approvals.factories import (
     CALLER_PREFIX,
     PATH,

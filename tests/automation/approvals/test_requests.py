@@ -9,7 +9,7 @@ from app.domain.automation.approvals import service
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.approvals.factories import build_approval, read_approval, read_timer, request
 from tests.database import fetch_rows, run_sql
 from tests.platform.events.database import load_events

@@ -5,7 +5,7 @@ import asyncio
 from app.domain.area import FinishedCall
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.approvals.factories import (
     CALLER_PREFIX,
     PATH,

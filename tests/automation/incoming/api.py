@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client
 
 PATH = "/api/v1/incoming-webhooks"

@@ -6,7 +6,7 @@ import httpx
 
 from app.kit import clock
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import RECEIVED, list_events
 from tests.automation.incoming.factories import create_webhook
 from tests.automation.incoming.signers import NOW, SECRET

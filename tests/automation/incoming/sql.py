@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import Row, fetch_rows
 
 # The connections that wait for a lock in a statement like $1.

@@ -7,7 +7,7 @@ import pytest
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import (
     GITHUB,

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.automation.incoming import queries
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, read_field_error
 from tests.automation.incoming.factories import SECRET, build_slug, create_webhook, submit_payload
 from tests.automation.subscriptions.factories import create_draft

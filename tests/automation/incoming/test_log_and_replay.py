@@ -10,7 +10,7 @@ from app.areas import AREAS
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import (
     FORM,

@@ -10,7 +10,7 @@ import pytest
 from app.main import create_app
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import FORM, create_webhook, send_payload, submit_payload
 from tests.automation.incoming.sql import LOCK_WAITERS, list_bodies, wait_for_rows

@@ -3,7 +3,7 @@
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.incoming import signers
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import (

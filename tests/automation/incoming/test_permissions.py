@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH
 from tests.automation.incoming.factories import create_webhook
 from tests.world import Client, World

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import FORM, create_webhook, send_payload, submit_payload
 from tests.automation.incoming.sql import list_bodies

@@ -10,7 +10,7 @@ from app.domain.automation.incoming import verification
 from app.domain.automation.incoming.verification import RawRequest
 from app.kit import clock
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.automation.incoming.factories import create_webhook, submit_payload
 from tests.automation.incoming.signed_requests import (

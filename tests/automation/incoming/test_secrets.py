@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming import signers
 from tests.automation.incoming.api import PATH, read_field_error
 from tests.automation.incoming.factories import (

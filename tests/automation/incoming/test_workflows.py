@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH, list_payloads, read_field_error
 from tests.automation.incoming.factories import FORM, create_webhook, submit_payload
 from tests.automation.incoming.sql import list_bodies

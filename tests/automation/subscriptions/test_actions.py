@@ -100,9 +100,7 @@ async def test_an_action_for_a_deleted_webhook_is_dead_with_a_reason(
     await create_agent_and_wait(services, developer)
     (action,) = await _load_actions(services, developer)
     assert (action["state"], action["ref_id"]) == ("dead", subscription["id"])
-    assert action["last_error"] == (
-        "the webhook that this subscription names does not exist any more"
-    )
+    assert action["last_error"] == ("the webhook that this subscription names no longer exists")
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert dead["data"]["error"] == action["last_error"]
     assert receiver.requests == []

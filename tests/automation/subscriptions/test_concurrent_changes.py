@@ -11,7 +11,7 @@ import pytest
 from app.domain.automation.subscriptions import queries
 from app.domain.messaging.deliveries import service
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.subscriptions.factories import (
     PATH,
     create_webhook_for,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.subscriptions.factories import (
     PATH,
     create_subscription,

@@ -308,11 +308,11 @@ _INVALID_CONDITIONS: list[tuple[Any, str]] = [
     ({"exists": "yes"}, "exists must be true or false"),
     ({"exists": 1}, "exists must be true or false"),
     ({"exists": None}, "exists must be true or false"),
-    ({"gt": True}, "gt must be a number or a text"),
-    ({"gt": None}, "gt must be a number or a text"),
-    ({"gt": [1]}, "gt must be a number or a text"),
-    ({"lt": {}}, "lt must be a number or a text"),
-    ({"gt": 1, "lt": False}, "lt must be a number or a text"),
+    ({"gt": True}, "gt must be a number or a string"),
+    ({"gt": None}, "gt must be a number or a string"),
+    ({"gt": [1]}, "gt must be a number or a string"),
+    ({"lt": {}}, "lt must be a number or a string"),
+    ({"gt": 1, "lt": False}, "lt must be a number or a string"),
 ]
 
 

@@ -10,7 +10,7 @@ from app.domain.automation.subscriptions import fan_out
 from app.domain.platform.events.queries import MAX_DEPTH
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.subscriptions.factories import (
     create_subscription,
     create_webhook_for,

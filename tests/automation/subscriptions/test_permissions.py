@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import (
     PATH,
     WORKFLOW,

@@ -8,7 +8,7 @@ import pytest
 from app.domain.automation.subscriptions import queries
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import (
     KEYS,
     PATH,

@@ -7,7 +7,7 @@ import pytest
 from app.areas import AREAS
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import (
     build_nested,
     create_draft,

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.automation.workflows import queries
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import EXECUTIONS, PATH, create_published, transform
 from tests.database import fetch_rows, run_sql
 from tests.list_bounds import LOW_BOUND, lowered_bound

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.world import Client
 
 PATH = "/api/v1/workflows"

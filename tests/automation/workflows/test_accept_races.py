@@ -13,8 +13,7 @@ from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
 from db.session import Tx
-from tests.asking import refused, wait_until
-from tests.automation.workflows.by_hand import Hand
+from tests.assertions import refused, wait_until
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     PATH,
@@ -23,6 +22,7 @@ from tests.automation.workflows.factories import (
     start,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.database import fetch_rows
 from tests.world import Client
 

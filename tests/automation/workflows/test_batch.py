@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.kit.ids import new_id
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH, create_workflow, transform
 from tests.world import Client, World
 

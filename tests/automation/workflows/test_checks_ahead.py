@@ -10,7 +10,7 @@ import pytest
 from app.domain.automation.workflows import checks, service
 from app.domain.automation.workflows.definitions import Definition
 from app.security.principal import Principal
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH, create_workflow, edge, transform
 from tests.world import Client
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.areas import AREAS
 from app.domain.automation.workflows import queries
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     PATH,
     chain,

@@ -9,7 +9,7 @@ from app.domain.automation.workflows import dry_run
 from app.services import Services
 from app.templating.expressions import Expressions
 from tests.agents.tools.tool_requests import create_tool
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     PATH,
     chain,

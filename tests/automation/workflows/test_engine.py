@@ -10,8 +10,7 @@ from app.domain.automation.workflows.nodes.protocol import Done, NodeCall, Outco
 from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.domain.automation.workflows.nodes.transform import TransformNode
 from app.services import Services
-from tests.asking import wait_until
-from tests.automation.workflows.by_hand import Hand
+from tests.assertions import wait_until
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     by_node,
@@ -24,6 +23,7 @@ from tests.automation.workflows.factories import (
     statuses,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.world import Client
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     by_node,
@@ -18,6 +17,7 @@ from tests.automation.workflows.factories import (
     statuses,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.lengths import rounds
 from tests.world import Client
 

@@ -21,7 +21,6 @@ from litestar import Litestar
 from app.domain.automation.workflows.nodes.data_table import DataTableNode
 from app.domain.automation.workflows.nodes.protocol import NodeCall, Outcome
 from app.kit.errors import Conflict
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     by_node,
@@ -32,6 +31,7 @@ from tests.automation.workflows.factories import (
     start,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.automation.workflows.model import ENDED, Model, ModelNode
 from tests.lengths import rounds
 from tests.world import Client, World

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     create_published,
@@ -15,7 +14,8 @@ from tests.automation.workflows.factories import (
     start,
     statuses,
 )
-from tests.talk import Talker
+from tests.automation.workflows.manual_worker import Hand
+from tests.scripted_agents import Talker
 
 # Another test's worker may run it.
 _SLOW = "import time\n\n\ndef main(input):\n    time.sleep(60)\n"

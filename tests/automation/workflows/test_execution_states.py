@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     PATH,

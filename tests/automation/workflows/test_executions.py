@@ -10,7 +10,7 @@ from app.domain.automation.workflows import executions, queries
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     PATH,

@@ -14,11 +14,10 @@ from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import list_payloads
 from tests.automation.incoming.factories import create_webhook, send_payload
 from tests.automation.subscriptions.factories import create_subscription
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     PATH,
@@ -28,6 +27,7 @@ from tests.automation.workflows.factories import (
     start,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.database import fetch_rows, run_sql
 from tests.platform.events.database import load_work
 from tests.platform.events.factories import create_agent

@@ -9,7 +9,7 @@ from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH, create_published, read, start, transform
 from tests.database import Row, fetch_rows, run_sql
 from tests.platform.events.database import load_work

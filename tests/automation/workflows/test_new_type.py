@@ -18,8 +18,7 @@ from app.domain.automation.workflows.nodes.protocol import (
 )
 from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.services import Services
-from tests.asking import refused
-from tests.automation.workflows.by_hand import Hand
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     PATH,
     chain,
@@ -30,6 +29,7 @@ from tests.automation.workflows.factories import (
     statuses,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.data.tables.api import create_table
 from tests.world import Client
 
@@ -139,7 +139,7 @@ async def test_its_config_is_checked(developer: Client, subtests: pytest.Subtest
         ({"table_id": "tbl_none"}, "config.table_id", "this data table does not exist"),
         ({"column": "nothing"}, "config.column", "the table has no column 'nothing'"),
         ({"column": "{{ input.x }}"}, "config.column", "must not be a template"),
-        ({"more": 1}, "config.more", "is no field of this config"),
+        ({"more": 1}, "config.more", "is not a field of this config"),
     ):
         with subtests.test(changes=changes):
             nodes = await _build_nodes(developer, **changes)

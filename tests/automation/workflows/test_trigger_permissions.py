@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import PATH as INCOMING
 from tests.automation.workflows.factories import PATH, create_published, transform
 from tests.identity.roles.api_calls import VIEWER_GRANTS, set_permissions

@@ -9,7 +9,7 @@ from app.domain.platform.events.service import emit_dead
 from app.kit.ids import new_id
 from app.services import Services
 from app.templating.expressions import Expressions
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.subscriptions.factories import create_subscription, read_subscription
 from tests.automation.workflows.factories import (
     EXECUTIONS,

@@ -12,7 +12,6 @@ from app.domain.automation.workflows.versions import Graphs
 from app.domain.platform.events.service import emit_dead
 from app.services import Services
 from db.session import Tx
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     by_node,
     create_published,
@@ -23,6 +22,7 @@ from tests.automation.workflows.factories import (
     statuses,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.world import Client
 from workers.runner import Runner
 

@@ -5,8 +5,8 @@ import pytest
 from app.domain.agents.usage import service as usage
 from app.services import Services
 from tests.agents.usage.rows import get_usage
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import EXECUTIONS, create_workflow, read, start, transform
+from tests.automation.workflows.manual_worker import Hand
 from tests.world import Client, World
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.pool import QueuePool
 
 from app.services import Services
 from app.templating.expressions.pool import ProcessPool
-from tests.asking import until
+from tests.assertions import until
 from tests.world import Client
 
 _TEMPLATE = "{{ input.name }}"

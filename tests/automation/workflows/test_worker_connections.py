@@ -2,7 +2,7 @@
 
 from app.jobs.work import QUEUES
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.running_worker import run_worker
 from tests.stores import Stores
 

@@ -11,7 +11,7 @@ from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     PATH,

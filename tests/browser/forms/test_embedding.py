@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from playwright.async_api import FrameLocator, Page, expect
 
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.browser.axe import CONTRAST, find_violations
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take

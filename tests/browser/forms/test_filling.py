@@ -93,7 +93,7 @@ async def test_every_type_of_field_is_filled_in_saved_as_a_draft_and_stored(
     assert submission["metadata"]["page_url"].startswith(f"{form_page.url}/f/{form['slug']}")
     assert form_page.external_urls == []
     await _continue(form_page, form, link)
-    await expect(form_page.page.get_by_role("alert")).to_contain_text("There is no such draft")
+    await expect(form_page.page.get_by_role("alert")).to_contain_text("This draft does not exist")
 
 
 async def _save_draft(form_page: FormPage) -> str:

@@ -4,8 +4,8 @@ import pytest
 from playwright.async_api import Page
 
 from tests.browser.widget.shop import HostSite, Shop, serve_host
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 
 
 @pytest.fixture

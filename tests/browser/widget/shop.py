@@ -10,8 +10,8 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.conversations.embed.factories import create_embed_key
 from tests.peer import Peer
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 
 _PAGE = """<!doctype html>
 <html lang="en" dir="{dir}">

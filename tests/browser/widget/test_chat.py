@@ -4,7 +4,7 @@ import re
 
 from playwright.async_api import expect
 
-from tests.asking import until
+from tests.assertions import until
 from tests.browser import screenshots
 from tests.browser.axe import find_violations
 from tests.browser.widget.shop import Shop

@@ -5,7 +5,7 @@ from playwright.async_api import expect
 from tests.browser import hostile, screenshots
 from tests.browser.widget.shop import Shop
 from tests.model_server import Reply
-from tests.talk import talker
+from tests.scripted_agents import talker
 
 STRICT = "default-src 'none'; script-src {0}; connect-src {0}"
 

@@ -18,9 +18,9 @@ from tests.agents.llm.local_model import announce_local_model
 from tests.browser import screenshots
 from tests.browser.widget.shop import HostSite, Shop
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker
 from tests.server import Server
 from tests.stores import Stores
-from tests.talk import Talker
 
 
 @pytest.fixture

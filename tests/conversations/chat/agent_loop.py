@@ -12,7 +12,7 @@ from app.domain.conversations.chat.tool_calls import Round
 from app.domain.conversations.chat.toolbox import Report, Toolbox
 from app.services import Services
 from tests.model_server import ModelServer, Reply
-from tests.talk import PROVIDER
+from tests.scripted_agents import PROVIDER
 
 
 class StubToolbox:

@@ -8,7 +8,7 @@ from tests.conversations.chat.agent_loop import LoopRunner
 from tests.conversations.chat.delegation_scripts import script_delegation
 from tests.conversations.chat.stream_helpers import SilentModel
 from tests.model_server import ModelServer
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 

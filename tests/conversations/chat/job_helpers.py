@@ -7,11 +7,11 @@ from typing import Any
 
 from app.domain.platform.events.service import emit_dead
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import list_messages
 from tests.conversations.chat.database import execute, fetch_value
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from workers.runner import Runner
 
 # `work.wait` reads the row every two seconds; a shorter wait ended by a message over Redis.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 ENTRY_KEYS = {"id", "conversation_id", "type", "role", "content", "data", "created_at"}
 

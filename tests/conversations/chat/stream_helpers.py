@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from tests.http_clients import open_client
+from tests.scripted_agents import Talker, events_in
 from tests.server import Server
-from tests.talk import Talker, events_in
 from tests.world import Client
 
 

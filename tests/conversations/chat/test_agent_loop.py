@@ -12,7 +12,7 @@ from app.domain.agents.tools.offers import CallOutcome, ToolOffer
 from app.domain.conversations.chat.agent_loop import TokenBudget, run_loop
 from app.domain.conversations.chat.stream_events import TextDelta, ToolResult, ToolUse
 from app.domain.conversations.chat.toolbox import Report
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.agent_loop import LoopRunner, StubToolbox, join_text
 from tests.conversations.chat.delegation_scripts import list_offered, reply_with_calls
 from tests.model_server import Reply

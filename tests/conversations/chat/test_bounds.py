@@ -13,14 +13,14 @@ from app.domain.conversations.chat.chat_jobs import CHAT_TURN
 from app.http import idempotency
 from app.main import create_app
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import create_visitor_headers
 from tests.conversations.chat.database import execute, fetch_value
 from tests.conversations.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.conversations.chat.job_helpers import accept_job, create_runner, get_job
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, talker
 from tests.stores import Stores
-from tests.talk import Talker, talker
 from tests.world import World
 from workers.lane_scanner import LaneScanner
 

@@ -4,8 +4,8 @@ from tests.conversations.chat.conversation_helpers import list_messages
 from tests.conversations.chat.stream_helpers import conversation_of, stream_chat
 from tests.lengths import rounds
 from tests.model_server import Reply
+from tests.scripted_agents import Talker, texts_of
 from tests.server import Server
-from tests.talk import Talker, texts_of
 
 
 async def test_concurrent_streams_are_complete_and_separate(talk: Talker, server: Server) -> None:

@@ -10,7 +10,7 @@ import pytest
 from app.areas import AREAS
 from app.domain.conversations.chat import conversations, queries
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import (
     conversation_path,
     get_conversation,
@@ -23,7 +23,7 @@ from tests.conversations.chat.conversation_helpers import (
 from tests.conversations.chat.database import execute, fetch_value, record_statements
 from tests.conversations.chat.job_helpers import accept_job, job_path, pause_job
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 COMPLETED = "agent.chat.completed"

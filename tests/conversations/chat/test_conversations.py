@@ -7,7 +7,7 @@ import pytest
 
 from app.areas import AREAS
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
     conversation_path,
     get_conversation,
@@ -20,7 +20,7 @@ from tests.conversations.chat.database import execute
 from tests.conversations.chat.delegation_scripts import CALL_KEYS
 from tests.model_server import ModelServer, Reply
 from tests.platform.events import query_plans
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 
 CONVERSATION_KEYS = {

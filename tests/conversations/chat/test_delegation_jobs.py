@@ -10,7 +10,7 @@ from tests.conversations.chat.job_helpers import (
     run_next_attempt,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 # The wait is so long that the gateway leaves the retry to the next attempt.
 BUSY_REPLY = Reply(status=429, headers={"Retry-After": "30"})

@@ -12,7 +12,7 @@ from tests.conversations.chat.delegation_scripts import (
     reply_with_calls,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_after_ten_rounds_the_model_is_asked_once_more_without_tools(

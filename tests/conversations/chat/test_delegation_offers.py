@@ -11,7 +11,7 @@ from tests.conversations.chat.delegation_scripts import (
     reply_with_calls,
 )
 from tests.model_server import ModelServer, Reply
-from tests.talk import PROVIDER, Talker, talker
+from tests.scripted_agents import PROVIDER, Talker, talker
 from tests.world import World
 
 

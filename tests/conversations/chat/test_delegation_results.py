@@ -10,7 +10,7 @@ from tests.conversations.chat.delegation_scripts import (
     reply_with_calls,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_a_child_is_asked_with_its_own_model_prompt_and_settings(talk: Talker) -> None:

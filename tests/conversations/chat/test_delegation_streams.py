@@ -11,7 +11,7 @@ from tests.conversations.chat.delegation_scripts import (
     reply_with_calls,
 )
 from tests.model_server import Reply
-from tests.talk import Talker, events_in
+from tests.scripted_agents import Talker, events_in
 from tests.world import Client
 
 

@@ -13,15 +13,15 @@ import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import list_messages
 from tests.conversations.chat.database import fetch_rows, fetch_value
 from tests.conversations.chat.delegation_scripts import build_call
 from tests.conversations.embed.factories import create_embed_key
 from tests.http_clients import open_client
 from tests.model_server import Reply
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 
 DISCONNECT_SECONDS = 2.0
 COMPLETIONS = "/v1/chat/completions"

@@ -10,7 +10,7 @@ import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import (
     has_asked,
     list_ids,
@@ -20,7 +20,7 @@ from tests.conversations.chat.conversation_helpers import (
 from tests.conversations.chat.database import execute
 from tests.conversations.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 

@@ -10,7 +10,7 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.conversations.chat.database import execute
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def _insert_messages(

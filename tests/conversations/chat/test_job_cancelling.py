@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import list_event_data
 from tests.conversations.chat.job_helpers import (
     SOON_SECONDS,
@@ -22,7 +22,7 @@ from tests.conversations.chat.job_helpers import (
 )
 from tests.conversations.chat.stream_helpers import SilentModel, create_silent_agent
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 from workers import lane_scanner
 from workers.main import WorkerProcess

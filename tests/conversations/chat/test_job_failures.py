@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import list_event_data
 from tests.conversations.chat.database import execute, fetch_row, fetch_value
 from tests.conversations.chat.job_helpers import (
@@ -22,7 +22,7 @@ from tests.conversations.chat.job_helpers import (
     run_next_attempt,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_a_refusal_of_the_model_fails_the_job_at_once(

@@ -10,7 +10,7 @@ from app.domain.conversations.chat import turn
 from app.domain.conversations.chat.start_turn import Question, start_turn
 from app.jobs import work
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import list_event_data
 from tests.conversations.chat.database import fetch_row, fetch_value
 from tests.conversations.chat.job_helpers import (
@@ -28,8 +28,8 @@ from tests.conversations.chat.job_helpers import (
 )
 from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, talker
 from tests.server import Server
-from tests.talk import Talker, talker
 from tests.world import Client, World
 
 

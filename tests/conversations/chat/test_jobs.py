@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
     get_conversation,
     list_event_data,
@@ -20,7 +20,7 @@ from tests.conversations.chat.job_helpers import (
     run_new_job,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 

@@ -18,15 +18,15 @@ from app.kit.ids import new_id
 from app.services import Services
 from app.settings import Settings
 from tests.agents.llm.local_model import announce_local_model, wait_for_tickets
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.database import execute, fetch_rows
 from tests.conversations.chat.job_helpers import accept_job, get_job, run_job, run_next_attempt
 from tests.conversations.embed.factories import create_embed_key
 from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, names_of, talker
 from tests.server import Server
 from tests.stores import Stores
-from tests.talk import Talker, names_of, talker
 from tests.world import World
 
 

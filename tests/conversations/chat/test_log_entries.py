@@ -12,7 +12,7 @@ from tests.conversations.chat.delegation_scripts import script_delegation
 from tests.conversations.chat.job_helpers import run_new_job
 from tests.conversations.chat.log_helpers import ENTRY_KEYS, list_log_entries, set_log_settings
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, events_in, talker
+from tests.scripted_agents import Talker, events_in, talker
 from tests.world import World
 
 

@@ -10,14 +10,14 @@ from app.security.plans import PLANS
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import list_event_data, list_messages
 from tests.conversations.chat.database import execute, fetch_value
 from tests.conversations.chat.delegation_scripts import script_delegation
 from tests.conversations.chat.job_helpers import accept_job, get_job, run_job, run_new_job
 from tests.conversations.chat.log_helpers import list_log_entries, set_log_settings
 from tests.model_server import ModelServer, Reply
-from tests.talk import PROVIDER, Talker, talker
+from tests.scripted_agents import PROVIDER, Talker, talker
 from tests.world import World
 
 

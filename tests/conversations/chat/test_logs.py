@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.agents.llm import prices
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import conversation_path, list_messages
 from tests.conversations.chat.database import execute
 from tests.conversations.chat.log_helpers import (
@@ -18,7 +18,7 @@ from tests.conversations.chat.log_helpers import (
     set_log_settings,
 )
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 from workers.sweep import clean_up
 

@@ -5,11 +5,11 @@ import pytest
 from app.domain.agents.llm.gateway import Models
 from app.domain.agents.llm.protocol import Target
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import start_conversation
 from tests.db.invitations import get_pool
 from tests.model_server import ModelServer, Reply
-from tests.talk import talker
+from tests.scripted_agents import talker
 from tests.world import World
 
 

@@ -8,7 +8,7 @@ from tests.conversations.chat.delegation_scripts import (
     reply_with_calls,
 )
 from tests.model_server import Reply
-from tests.talk import PROVIDER, Talker
+from tests.scripted_agents import PROVIDER, Talker
 
 
 async def test_calls_of_a_grandchild_have_the_id_of_their_parent_call(talk: Talker) -> None:

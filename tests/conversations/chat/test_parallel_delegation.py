@@ -2,10 +2,10 @@
 
 import asyncio
 
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_calls_of_one_round_run_concurrently(talk: Talker) -> None:

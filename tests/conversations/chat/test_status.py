@@ -4,7 +4,7 @@ import pytest
 
 from tests.conversations.chat.conversation_helpers import conversation_path, start_conversation
 from tests.model_server import ModelServer
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 

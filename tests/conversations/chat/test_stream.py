@@ -20,8 +20,8 @@ from tests.conversations.chat.stream_helpers import (
     stream_chat,
 )
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, events_in, names_of, talker, texts_of
 from tests.server import Server
-from tests.talk import Talker, events_in, names_of, talker, texts_of
 from tests.world import Client, World
 
 

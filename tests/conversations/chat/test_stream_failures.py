@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import list_messages
 from tests.conversations.chat.database import fetch_rows, fetch_value
 from tests.conversations.chat.delegation_scripts import attach_sub_agent
@@ -20,8 +20,8 @@ from tests.conversations.chat.stream_helpers import (
 )
 from tests.lengths import rounds
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, names_of, talker
 from tests.server import Server
-from tests.talk import Talker, names_of, talker
 from tests.world import World
 
 # The next keep-alive comment, after ten seconds, would reveal a disconnect as well.

@@ -12,7 +12,7 @@ import pytest
 
 from app.domain.conversations.chat import turn
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import (
     count_conversations,
     has_asked,
@@ -22,8 +22,8 @@ from tests.conversations.chat.conversation_helpers import (
 from tests.conversations.chat.database import execute, fetch_value, record_statements
 from tests.conversations.chat.stream_helpers import connect
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import Talker, talker
 from tests.server import Server
-from tests.talk import Talker, talker
 from tests.world import World
 
 

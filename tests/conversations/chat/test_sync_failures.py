@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.agents.llm import gateway, openai_adapter
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
     count_conversations,
     list_event_data,
@@ -20,7 +20,7 @@ from tests.conversations.chat.delegation_scripts import list_offered
 from tests.conversations.chat.job_helpers import RETRY_AT_ONCE
 from tests.conversations.chat.log_helpers import set_log_settings
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 

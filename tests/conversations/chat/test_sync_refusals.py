@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
     count_conversations,
     get_conversation,
@@ -12,7 +12,7 @@ from tests.conversations.chat.conversation_helpers import (
     send_chat,
 )
 from tests.model_server import ModelServer
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 
 

@@ -1,7 +1,7 @@
 """The reply of one turn, and the request to its model."""
 
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_a_reply_has_every_documented_field(talk: Talker) -> None:

@@ -9,7 +9,7 @@ import pytest
 from app.domain.conversations.chat import persistence, turn_queries
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.chat.conversation_helpers import (
     get_conversation,
     list_messages,
@@ -18,7 +18,7 @@ from tests.conversations.chat.conversation_helpers import (
 from tests.conversations.chat.database import execute, fetch_rows
 from tests.conversations.chat.log_helpers import get_stats
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 LOCK = "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.conversations.embed.factories import create_agent
 from tests.conversations.embed.sites import Site, create_site
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 

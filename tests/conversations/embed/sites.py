@@ -11,8 +11,8 @@ import msgspec
 from app.kit.ids import new_id
 from tests.conversations.embed.factories import create_embed_key
 from tests.http_clients import open_client
+from tests.scripted_agents import Talker, events_in
 from tests.server import Server
-from tests.talk import Talker, events_in
 
 ORIGIN = "https://shop.example.com"
 

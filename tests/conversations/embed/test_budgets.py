@@ -14,14 +14,14 @@ import pytest
 
 from app.domain.conversations.embed import queries
 from app.kit import clock
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.conversations.embed.factories import list_embed_keys, revoke_key
 from tests.conversations.embed.sites import ORIGIN, Latch, Site, connect, error_of
 from tests.conversations.embed.visits import call, change_key, create_shop, visit
 from tests.database import fetch_rows, run_sql
 from tests.model_server import Reply
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 
 # What the scripted model reports for each request.
 TOKENS = 18

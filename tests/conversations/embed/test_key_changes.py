@@ -21,7 +21,7 @@ from tests.conversations.embed.factories import (
 from tests.conversations.embed.sites import error_of
 from tests.conversations.embed.visits import create_shop, sign_user, visit
 from tests.database import run_sql
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 RULES: dict[str, Any] = {

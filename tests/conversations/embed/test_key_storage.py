@@ -12,7 +12,7 @@ from app.services import Services
 from db.models import EmbedKey
 from db.session import ALL_TENANTS
 from tests.conversations.embed.factories import create_embed_key, list_embed_keys, use_key
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 

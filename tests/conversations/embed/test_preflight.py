@@ -12,7 +12,7 @@ from tests.conversations.embed.sites import (
     cors_headers,
     error_of,
 )
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_a_preflight_of_an_allowed_origin_is_answered(

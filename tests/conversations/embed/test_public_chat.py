@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.embed.factories import create_embed_key
 from tests.conversations.embed.sites import ORIGIN, Latch, Site, error_of
 from tests.model_server import Reply

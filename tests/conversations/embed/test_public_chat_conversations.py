@@ -11,8 +11,8 @@ from tests.conversations.embed.sites import (
     stream_chat,
 )
 from tests.model_server import Reply
+from tests.scripted_agents import Talker, texts_of
 from tests.server import Server
-from tests.talk import Talker, texts_of
 from tests.world import Client
 
 # Readers

@@ -13,7 +13,7 @@ from tests.conversations.embed.sites import (
     key_options,
 )
 from tests.model_server import ModelServer
-from tests.talk import talker
+from tests.scripted_agents import talker
 from tests.world import World
 
 

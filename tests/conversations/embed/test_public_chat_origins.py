@@ -18,8 +18,8 @@ from tests.conversations.embed.sites import (
     key_options,
 )
 from tests.model_server import Reply
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 from tests.world import Client, World
 
 

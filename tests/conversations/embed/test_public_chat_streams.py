@@ -15,8 +15,8 @@ from tests.conversations.embed.sites import (
     stream_chat,
 )
 from tests.model_server import Reply
+from tests.scripted_agents import events_in, names_of, texts_of
 from tests.server import Server
-from tests.talk import events_in, names_of, texts_of
 
 
 async def test_a_preflight_and_its_request_work_over_a_socket(server: Server, shop: Site) -> None:

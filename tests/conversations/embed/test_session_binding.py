@@ -25,7 +25,7 @@ from tests.conversations.embed.visits import (
     open_session,
     visit,
 )
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import World
 
 EVIL = "https://evil.example.net"

@@ -13,7 +13,7 @@ from tests.conversations.embed.visits import (
     open_session,
     visit,
 )
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 # The address by which the tests call the application.
 CALLED = "http://parley.test"

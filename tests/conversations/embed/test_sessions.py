@@ -15,7 +15,7 @@ from tests.conversations.embed.visits import (
     visit,
 )
 from tests.database import run_sql
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 

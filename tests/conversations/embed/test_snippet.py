@@ -9,7 +9,7 @@ from app.services import Services
 from tests.changed_settings import changed_settings
 from tests.conversations.embed.factories import KEYS_PATH, create_embed_key
 from tests.conversations.embed.sites import ORIGIN, error_of, key_options
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client, World
 
 

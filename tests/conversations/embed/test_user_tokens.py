@@ -24,7 +24,7 @@ from tests.conversations.embed.visits import (
     visit_as,
 )
 from tests.database import run_sql
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 HOUR = timedelta(hours=1)
 

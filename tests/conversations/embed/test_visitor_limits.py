@@ -3,10 +3,10 @@
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.embed.sites import ORIGIN, Site, create_site
 from tests.model_server import ModelServer
-from tests.talk import talker
+from tests.scripted_agents import talker
 from tests.world import Client, World
 
 

@@ -12,7 +12,7 @@ from app.domain.conversations.embed import visitor_tokens
 from app.kit import clock
 from tests.conversations.embed.factories import KEYS_PATH, create_embed_key
 from tests.conversations.embed.sites import ORIGIN, Site
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 # Every route that takes a visitor token.
 TOKEN_ROUTES = (

@@ -7,7 +7,7 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 COMPLETIONS_PATH = "/v1/chat/completions"
 

@@ -5,8 +5,8 @@ from openai import AsyncOpenAI
 
 from tests.conversations.embed.factories import create_embed_key
 from tests.conversations.openai.completions import with_key
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 from tests.conversations.embed.factories import KEYS_PATH, create_embed_key
 from tests.conversations.openai.completions import COMPLETIONS_PATH, HI, code_of, with_key
 from tests.model_server import ModelServer
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 
 # The list of models

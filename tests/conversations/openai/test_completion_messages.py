@@ -8,7 +8,7 @@ from openai import AsyncOpenAI
 
 from app.domain.agents.llm.gateway import Models
 from tests.conversations.openai.completions import HI, code_of, model_messages, post_completion
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_text_may_come_in_parts(talk: Talker, any_client: AsyncOpenAI) -> None:

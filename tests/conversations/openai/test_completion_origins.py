@@ -16,8 +16,8 @@ from tests.conversations.openai.completions import (
     with_key,
 )
 from tests.http_clients import open_client
+from tests.scripted_agents import Talker
 from tests.server import Server
-from tests.talk import Talker
 from tests.world import World
 
 

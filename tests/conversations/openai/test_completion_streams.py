@@ -17,7 +17,7 @@ from tests.conversations.openai.completions import (
     text_of,
 )
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 # Streams
 

@@ -7,7 +7,7 @@ from openai import AsyncOpenAI
 from tests.conversations.embed.sites import attach_sub_agent, offered_tools
 from tests.conversations.openai.completions import HI, read_chunks, text_of
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 
 async def test_a_completion_does_not_show_the_sub_agents_work(

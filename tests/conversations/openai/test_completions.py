@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 from tests.conversations.embed.factories import KEYS_PATH
 from tests.conversations.openai.completions import HI, model_messages, post_completion, read_chunks
 from tests.model_server import ModelServer, Reply
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import World
 
 # Whole answers

@@ -10,7 +10,7 @@ import pytest
 from app.kit import optional
 from app.services import Services
 from tests.database import Row, fetch_rows
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 
 QUESTION = "When does the shop open?"
 needs_recogniser = pytest.mark.skipif(

@@ -8,8 +8,8 @@ from app.domain.conversations.speech import engines
 from tests.child_scripts import run_scripts_here
 from tests.conversations.speech.calls import QUESTION, Voice
 from tests.running_worker import run_worker
+from tests.scripted_agents import Talker
 from tests.stores import Stores
-from tests.talk import Talker
 from workers.main import WorkerProcess
 
 

@@ -12,13 +12,13 @@ from app.domain.conversations.chat.schemas import ChatReply
 from app.domain.conversations.speech import audio, speech_jobs
 from app.main import create_app
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import QUESTION, Voice, create_archived, is_removed, list_jobs
 from tests.conversations.speech.recordings import tone
 from tests.database import fetch_rows
 from tests.model_server import ModelServer
+from tests.scripted_agents import talker
 from tests.stores import Stores
-from tests.talk import talker
 from tests.world import World
 
 MIB = 1024 * 1024

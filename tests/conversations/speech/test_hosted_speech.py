@@ -11,14 +11,14 @@ from litestar import Litestar
 from app.domain.agents.llm import prices
 from app.domain.agents.usage import queries as usage_queries
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import Voice, is_removed
 from tests.conversations.speech.hosted import serve_hosted
 from tests.conversations.speech.recordings import tone
 from tests.database import run_sql
 from tests.model_server import SPEECH, ModelServer, Reply
+from tests.scripted_agents import give_key, talker
 from tests.stores import Stores
-from tests.talk import give_key, talker
 from tests.world import World
 from workers.main import WorkerProcess
 

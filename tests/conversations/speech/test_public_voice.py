@@ -8,7 +8,7 @@ import httpx
 import pytest
 from litestar import Litestar
 
-from tests.asking import until
+from tests.assertions import until
 from tests.conversations.embed.factories import list_embed_keys
 from tests.conversations.embed.sites import NO_CORS, ORIGIN, cors_headers, error_of
 from tests.conversations.embed.visits import Visit, call, create_shop, visit, visit_as
@@ -17,9 +17,9 @@ from tests.conversations.speech.hosted import serve_hosted
 from tests.conversations.speech.recordings import tone
 from tests.http_clients import open_client
 from tests.model_server import SPEECH, ModelServer, Reply
+from tests.scripted_agents import Talker, give_key, talker
 from tests.server import Server
 from tests.stores import Stores
-from tests.talk import Talker, give_key, talker
 from tests.world import World
 from workers.main import WorkerProcess
 

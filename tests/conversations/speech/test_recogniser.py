@@ -12,7 +12,7 @@ from app.kit import optional
 from app.kit.errors import Unavailable
 from app.kit.optional import Feature
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import Voice, is_removed, needs_recogniser
 from tests.conversations.speech.recordings import tone
 from workers.main import WorkerProcess

@@ -6,7 +6,7 @@ from itertools import cycle
 import pytest
 
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.conversations.speech.calls import Voice, is_removed, needs_recogniser
 from tests.conversations.speech.recordings import SENTENCES, convert, count_word_errors
 from tests.lengths import rounds

@@ -22,7 +22,7 @@ from app.services import Services
 from db import ledger
 from db.retention import delete_expired
 from db.session import ALL_TENANTS
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import Voice, is_removed, list_files, list_jobs
 from tests.conversations.speech.recordings import tone
 from tests.database import fetch_rows, run_sql

@@ -10,12 +10,12 @@ from app.domain.conversations.speech import espeak
 from app.domain.conversations.speech.espeak_child import split_text
 from app.kit.errors import Invalid
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import Voice, create_archived, is_removed
 from tests.lengths import rounds
 from tests.model_server import ModelServer
 from tests.sandbox.child_scripts import write_script
-from tests.talk import talker
+from tests.scripted_agents import talker
 from tests.world import World
 
 

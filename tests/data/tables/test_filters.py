@@ -9,7 +9,7 @@ import pytest
 from app.domain.data.tables import rows, scan_limit, service
 from app.kit.errors import Invalid
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import add_rows, create_table, list_rows, list_values, rows_path
 from tests.lengths import IS_LONG
 from tests.world import Client

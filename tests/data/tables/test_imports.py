@@ -15,7 +15,7 @@ from app.domain.data.tables.errors import ExportInterrupted
 from app.jobs import work
 from app.kit import clock
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.data.tables.api import TABLES, add_rows, create_table, list_rows, list_values
 from tests.database import fetch_rows, lose_commit_replies
 from tests.running_worker import run_worker

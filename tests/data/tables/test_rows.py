@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import ANN, TABLES, add_rows, create_table, list_rows, rows_path
 from tests.world import Client
 

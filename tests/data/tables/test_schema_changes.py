@@ -9,7 +9,7 @@ from app.domain.data.tables.area import AREA
 from app.services import Services
 from db import fast, retention
 from db.session import Tx
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import TABLES, add_rows, create_table, list_values, rows_path
 from tests.database import fetch_rows, run_sql
 from tests.platform.files.api import upload

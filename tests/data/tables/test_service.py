@@ -19,7 +19,7 @@ from app.kit.errors import Invalid
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import TABLES, add_rows, create_table, rows_path
 from tests.database import fetch_rows
 from tests.world import Client, World

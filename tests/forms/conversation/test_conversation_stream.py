@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from app.domain.forms.conversation import conversations
-from tests.asking import refused
+from tests.assertions import refused
 from tests.forms.api import EMAIL, TEXT, create_form, get_submission
 from tests.forms.conversation.chat import MAIL, Chat, start
-from tests.talk import events_in, names_of, texts_of
+from tests.scripted_agents import events_in, names_of, texts_of
 from tests.world import Client
 
 NAMES = ["message_start", "content_delta", "form_progress", "message_stop"]

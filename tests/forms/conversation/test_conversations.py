@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.forms.api import (
     EMAIL,
     FILE,

@@ -10,14 +10,14 @@ import pytest
 
 from app.domain.forms.conversation import extraction
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.database import run_sql
 from tests.forms.api import EMAIL, FILE, TEXT, TOPIC, create_form, get_submission
 from tests.forms.conversation.chat import GUESTS, MAIL, Chat, reply_of, start
 from tests.http_clients import open_client
 from tests.model_server import ModelServer, Reply
+from tests.scripted_agents import PROVIDER, give_key
 from tests.server import Server
-from tests.talk import PROVIDER, give_key
 from tests.world import Client, World
 
 SENTENCE = "well, people around here mostly call me Ada, and there will be three of us"

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import create_table, list_rows
 from tests.forms.api import (
     FILE,
@@ -27,8 +27,8 @@ from tests.forms.api import (
     send_as_user,
     submit,
 )
-from tests.forms.by_hand import TEAM, allow_mails, process, read_mails
 from tests.forms.contents import PNG
+from tests.forms.manual_worker import TEAM, allow_mails, process, read_mails
 from tests.world import Client, World
 
 _HTML = '<img src=x onerror="alert(1)"><script>alert(2)</script>&amp;'

@@ -10,7 +10,7 @@ import pytest
 from app.domain.forms.definition.schemas import CreateForm, UpdateForm
 from app.kit import validation
 from app.kit.errors import Invalid
-from tests.asking import refused
+from tests.assertions import refused
 from tests.forms.api import PATH, PUBLIC, TEXT, get_form, request_form, send
 from tests.world import Client
 

@@ -10,7 +10,7 @@ from app.domain.forms.definition import queries
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import (
     EMAIL,
@@ -28,7 +28,7 @@ from tests.forms.api import (
     update_form,
     upload,
 )
-from tests.forms.by_hand import allow_mails
+from tests.forms.manual_worker import allow_mails
 from tests.forms.upkeep import RETENTION, TASKS
 from tests.platform.events.database import load_events
 from tests.world import Client

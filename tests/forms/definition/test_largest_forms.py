@@ -15,7 +15,7 @@ from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.definition.fields import patterns
 from app.domain.forms.definition.fields.options import Option
 from app.domain.forms.submissions import answers
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import add_rows, create_table
 from tests.forms.api import PATH, create_form, problems, send
 from tests.forms.conversation.chat import start

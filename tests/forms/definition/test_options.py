@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.forms.definition import options
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.data.tables.api import TABLES, add_rows, create_table
 from tests.database import run_sql
 from tests.forms.api import (

@@ -12,10 +12,10 @@ from app.domain.forms.submissions.submission_mails import MAX_PER_HOUR
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import get_form, request_form, submit, update_form
-from tests.forms.by_hand import allow_mails, process, read_mails
+from tests.forms.manual_worker import allow_mails, process, read_mails
 from tests.world import Client, World
 from workers.runner import Runner
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH as WORKFLOWS
 from tests.automation.workflows.factories import create_published, create_workflow, transform
 from tests.data.tables.api import TABLES, create_table
@@ -219,7 +219,7 @@ async def test_a_data_source_names_a_table_and_columns_that_exist(
     foreign = await create_table(admin, COLUMNS)
     path = "fields.1.data_source"
     no_table = {f"{path}.table_id": "this data table does not exist"}
-    no_column = "there is no such column"
+    no_column = "this column does not exist"
     cases: list[tuple[dict[str, Any], dict[str, str]]] = [
         (_choose({"id": "tbl_none"}), no_table),
         (_choose(foreign), no_table),

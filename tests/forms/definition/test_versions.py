@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.forms.api import (
     EMAIL,

@@ -3,7 +3,7 @@
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.forms.api import (
     FILE,
     PATH,

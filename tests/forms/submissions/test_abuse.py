@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.changed_settings import changed_settings
 from tests.database import run_sql
 from tests.forms.api import (

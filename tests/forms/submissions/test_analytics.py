@@ -10,7 +10,7 @@ from app.domain.forms.submissions.analytics_queries import FieldCount
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import (
     EMAIL,

@@ -10,7 +10,7 @@ from app.domain.forms.submissions import uploads
 from app.services import Services
 from db.retention import delete_expired
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.forms.api import (
     EMAIL,

@@ -13,13 +13,13 @@ from app.kit.ids import new_id
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.workflows.factories import chain, create_published, transform
 from tests.data.tables.api import create_table
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import FILE, PATH, TEXT, create_form, save_to, submit, upload_file
-from tests.forms.by_hand import TEAM, allow_mails
 from tests.forms.conversation.chat import start
+from tests.forms.manual_worker import TEAM, allow_mails
 from tests.forms.upkeep import RETENTION, TASKS
 from tests.peer import answering
 from tests.running_worker import cancel_earlier_work, run_worker

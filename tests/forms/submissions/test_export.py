@@ -18,7 +18,7 @@ from app.kit import csv_cells
 from app.kit.csv_export import ExportLimit
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.data.tables.api import TABLES, create_table
 from tests.database import run_sql
 from tests.forms.api import (

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from litestar import Litestar
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.forms.api import PATH, PUBLIC, act, list_forms, list_versions, send
 from tests.lengths import rounds
 from tests.platform.events.database import load_events

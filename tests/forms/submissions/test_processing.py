@@ -10,7 +10,7 @@ from app.domain.forms.submissions import triggers
 from app.domain.platform.events import api as events
 from app.kit.errors import Unavailable
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH as WORKFLOWS
 from tests.automation.workflows.factories import create_published, publish, read, transform
 from tests.data.tables.api import TABLES, create_table, list_rows
@@ -29,7 +29,7 @@ from tests.forms.api import (
     submit,
     update_form,
 )
-from tests.forms.by_hand import (
+from tests.forms.manual_worker import (
     TEAM,
     allow_mails,
     find_work,

@@ -8,7 +8,7 @@ from litestar import Litestar
 
 from app.domain.forms.submissions.submitting import WakePace
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.workflows.factories import create_published, transform
 from tests.data.tables.api import create_table, list_rows
 from tests.forms.api import create_form, get_submission, save_to, submit

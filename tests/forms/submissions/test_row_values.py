@@ -12,7 +12,7 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.data.tables.api import create_table, list_rows
 from tests.forms.api import create_form, get_submission, save_to, submit, upload_file
-from tests.forms.by_hand import process
+from tests.forms.manual_worker import process
 from tests.world import Client
 
 _OPTIONS = [{"value": "a", "label": "Ann"}, {"value": "b", "label": "Bob, Jr."}]

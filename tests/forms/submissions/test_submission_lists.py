@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.forms.submissions import erasure, uploads
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import (
     FILE,
@@ -26,8 +26,8 @@ from tests.forms.api import (
     update_form,
     upload_file,
 )
-from tests.forms.by_hand import process
 from tests.forms.contents import PNG
+from tests.forms.manual_worker import process
 from tests.platform.files.api import read_usage, stored_files
 from tests.world import Client, World
 

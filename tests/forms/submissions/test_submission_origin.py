@@ -7,7 +7,7 @@ import pytest
 
 from app.kit import clock
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows
 from tests.forms.api import (
     create_form,

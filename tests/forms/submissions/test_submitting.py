@@ -11,7 +11,7 @@ import pytest
 from app.domain.forms.submissions import submitting, uploads
 from app.kit import clock
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import create_published, transform
 from tests.database import fetch_rows, lose_commit_replies
 from tests.forms.api import (

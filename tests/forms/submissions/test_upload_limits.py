@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.changed_settings import changed_settings
 from tests.forms.api import FILE, PUBLIC, TEXT, create_form, submit, upload, upload_file
 from tests.platform.files.api import stored_files

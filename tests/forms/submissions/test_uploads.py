@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.forms.definition.fields.files import CONTENT, FileRules
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.forms.api import (
     FILE,

@@ -6,7 +6,7 @@ import pytest
 
 from app.security import passwords
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.identity.accounts.api_calls import log_in, registration_body, reset_password
 from tests.world import Client
 

@@ -10,7 +10,7 @@ from app.kit import clock
 from app.security.sessions import SEEN_SECONDS, read_status, session_key
 from app.services import Services
 from db.session import Database
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.identity.accounts.api_calls import (
     begin_session,

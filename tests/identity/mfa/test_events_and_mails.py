@@ -187,7 +187,7 @@ async def test_the_owner_gets_a_mail_when_recovery_codes_are_replaced(
 ) -> None:
     await replace_recovery_codes(mfa_user.client)
     (text,) = (await read_mail_texts(services, mfa_user.client.email))[1:]
-    assert "New recovery codes were made." in text
+    assert "New recovery codes were created." in text
 
 
 async def test_the_owner_gets_one_mail_when_mfa_is_reset(

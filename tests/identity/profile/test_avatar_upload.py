@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from app.services import Services
-from tests.asking import until
+from tests.assertions import until
 from tests.identity.accounts.values import ROLES
 from tests.identity.profile.api_calls import (
     AVATAR_PATH,

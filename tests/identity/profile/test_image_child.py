@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.identity.profile import images
 from app.domain.identity.profile.images import NotAPicture
-from tests.asking import until
+from tests.assertions import until
 from tests.identity.profile.pictures import plain_picture
 from tests.sandbox.child_scripts import is_running, write_script
 

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
-from tests.asking import until
+from tests.assertions import until
 from tests.peer import Handler, Peer
 
 

@@ -8,7 +8,7 @@ from app.domain.platform.events import service as events
 from app.domain.platform.events.events import SystemTest
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.messaging.webhooks import factories
 from tests.world import Client

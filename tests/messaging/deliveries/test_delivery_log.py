@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.platform.events import service as events
 from app.domain.platform.events.events import SystemTest
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.messaging.deliveries.receiver import Receiver
 from tests.messaging.deliveries.sender import EVENT, CreateSender, Sender
 from tests.messaging.webhooks.factories import DELIVERY_KEYS, PATH

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.messaging.deliveries.raw_server import encode_response, run_raw_server
 from tests.messaging.deliveries.receiver import Receiver
 from tests.messaging.deliveries.sender import EVENT, CreateSender, Sender

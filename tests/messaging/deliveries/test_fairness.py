@@ -18,7 +18,7 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.lengths import rounds
 from tests.messaging.deliveries.receiver import Receiver
 from tests.messaging.deliveries.sender import EVENT, Sender

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.domain.messaging.deliveries import sending
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.messaging.deliveries.receiver import Receiver
 from tests.messaging.deliveries.sender import EVENT, Sender
 from tests.messaging.webhooks.factories import PATH

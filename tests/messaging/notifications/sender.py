@@ -9,7 +9,7 @@ from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.messages import NewMessage
 from app.domain.messaging.notifications.types import Recipients
 from app.services import Services
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.database import Row, fetch_rows, run_sql
 from tests.messaging.notifications.factories import create_channel, list_log
 from tests.messaging.notifications.provider_server import ProviderCall, ProviderServer

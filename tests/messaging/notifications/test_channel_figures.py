@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.messaging.notifications.factories import PATH, create_channel, list_log, update_channel
 from tests.messaging.notifications.sender import ChannelSender

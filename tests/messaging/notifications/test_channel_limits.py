@@ -9,7 +9,7 @@ from aiohttp import web
 from app.domain.messaging.notifications.message_queries import SEND
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.kit.ids import new_id
-from tests.asking import until, wait_until
+from tests.assertions import until, wait_until
 from tests.messaging.notifications.factories import PATH, list_log
 from tests.messaging.notifications.sender import ChannelSender
 from tests.peer import answering

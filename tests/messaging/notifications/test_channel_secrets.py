@@ -9,7 +9,7 @@ from app.kit import logs
 from app.kit.ids import new_id
 from app.net.secret_fields import MASK
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows
 from tests.messaging.notifications.factories import (
     CONFIGS,

@@ -7,7 +7,7 @@ import pytest
 from app.domain.messaging.notifications import channel_tests
 from app.domain.messaging.notifications.message_queries import SEND
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.database import fetch_rows
 from tests.messaging.notifications.factories import (
     PATH,

@@ -8,7 +8,7 @@ import pytest
 from app.domain.messaging.notifications import channel_queries
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.messaging.notifications.factories import (
     CONFIGS,

@@ -337,7 +337,7 @@ def _move(name: str, changes: dict[str, Any]) -> None:
 
 
 def test_a_move_to_another_host_needs_the_secret_again(subtests: pytest.Subtests) -> None:
-    needed_again = "is needed again: this leads to another host"
+    needed_again = "must be entered again, because this leads to another host"
     for name, changes, secret in _MOVES:
         with subtests.test(name, changes=changes):
             assert _find_problems(_move, name, changes) == {f"config.{secret}": needed_again}

@@ -14,7 +14,7 @@ from app.domain.messaging.notifications.sending import SendRequest
 from app.domain.messaging.outbox.attempts import Schedule
 from app.services import Services
 from db.ledger import WorkRow
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.messaging.notifications.factories import PATH, list_log
 from tests.messaging.notifications.sender import ChannelSender

@@ -5,7 +5,7 @@ from typing import Any
 from app.domain.messaging.deliveries import endpoint_keys
 from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.platform.events.responses import post_json, read_json
 from tests.world import Client

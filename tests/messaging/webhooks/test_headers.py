@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.messaging.deliveries.receiver import Receiver
 from tests.messaging.webhooks.factories import (
     BODY,

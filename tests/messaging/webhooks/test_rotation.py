@@ -19,7 +19,7 @@ from app.kit.ids import new_id
 from app.main import create_app
 from app.services import Services
 from app.settings import Settings
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.messaging.deliveries.receiver import ReceivedRequest, Receiver
 from tests.messaging.deliveries.signatures import compute_signature

@@ -9,7 +9,7 @@ from app.areas import AREAS
 from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import read_subscription, subscribe_url
 from tests.database import run_sql
 from tests.messaging.deliveries.receiver import Receiver

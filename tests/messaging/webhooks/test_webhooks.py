@@ -9,7 +9,7 @@ import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import subscribe_url
 from tests.database import run_sql
 from tests.messaging.deliveries.receiver import Receiver

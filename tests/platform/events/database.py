@@ -3,7 +3,7 @@
 import msgspec
 
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import Row, fetch_rows
 
 _EVENTS = """

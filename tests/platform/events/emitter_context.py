@@ -15,7 +15,7 @@ from tests.messaging.deliveries.receiver import Receiver
 from tests.model_server import ModelServer
 from tests.platform.events.responses import post_json
 from tests.platform.mail.messages import read_part
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 
 

@@ -8,7 +8,7 @@ from tests.agents.knowledge.librarian import Librarian
 from tests.agents.vault.api import run_connection_test
 from tests.agents.vault.factories import create_credential
 from tests.agents.vault.servers import TokenServer, error_response, serve_response
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.subscriptions.factories import create_subscription, find_draft, subscribe_url
 from tests.database import run_sql
 from tests.model_server import Reply

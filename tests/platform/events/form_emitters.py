@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.forms.api import EMAIL, PATH, TEXT, create_form, submit
 from tests.platform.events.database import load_events
 from tests.platform.events.emitter_context import EmitterContext

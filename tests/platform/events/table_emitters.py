@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.platform.events.emitter_context import EmitterContext
 from tests.platform.events.responses import post_json, read_json
 from tests.platform.events.user_emitters import Emitter

@@ -10,7 +10,7 @@ import pytest
 from app.areas import AREAS
 from app.domain.area import CATEGORIES, Event
 from app.domain.platform.events.catalogue import category_of, schema_of
-from tests.asking import refused
+from tests.assertions import refused
 from tests.world import Client, World
 
 PATH = "/api/v1/event-types"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.platform.events.api import PATH
 from tests.platform.events.log_entries import ENTRY_KEYS, NOON, LogEntry, insert_entries
 from tests.platform.events.responses import read_field_errors

@@ -14,7 +14,7 @@ from app.services import Services
 from db import lists
 from db.lists import Where
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.lengths import rounds
 from tests.list_bounds import LOW_BOUND, lowered_bound
 from tests.platform.events.large_dataset import (

@@ -13,13 +13,13 @@ from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.conversations.chat.conversation_helpers import start_conversation
 from tests.database import fetch_rows
 from tests.http.routes import stream_end
 from tests.model_server import Reply
 from tests.platform.events.api import read_trace
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import Client
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import (
     create_subscription,
     create_webhook_for,
@@ -25,7 +25,7 @@ from tests.platform.events.database import load_work, wait_until_idle
 from tests.platform.events.factories import create_agent
 from tests.platform.events.log_entries import ENTRY_KEYS, SPAN_KEYS
 from tests.platform.events.responses import post_json, read_json
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
 from workers.main import WorkerProcess
 

@@ -13,7 +13,7 @@ from app.kit.trace import Trace
 from app.kit.trace import begin as begin_trace
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.assertions import refused
 from tests.platform.events.api import PATH, read_trace
 from tests.platform.events.factories import invite_user
 from tests.platform.events.log_entries import ENTRY_KEYS, NOON, SPAN_KEYS, LogEntry, insert_entries

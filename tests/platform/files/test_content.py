@@ -12,7 +12,7 @@ from app.domain.platform.files.ranges import (
     parse_range,
 )
 from app.services import Services
-from tests.asking import refused, until
+from tests.assertions import refused, until
 from tests.platform.files.api import MEGABYTE, content_path, upload
 from tests.world import Client
 

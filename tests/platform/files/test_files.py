@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.platform.files.queries import find_unknown_ids
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.identity.profile.api_calls import set_avatar
 from tests.platform.files.api import (

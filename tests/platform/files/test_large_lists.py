@@ -7,7 +7,7 @@ import pytest
 
 from app.services import Services
 from db.lists import BOUND
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.lengths import rounds
 from tests.platform.events.query_plans import Plan, explain, record_statements

@@ -8,7 +8,7 @@ import pytest
 from app.domain.agents.knowledge import maintenance
 from app.security.plans import PLANS, plan_of
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import run_sql
 from tests.identity.profile.api_calls import AVATAR_PATH, draw_picture, set_avatar, upload_avatar
 from tests.platform.files.api import (

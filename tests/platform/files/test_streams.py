@@ -17,7 +17,7 @@ from app.http import multipart
 from app.main import create_app
 from app.services import Services
 from tests.agents.tools.asgi_server import serve_app
-from tests.asking import refused, until, wait_until
+from tests.assertions import refused, until, wait_until
 from tests.database import lose_commit_replies, run_sql
 from tests.http_clients import open_client
 from tests.lengths import rounds

@@ -7,7 +7,7 @@ import pytest
 from app.domain.platform.files import maintenance
 from app.kit import clock
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.identity.tenants.factories import PATH as TENANTS
 from tests.identity.tenants.factories import create_tenant

@@ -10,7 +10,7 @@ from app.domain.platform.mail.rendering import MailContent
 from app.services import Services
 from db.models import MailMessage
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.assertions import until
 from tests.database import fetch_rows, run_sql
 from tests.lengths import rounds
 from tests.platform.mail.factories import CONTENT, create_runner, queue_mail, read_work

@@ -3,7 +3,7 @@
 from app.domain.platform.storage import service as storage
 from app.domain.platform.storage.service import AmpleSpace
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import fetch_rows
 from tests.platform.storage.triggers import list_counted
 

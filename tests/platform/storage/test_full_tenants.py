@@ -9,11 +9,10 @@ from app.domain.automation.workflows import schedule
 from app.http.route_options import list_handlers, options_of
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.incoming.api import list_payloads
 from tests.automation.incoming.factories import create_webhook, send_payload
 from tests.automation.subscriptions.factories import create_subscription
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import (
     EXECUTIONS,
     create_published,
@@ -21,13 +20,14 @@ from tests.automation.workflows.factories import (
     start,
     transform,
 )
+from tests.automation.workflows.manual_worker import Hand
 from tests.database import fetch_rows
 from tests.forms.api import TEXT, create_form, list_submissions, send
 from tests.platform.events.database import load_work
 from tests.platform.events.factories import create_agent
 from tests.platform.files.api import MEGABYTE
 from tests.platform.storage.counting import add_up, set_file_bytes
-from tests.talk import Talker, talker
+from tests.scripted_agents import Talker, talker
 from tests.world import PASSWORD, Client, World
 
 _LIMITS = {"requests_per_minute": 1_000_000, "storage_mb": 1}

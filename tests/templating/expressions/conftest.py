@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.templating.expressions import Expressions, process
-from tests.asking import until
+from tests.assertions import until
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 
 from app.kit.errors import Unavailable
 from app.templating.expressions import Budget, ExpressionProblem, Expressions, Source
-from tests.asking import until
+from tests.assertions import until
 from tests.lengths import rounds
 
 _ITEMS = {"l": list(range(300))}

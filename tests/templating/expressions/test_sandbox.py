@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from app.templating.expressions import ExpressionProblem, Expressions, Source
-from tests.asking import until
+from tests.assertions import until
 
 _ROOT = Path(__file__).parents[3]
 _NAMES = ["input", "nodes"]

@@ -44,7 +44,7 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
     if await queries.can_reach(tx, parent.tenant_id, child.id, parent.id):
         raise SubAgentCycle(f"{child.name} already delegates to {parent.name}, directly or not")
     if await queries.lock_link(tx, agent_id, child.id) is not None:
-        raise Conflict(f"{child.name} is attached already")
+        raise Conflict(f"{child.name} is already attached")
     link = await _add_link(tx, parent, child, "template", data)
     await service.emit_updated(tx, parent, ["sub_agents"])
     return _build_view(link, child)

@@ -63,7 +63,7 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
     if data.provider == LOCAL:
         raise Invalid.field("provider", "local models need no key")
     if data.provider in SEARCH_PROVIDERS and data.base_url is not None:
-        raise Invalid.field("base_url", "must be absent: a search engine has its own address")
+        raise Invalid.field("base_url", "must be omitted: a search engine has its own address")
     if data.base_url is None:
         if data.provider not in {*PROVIDERS, *SEARCH_PROVIDERS}:
             names = ", ".join([*PROVIDERS, *sorted(SEARCH_PROVIDERS)])
@@ -74,7 +74,7 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
         raise Invalid.field("base_url", problem)
     url = guard.check_url(data.base_url)
     if url.query_string or url.fragment:
-        raise Invalid.field("base_url", "must have no query and no fragment")
+        raise Invalid.field("base_url", "must not have a query or a fragment")
     return str(url).rstrip("/")
 
 

@@ -37,7 +37,7 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
     session = await context.tx.session()
     attached_ids = await queries.list_attached_ids(context.tx, agent_id)
     if data.tool_id in attached_ids:
-        raise Conflict(f"{tool.name} is attached already")
+        raise Conflict(f"{tool.name} is already attached")
     if len(attached_ids) >= _MAX_TOOLS:
         raise Conflict(f"An agent has at most {_MAX_TOOLS} tools; detach one first")
     attachment = AgentTool(

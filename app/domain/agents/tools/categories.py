@@ -29,7 +29,7 @@ class CategoryInfo(msgspec.Struct, frozen=True):
 CATEGORIES: Final = (
     CategoryInfo("crm", "CRM", "Customers, contacts and deals", "users"),
     CategoryInfo("email", "E-mail", "Sending and reading mail", "mail"),
-    CategoryInfo("database", "Databases", "Asking and changing databases", "database"),
+    CategoryInfo("database", "Databases", "Querying and changing databases", "database"),
     CategoryInfo("analytics", "Analytics", "Figures, reports and tracking", "bar-chart"),
     CategoryInfo("automation", "Automation", "Moving work between systems", "zap"),
     CategoryInfo("payment", "Payments", "Invoices, charges and refunds", "credit-card"),

@@ -29,7 +29,7 @@ from app.domain.agents.tools.schemas import (
     UpdateTool,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import MOMENT, Search, Sort, moment
+from app.http.paging import TIME, Search, Sort, parse_time
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -120,13 +120,13 @@ class ToolController(Controller):
         status: Annotated[
             Status | None, QueryParameter(description="Only executions with this status")
         ] = None,
-        after: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
-        before: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
+        after: Annotated[str | None, QueryParameter(schema_extra=TIME)] = None,
+        before: Annotated[str | None, QueryParameter(schema_extra=TIME)] = None,
     ) -> Paged[ExecutionView]:
         """Finished executions, the latest first. Input and output of calls by agents are shown to
         callers with `conversations:read`.
         """
-        filters = ExecutionFilter(status, moment("after", after), moment("before", before))
+        filters = ExecutionFilter(status, parse_time("after", after), parse_time("before", before))
         return await executions.list_page(tx, principal, tool_id, page_in, filters)
 
     @get(

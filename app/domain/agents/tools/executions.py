@@ -166,7 +166,7 @@ async def _accept_execution(
         trace.current().correlation_id,
     )
     if not inserted:
-        raise Unavailable("This call is being started already", 1)
+        raise Unavailable("This call is already being started", 1)
     return execution_id, work_id
 
 

@@ -12,7 +12,7 @@ from app.kit.validation import ONE_LINE
 
 _SLUG_PATTERN = r"^(?![\s\S]*\n)[a-z0-9]+(-[a-z0-9]+)*$"
 validation.describe_pattern(
-    _SLUG_PATTERN, "must be small letters and digits, with single dashes between them"
+    _SLUG_PATTERN, "must be lower-case letters and digits, with single dashes between them"
 )
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]

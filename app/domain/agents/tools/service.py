@@ -225,7 +225,9 @@ async def _change_auth(
     if auth_type != tool.auth_type:
         return {"auth_config": None}
     if is_moved and tool.auth_config is not None:
-        raise Invalid.field("auth_config", "is needed again: the tool has another host now")
+        raise Invalid.field(
+            "auth_config", "must be entered again, because the tool has another host now"
+        )
     return {}
 
 
@@ -328,7 +330,7 @@ def _check_schema(name: str, schema: dict[str, Any] | None) -> None:
     json_schema.validate_schema(name, schema)
     types = schema.get("type", "object")
     if name == "input_schema" and "object" not in (types if isinstance(types, list) else [types]):
-        raise Invalid.field(f"{name}.type", "must be object, as every input is")
+        raise Invalid.field(f"{name}.type", "must be object, because every input is one")
 
 
 async def _choose_slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
@@ -344,7 +346,7 @@ async def _choose_slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
 
 async def _check_slug(tx: Tx, tenant_id: str, slug: str) -> None:
     if slug in await queries.list_slugs_like(tx, tenant_id, slug):
-        raise Conflict(f"There is a tool with the slug {slug} already")
+        raise Conflict(f"A tool with the slug {slug} already exists")
 
 
 def _build_use(

@@ -181,7 +181,7 @@ class TokenRefresher:
                 )
                 row = leased_row or await queries.find_secrets(tx, tenant_id, credential_id)
             if row is None:
-                raise TokenRefused("the credential does not exist any more", is_final=True)
+                raise TokenRefused("the credential no longer exists", is_final=True)
             secrets = self._decrypt(tenant_id, credential_id, row)
             is_newer = secrets.access_token != stale_token and not is_expired(
                 row["token_expires_at"]

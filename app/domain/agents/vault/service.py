@@ -129,8 +129,8 @@ async def update(
             await destinations.require_knowledge(
                 context,
                 credential,
-                "Who sets test_url or allowed_hosts can read the secrets there. Ask somebody with "
-                "credentials:reveal to change them",
+                "Whoever sets test_url or allowed_hosts can read the secrets there. Ask somebody "
+                "with credentials:reveal to change them",
             )
         values["about"] = values.pop("metadata")
     changed = apply_changes(credential, values)

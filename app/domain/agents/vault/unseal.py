@@ -28,7 +28,7 @@ async def unseal_for(
             tx, tenant_id, credential_id, integration.type, integration.id
         )
         if row is None:
-            raise AccessDenied("the credential does not exist any more")
+            raise AccessDenied("the credential no longer exists")
         metadata = msgspec.json.decode(row["metadata"])
         refusal = _find_refusal(row, metadata, integration, host)
         await _record_use(

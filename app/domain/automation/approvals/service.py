@@ -111,7 +111,7 @@ async def find_role_problems(tx: Tx, _tenant_id: str, roles: list[str]) -> dict[
     """Returns why users with these roles cannot decide approvals."""
     deciding_roles = await queries.list_deciding_roles(tx, roles)
     return {
-        role: f"users with the role {role} may not decide approvals"
+        role: f"users with the role {role} must not decide approvals"
         for role in roles
         if role not in deciding_roles
     }
@@ -175,7 +175,7 @@ async def _check_users(tx: Tx, tenant_id: str, user_ids: list[str]) -> None:
     )
     active_ids = {row["id"] for row in contacts}
     Invalid.check(
-        (f"user_ids.{index}", "is no active user of this tenant")
+        (f"user_ids.{index}", "is not an active user of this tenant")
         for index, user_id in enumerate(user_ids)
         if user_id not in active_ids
     )
@@ -251,10 +251,10 @@ def _not_found(approval_id: str) -> ApprovalNotFound:
 def _build_refusal(row: Row) -> AlreadyDecided | ApprovalExpired:
     if row["status"] == "pending":
         return ApprovalExpired(
-            "The time for this decision is over", details={"expires_at": row["expires_at"]}
+            "The deadline for this decision has passed", details={"expires_at": row["expires_at"]}
         )
     details = {name: row[name] for name in ("status", "decided_by", "decided_at")}
-    return AlreadyDecided(f"This approval is {row['status']} already", details=details)
+    return AlreadyDecided(f"This approval is already {row['status']}", details=details)
 
 
 # For workers

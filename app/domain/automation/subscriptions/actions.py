@@ -120,7 +120,7 @@ async def _check_channel(tx: Tx, tenant_id: str, channel_id: str) -> None:
     except ChannelNotFound:
         exists = False
     if not exists:
-        raise Invalid.field("action_config.channel_id", "there is no such channel")
+        raise Invalid.field("action_config.channel_id", "this channel does not exist")
 
 
 async def _render_notification(
@@ -147,7 +147,7 @@ async def _run_notification(
             await notifications.find_channel(tx, config.channel_id)
         except ChannelNotFound as error:
             raise CannotRunAction(
-                "the channel that this subscription names does not exist any more"
+                "the channel that this subscription names no longer exists"
             ) from error
     new = notifications.NewMessage(
         type=notifications.type_of(cause.event_type),

@@ -20,7 +20,7 @@ from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
-from app.http.paging import Active, From, Sort, To, moment
+from app.http.paging import Active, From, Sort, To, parse_time
 from app.kit.paging import Flat, Paged
 
 OfType = Annotated[
@@ -105,7 +105,7 @@ class SubscriptionController(Controller):
     ) -> Flat[DeliveryView]:
         """Of a subscription whose action delivers to an address of its own."""
         endpoint = await service.find_endpoint(tx, subscription_id)
-        filters = LogFilter(status, moment("from", since), moment("to", until))
+        filters = LogFilter(status, parse_time("from", since), parse_time("to", until))
         return await deliveries.list_page(tx, endpoint, filters, page_in)
 
     @get(

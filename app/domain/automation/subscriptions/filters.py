@@ -45,7 +45,7 @@ def _find_problem(path: str, condition: Any) -> str | None:
     for operator in ("gt", "lt"):
         value = condition.get(operator, 0)
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            return f"{operator} must be a number or a text"
+            return f"{operator} must be a number or a string"
     return None
 
 

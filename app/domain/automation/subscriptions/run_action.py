@@ -29,7 +29,7 @@ async def load_action(tx: Tx, tenant_id: str, ref_id: str, event_id: str) -> Tri
         return None
     action = ACTIONS[row["action_type"]]
     if action.run is None:
-        raise CannotRunAction("the webhook that this subscription names does not exist any more")
+        raise CannotRunAction("the webhook that this subscription names no longer exists")
     cause = Cause(
         tenant_id,
         ref_id,

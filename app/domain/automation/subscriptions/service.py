@@ -256,7 +256,7 @@ async def _check_webhook(tx: Tx, tenant_id: str, webhook_id: str) -> None:
     except WebhookNotFound:
         exists = False
     if not exists:
-        raise Invalid.field("action_config.webhook_id", "there is no such webhook")
+        raise Invalid.field("action_config.webhook_id", "this webhook does not exist")
 
 
 def _build_stored_config(config: Any) -> dict[str, Any]:

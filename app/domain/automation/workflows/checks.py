@@ -173,7 +173,7 @@ def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> It
     fields = {field.name: field for field in msgspec.structs.fields(node_type.config)}
     for key in config:
         if key not in fields:
-            yield key, f"is no field of this config; its fields are {', '.join(fields)}"
+            yield key, f"is not a field of this config; its fields are {', '.join(fields)}"
     for name, field in fields.items():
         if name not in config:
             if field.required:

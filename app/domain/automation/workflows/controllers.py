@@ -29,7 +29,7 @@ from app.domain.automation.workflows.schemas import (
     WorkflowView,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import From, Search, Sort, To, moment
+from app.http.paging import From, Search, Sort, To, parse_time
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -216,7 +216,7 @@ class WorkflowController(Controller):
         newest first.
         """
         filters = ExecutionFilter(
-            workflow_id, status, trigger, moment("from", since), moment("to", until)
+            workflow_id, status, trigger, parse_time("from", since), parse_time("to", until)
         )
         return await executions.list_page(context, filters, page_in, sort)
 
@@ -258,7 +258,9 @@ class WorkflowExecutionController(Controller):
         """Sort by created_at, or with a status of ended executions by finished_at; by default the
         newest first.
         """
-        filters = ExecutionFilter(None, status, trigger, moment("from", since), moment("to", until))
+        filters = ExecutionFilter(
+            None, status, trigger, parse_time("from", since), parse_time("to", until)
+        )
         return await executions.list_page(context, filters, page_in, sort)
 
     @get("/{execution_id:str}", summary="Get an execution", needs="workflows:read")

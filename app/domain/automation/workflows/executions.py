@@ -151,7 +151,7 @@ async def cancel(context: RequestContext, execution_id: str) -> FullExecution:
     state = await _find_state(context.tx, execution_id)
     tenant_id = state["tenant_id"]
     if not await starting.cancel(context.tx, context.services, tenant_id, execution_id):
-        raise InvalidState("This execution has ended already")
+        raise InvalidState("This execution has already ended")
     return await _find(context.tx, execution_id)
 
 

@@ -30,7 +30,7 @@ _EDGES: list[dict[str, Any]] = [
 _SUMMARY: dict[str, Any] = {
     "id": _ID,
     "name": "Orders",
-    "description": "Greets who orders",
+    "description": "Greets customers",
     "status": "draft",
     "version": 1,
     "published_version": None,
@@ -68,7 +68,7 @@ class Schedule(msgspec.Struct, forbid_unknown_fields=True):
 class CreateWorkflow(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {
         "name": "Orders",
-        "description": "Greets who orders",
+        "description": "Greets customers",
         "nodes": _NODES,
         "edges": _EDGES,
     }

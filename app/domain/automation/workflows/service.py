@@ -266,7 +266,7 @@ async def publish(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowVie
     """
     workflow = await find(tx, workflow_id, for_update=True)
     if workflow.published_version == workflow.version:
-        raise InvalidState(f"Version {workflow.version} of this workflow is published already")
+        raise InvalidState(f"Version {workflow.version} of this workflow is already published")
     definition = await _load_definition(tx, workflow.id, workflow.version)
     checks.check_permissions(principal, definition)
     await checks.check_references(tx, workflow.tenant_id, definition.nodes)

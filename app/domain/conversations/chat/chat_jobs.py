@@ -149,7 +149,7 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
     row = await _find(tx, context.principal, agent_id, job_id, permission)
     # The work's row is locked first, as a worker does that finishes it.
     if not await work.cancel(tx, doorbell, row["tenant_id"], row["work_id"]):
-        raise JobFinished("This job is finished already")
+        raise JobFinished("This job has already finished")
     await end(tx, context.services, row["tenant_id"], job_id, "cancelled", None)
     tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
     return _view(await _find(tx, context.principal, agent_id, job_id, permission))

@@ -24,7 +24,7 @@ from app.domain.conversations.chat.start_turn import Question
 from app.domain.conversations.chat.turn import Speaker
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.disconnect import while_awaited
-from app.http.paging import From, Search, Sort, To, moment
+from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
 
@@ -146,7 +146,9 @@ class ChatController(Controller):
         """The newest first: messages, tool calls and token usage of all conversations, as far as
         the agent's log settings let them be logged.
         """
-        filters = LogFilter(kind, conversation_id, moment("from", since), moment("to", until))
+        filters = LogFilter(
+            kind, conversation_id, parse_time("from", since), parse_time("to", until)
+        )
         return await conversations.list_log(tx, agent_id, page_in, filters)
 
     @get("/conversations", summary="List an agent's conversations", signed_in=True)

@@ -57,7 +57,7 @@ class Delegation:
     ) -> CallOutcome:
         task = arguments.get("task")
         if not isinstance(task, str) or not task.strip():
-            return CallOutcome({"error": "say in `task` what is to be done"}, "failed")
+            return CallOutcome({"error": "describe in `task` what to do"}, "failed")
         if self._budget.is_exhausted:
             return CallOutcome({"error": "this turn has used up its tokens"}, "failed")
         # Counts for itself, besides the sub-agent's own requests: of many at once, none slips by.

@@ -50,7 +50,7 @@ def _refusal() -> DailyLimitReached:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     wait = max(1, round((midnight - now).total_seconds()))
     return DailyLimitReached(
-        "This chat has answered as much as it may today; come back tomorrow",
+        "This chat has reached its limit for today; come back tomorrow",
         details={"retry_after": wait},
         headers={"Retry-After": str(wait)},
     )

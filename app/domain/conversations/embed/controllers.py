@@ -124,7 +124,7 @@ class PublicAgentController(Controller):
             key = embed_key_of(request)
             name = service.agent_of(request, agent_id).runtime.name
         else:
-            tx.enter(principal_of(request).scope)
+            tx.set_scope(principal_of(request).scope)
             name = await agents.get_name(tx, agent_id)
         code = (
             f'<script async src="{html.escape(services.settings.public_url)}/embed/widget.js" '

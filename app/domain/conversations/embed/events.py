@@ -17,7 +17,7 @@ class _EmbedKeyEvent(Event):
 
 class EmbedKeyCreated(_EmbedKeyEvent):
     type: ClassVar[str] = "system.embed_key.created"
-    description: ClassVar[str] = "A key was made with which a web site can use an agent"
+    description: ClassVar[str] = "A key was created with which a web site can use an agent"
     example: ClassVar[dict[str, Any]] = {
         **_EmbedKeyEvent.example,
         "allowed_domains": ["https://example.com"],

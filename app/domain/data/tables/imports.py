@@ -161,7 +161,7 @@ async def cancel(context: RequestContext, table_id: str, import_id: str) -> Impo
     # Work is locked before the import, as a worker does.
     await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
     if await import_queries.end(tx, tenant_id, import_id, "cancelled") is None:
-        raise Conflict("This import has ended already")
+        raise Conflict("This import has already ended")
     tx.after_commit.append(partial(services.files.delete, row["file_key"]))
     return await get(tx, table_id, import_id)
 
@@ -230,7 +230,7 @@ async def store(
     new = await _drop_unknown_files(tx, table, batch.rows, problems)
     column = next((item for item in table.columns if item.key == match_key), None)
     if match_key is not None and (column is None or column.unique_slot is None):
-        raise UnreadableFile("cannot be matched any more: its column is no longer unique")
+        raise UnreadableFile("can no longer be matched: its column is not unique")
     if column is not None:
         new = await _update_matched(tx, table, column, new, problems)
     refused = await _insert(tx, table, new, problems)
@@ -251,7 +251,7 @@ async def _drop_unknown_files(
     for row in file_rows:
         wrong = [name for name, file_id in files[row.number] if file_id in unknown]
         if wrong:
-            problems.append(ImportProblem(row.number, "there is no such file", wrong[0]))
+            problems.append(ImportProblem(row.number, "this file does not exist", wrong[0]))
         else:
             kept.append(row)
     return kept

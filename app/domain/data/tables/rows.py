@@ -236,7 +236,9 @@ async def _check_files(tx: Tx, table: Table, stored: Mapping[str, Mapping[str, A
         for name, file_id in values.list_file_ids(table.columns, row)
     ]
     unknown = await find_unknown_files(tx, table, [file_id for _, file_id in references])
-    Invalid.check((path, "there is no such file") for path, item in references if item in unknown)
+    Invalid.check(
+        (path, "this file does not exist") for path, item in references if item in unknown
+    )
 
 
 async def find_unknown_files(tx: Tx, table: Table, file_ids: list[str]) -> set[str]:

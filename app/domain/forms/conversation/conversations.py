@@ -132,7 +132,7 @@ async def find(services: Services, form: LiveForm, conversation_id: str) -> Conv
     async with services.db.tx(form.tenant_id, autocommit=True) as tx:
         conversation = await queries.find(tx, form.tenant_id, form.id, conversation_id)
     if conversation is None:
-        raise FormConversationNotFound("There is no such conversation with this form")
+        raise FormConversationNotFound("This conversation does not exist")
     return conversation
 
 

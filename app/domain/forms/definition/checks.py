@@ -74,7 +74,7 @@ def _find_source_problems(
             continue
         for name in ("value_column", "label_column"):
             if getattr(source, name) not in columns[source.table_id]:
-                yield f"{path}.{name}", "there is no such column"
+                yield f"{path}.{name}", "this column does not exist"
 
 
 def check_mapped_fields(fields: Sequence[Field], config: DataTableConfig) -> None:

@@ -202,7 +202,7 @@ def _find_operand_problems(conditional: Conditional, other: Field, path: str) ->
     elif operator == "in" and not isinstance(value, list):
         yield f"{path}.value", "in needs a list of values"
     elif operator == "contains" and not isinstance(value, str):
-        yield f"{path}.value", "contains needs a text"
+        yield f"{path}.value", "contains needs a string"
     elif not 1 <= len(items) <= _MAX_OPERANDS:
         yield f"{path}.value", f"must have 1 to {_MAX_OPERANDS} values"
     elif any(isinstance(item, str) and len(item) > _MAX_OPERAND_CHARS for item in items):

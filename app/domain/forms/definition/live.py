@@ -58,7 +58,7 @@ class LiveForm(msgspec.Struct, frozen=True, kw_only=True):
         """Raises FormNotPublished."""
         if self.status != "published":
             # Without its name, which visitors do not know then.
-            raise FormNotPublished(f"This form is not published, but {self.status}")
+            raise FormNotPublished(f"This form is not published; its status is {self.status}")
 
     def require_open(self) -> None:
         """Raises FormNotPublished, or FormClosed. The number of submissions is checked when one is

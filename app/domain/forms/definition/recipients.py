@@ -68,7 +68,7 @@ async def _mail_link(
 
 
 async def confirm(tx: Tx, token: str) -> Done:
-    tx.enter(ALL_TENANTS)
+    tx.set_scope(ALL_TENANTS)
     address = await queries.confirm(tx, tokens.hash_secret(token), clock.now())
     if address is None:
         raise Invalid.field("token", "is not valid: unknown, used or expired")

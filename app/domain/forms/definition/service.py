@@ -242,7 +242,7 @@ async def delete(tx: Tx, form_id: str) -> None:
 async def publish(tx: Tx, form_id: str) -> PublishedForm:
     form = await _find(tx, form_id)
     if form.status == "published":
-        raise InvalidFormState("This form is published already")
+        raise InvalidFormState("This form is already published")
     form.status, form.published_at = "published", clock.now()
     await (await tx.session()).flush()
     await queries.publish_version(tx, form.tenant_id, form.id, form.version)
@@ -254,7 +254,7 @@ async def publish(tx: Tx, form_id: str) -> PublishedForm:
 async def unpublish(tx: Tx, principal: Principal, form_id: str) -> FormView:
     form = await _find(tx, form_id)
     if form.status != "published":
-        raise InvalidFormState(f"This form is not published, but {form.status}")
+        raise InvalidFormState(f"This form is not published; its status is {form.status}")
     form.status = "draft"
     await _save(tx, form, ["status"])
     return await get(tx, principal, form.id)
@@ -263,7 +263,7 @@ async def unpublish(tx: Tx, principal: Principal, form_id: str) -> FormView:
 async def archive(tx: Tx, principal: Principal, form_id: str) -> FormView:
     form = await _find(tx, form_id)
     if form.status == "archived":
-        raise InvalidFormState("This form is archived already")
+        raise InvalidFormState("This form is already archived")
     form.status = "archived"
     await _save(tx, form, ["status"])
     return await get(tx, principal, form.id)

@@ -22,15 +22,15 @@ from app.domain.platform.files.api import Conditions
 from app.http import idempotency
 from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.paging import MOMENT, Search, moment
+from app.http.paging import TIME, Search, parse_time
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
 from db.fast import tenant_of
 from db.session import Tx as Transaction
 
-After = Annotated[str | None, QueryParameter(name="after", schema_extra=MOMENT)]
-Before = Annotated[str | None, QueryParameter(name="before", schema_extra=MOMENT)]
+After = Annotated[str | None, QueryParameter(name="after", schema_extra=TIME)]
+Before = Annotated[str | None, QueryParameter(name="before", schema_extra=TIME)]
 ResumeAfter = Annotated[
     str | None,
     QueryParameter(
@@ -205,5 +205,5 @@ def _read_filters(
     before: str | None,
     search: str | None,
 ) -> SubmissionFilter:
-    since, until = moment("after", after), moment("before", before)
+    since, until = parse_time("after", after), parse_time("before", before)
     return SubmissionFilter(form_id, status, since, until, search)

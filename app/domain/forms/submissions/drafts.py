@@ -23,7 +23,7 @@ from db.session import Tx
 _LIFETIME = timedelta(days=30)
 _MAX_BYTES = 256 * 1024
 _TOKEN_BYTES = 32
-_NOT_FOUND = "There is no such draft of this form, or its 30 days are over"
+_NOT_FOUND = "This draft does not exist, or its 30 days are over"
 
 StoreDraft = Callable[[Tx, SavedDraft], Awaitable[None]]
 

@@ -140,7 +140,7 @@ async def _store(
         stored = await queries.insert(tx, tenant_id, row)
         if stored is None:
             await _refuse(tx, form)
-            raise FormClosed(f"The form {form.name} has all the submissions that it takes")
+            raise FormClosed(f"The form {form.name} accepts no more submissions")
         await uploads.bind(tx, form, row.id, file_ids)
         if row.is_dispatched:
             # The worker that processes it wakes another one for the event.

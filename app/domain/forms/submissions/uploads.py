@@ -30,7 +30,7 @@ _MEGABYTE = 1024 * 1024
 # How long a file waits for its submission.
 _LIFETIME = timedelta(hours=24)
 _BATCH = 100
-_NOT_THERE = "there is no such uploaded file for this field, or its time is up; upload it again"
+_NOT_THERE = "this file was not uploaded for this field, or its time is up; upload it again"
 
 StoreAnswer = Callable[[Tx, Data[UploadedFile]], Awaitable[None]]
 

@@ -239,7 +239,7 @@ class UserController(Controller):
     ) -> RoleChanged:
         """Ends the user's sessions. Neither the old nor the new role may be above the caller's."""
         changed = await users.change_role(tx, services, principal, user_id, data.role)
-        message = f"The role is {data.role} already"
+        message = f"The role is already {data.role}"
         if changed:
             message = f"The role is now {data.role}; the user must sign in again"
         return RoleChanged(user_id, data.role, message)

@@ -25,7 +25,7 @@ class UserInvited(_InvitationEvent):
 
 class InvitationRevoked(_InvitationEvent):
     type: ClassVar[str] = "system.user.invitation_revoked"
-    description: ClassVar[str] = "An invitation was taken back"
+    description: ClassVar[str] = "An invitation was revoked"
 
 
 class UserEvent(Event):
@@ -51,7 +51,7 @@ class UserRegistered(UserEvent):
 
 class EmailVerified(UserEvent):
     type: ClassVar[str] = "system.user.email_verified"
-    description: ClassVar[str] = "A user showed that an e-mail address is theirs"
+    description: ClassVar[str] = "A user verified an e-mail address"
 
 
 class UserSignedIn(UserEvent):
@@ -111,7 +111,7 @@ class SessionEndedByUser(UserEvent):
 
 class PasswordResetRequested(UserEvent):
     type: ClassVar[str] = "system.user.password_reset_requested"
-    description: ClassVar[str] = "A mail to reset a user's password was asked for"
+    description: ClassVar[str] = "A mail to reset a user's password was requested"
 
 
 class PasswordChanged(UserEvent):

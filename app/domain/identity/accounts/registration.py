@@ -87,7 +87,7 @@ def _validate_body(data: Register) -> str:
 
 async def _build_user(tx: Tx, data: Register, email: str, password_hash: str) -> User:
     tenant_id, role, is_verified = await _find_tenant_and_role(tx, data, email)
-    tx.enter(tenant_id)
+    tx.set_scope(tenant_id)
     return User(
         id=new_id("usr"),
         tenant_id=tenant_id,
@@ -120,7 +120,7 @@ async def _emit_user_registered(tx: Tx, user: User) -> str:
 
 
 async def verify_email(tx: Tx, services: Services, token: str) -> Done:
-    tx.enter(ALL_TENANTS)
+    tx.set_scope(ALL_TENANTS)
     user = await one_time_tokens.redeem_token(tx, one_time_tokens.VERIFY_EMAIL, token)
     trace.current().actor_id = user["id"]
     tenant_id, user_id = user["tenant_id"], user["id"]
@@ -133,7 +133,7 @@ async def verify_email(tx: Tx, services: Services, token: str) -> Done:
 async def resend_verification(tx: Tx, services: Services, principal: Principal) -> Done:
     user = await lock_own_user(tx, principal)
     if user["email_verified"]:
-        raise Conflict("This e-mail address is verified already")
+        raise Conflict("This e-mail address is already verified")
     subjects = [Subject(throttle.MAIL, f"verify {user['id']}")]
     await throttle.refuse_blocked(tx, subjects)
     await throttle.record_attempt(tx, subjects, succeeded=False)

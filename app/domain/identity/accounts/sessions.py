@@ -169,6 +169,6 @@ async def require_code_shown(tx: Tx, principal: Principal) -> None:
     """
     if not await queries.is_code_shown(tx, principal.tenant_id, principal.session_id):
         raise MfaCodeRequired(
-            "Show a code first: send it to POST /api/v1/mfa/verify, then try again",
+            "Verify a code first: send it to POST /api/v1/mfa/verify, then try again",
             details={"required": "mfa", "your_role": principal.role},
         )

@@ -131,7 +131,7 @@ def refuse_higher_role(principal: Principal, role: str) -> None:
     """Raises Forbidden when `role` is above the caller's role."""
     if is_outranked_by(principal.role, role):
         raise Forbidden(
-            f"The role {role} stands above {principal.role}",
+            f"The role {role} is above {principal.role}",
             details={"required": f"role:{role}", "your_role": principal.role},
         )
 

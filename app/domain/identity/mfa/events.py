@@ -44,4 +44,4 @@ class RecoveryCodeUsed(UserEvent):
 
 class RecoveryCodesReplaced(UserEvent):
     type: ClassVar[str] = "system.user.recovery_codes_replaced"
-    description: ClassVar[str] = "A user made new recovery codes; the earlier ones are void"
+    description: ClassVar[str] = "A user created new recovery codes; the earlier ones are void"

@@ -103,7 +103,7 @@ async def enable(
         name = None if data.name is UNSET else data.name.strip()
         device_id = code_match.device_id
         if not await queries.confirm_device(tx, tenant_id, user_id, device_id, clock.now(), name):
-            raise MfaNotSetUp("This set-up was confirmed already")
+            raise MfaNotSetUp("This set-up was already confirmed")
         await queries.confirm_codes(tx, tenant_id, user_id)
         await accounts.set_mfa(tx, tenant_id, user_id, enabled=True)
         await accounts.mark_code_shown(tx, principal)

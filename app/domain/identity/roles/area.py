@@ -8,6 +8,6 @@ from db.storage_quota import UncountedTable
 AREA: Final = Area(
     name="roles",
     events=(RolePermissionsChanged,),
-    permissions=(Permission("admin:roles", "Change what roles may do", instance_wide=True),),
+    permissions=(Permission("admin:roles", "Change the permissions of roles", instance_wide=True),),
     tables=(UncountedTable("role_grants", "belongs to the instance, not to a tenant"),),
 )

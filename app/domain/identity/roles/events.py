@@ -5,7 +5,7 @@ from app.domain.area import Event
 
 class RolePermissionsChanged(Event):
     type: ClassVar[str] = "system.role.permissions_changed"
-    description: ClassVar[str] = "What a role may do was changed, for the whole instance"
+    description: ClassVar[str] = "The permissions of a role were changed, for the whole instance"
     example: ClassVar[dict[str, Any]] = {
         "role": "agent_developer",
         "added": ["agents:write"],

@@ -41,7 +41,7 @@ class SetPermissions(msgspec.Struct):
 class PermissionsSet(RolePermissions):
     example: ClassVar[dict[str, Any]] = {
         **RolePermissions.example,
-        "message": "The permissions hold from the next request on",
+        "message": "The permissions apply from the next request on",
     }
 
     message: str

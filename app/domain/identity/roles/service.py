@@ -49,7 +49,7 @@ async def set_permissions(
     if not principal.is_super_admin:
         # Grants apply to the whole instance, so no permission is enough to change them.
         raise Forbidden(
-            "Only super_admin changes what roles may do",
+            "Only super_admin can change the permissions of roles",
             details={"required": "role:super_admin", "your_role": principal.role},
         )
     areas = services.get(Areas)
@@ -63,7 +63,7 @@ async def set_permissions(
         changed = RolePermissionsChanged(role, added, removed)
         await events.emit(tx, changed, tenant_id=principal.tenant_id)
         tx.after_commit.append(partial(services.session_cache.change_grants, version))
-    message = "The permissions hold from the next request on"
+    message = "The permissions apply from the next request on"
     return PermissionsSet(role, sorted(permissions), message)
 
 

@@ -134,7 +134,7 @@ _mask_small = lru_cache(maxsize=1000)(_mask_headers)
 def _keys_to_change(keyring: Keyring, endpoint: Webhook) -> EndpointKeys:
     keys = _open_keys(keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
     if keys is None:
-        raise Conflict("Its secret cannot be opened with this instance's keys; rotate it first")
+        raise Conflict("Its secret cannot be decrypted with this instance's keys; rotate it first")
     return keys
 
 

@@ -43,7 +43,7 @@ async def send(egress: OutboxEgress, keyring: Keyring, request: DeliveryRequest)
             body = await _read_redacted(signed.keys, response)
         error = _status_error(code)
     except CannotOpen:
-        error = "its secret cannot be opened with this instance's keys"
+        error = "its secret cannot be decrypted with this instance's keys"
     except BlockedAddress as blocked:
         error = f"the address is not allowed: {blocked}"
     except EgressError as failed:

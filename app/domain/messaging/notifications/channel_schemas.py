@@ -52,7 +52,7 @@ Config = Annotated[
     dict[str, Any],
     Meta(
         description="The keys that `GET /api/v1/notification-channels/providers` lists for the "
-        "provider. Secrets are shown as ********; sent back so, they stay as they are"
+        "provider. Secrets are shown as ********; sent back like this, they stay unchanged"
     ),
 ]
 

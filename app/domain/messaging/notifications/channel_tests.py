@@ -74,7 +74,7 @@ async def run_for_caller(
     """Sends to the caller's own account, through the channel that a notification would take."""
     if data.channel_type in {"sms", "webhook"}:
         raise Invalid.field(
-            "channel_type", "your account has no such address; test the channel itself instead"
+            "channel_type", "your account has no address for it; test the channel itself instead"
         )
     if data.channel_type == "team_chat":
         # Everybody in the chat reads it.

@@ -216,7 +216,7 @@ async def reveal(services: Services, principal: Principal, channel_id: str) -> R
             )
         except CannotOpen:
             raise Conflict(
-                "This config cannot be opened with this instance's keys; set it again"
+                "This config cannot be decrypted with this instance's keys; set it again"
             ) from None
         revealed = ChannelRevealed(*_describe(channel), principal.user_id)
         await events.emit(tx, revealed, tenant_id=channel.tenant_id)

@@ -44,7 +44,7 @@ from app.domain.messaging.notifications.schemas import (
 from app.domain.messaging.notifications.types import TypeName
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Active, From, To, moment
+from app.http.paging import Active, From, To, parse_time
 from app.http.sse import EventStream
 from app.kit import sse
 from app.kit.paging import Flat
@@ -152,7 +152,7 @@ class ChannelController(Controller):
         """One row for each attempt, the newest first. A pending one is made as soon as its turn
         comes.
         """
-        filters = LogFilter(status, moment("from", since), moment("to", until))
+        filters = LogFilter(status, parse_time("from", since), parse_time("to", until))
         return await channel_figures.list_log(tx, channel_id, filters, page_in)
 
     @get(

@@ -38,7 +38,7 @@ _INACTIVE = Attempt(
     error="the channel is not active", error_code="channel_inactive", is_permanent=True
 )
 _NO_RECIPIENT = Attempt(
-    error="the user is not active any more", error_code="recipient_inactive", is_cancelled=True
+    error="the user is no longer active", error_code="recipient_inactive", is_cancelled=True
 )
 
 

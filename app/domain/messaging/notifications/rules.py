@@ -100,7 +100,9 @@ def _describe_disabled_webhook(data: dict[str, Any]) -> str:
 
 def _describe_used_storage(data: dict[str, Any]) -> str:
     if data.get("percent") == _FULL_PERCENT:
-        effect = "Nothing more is stored until something is deleted; chats and sign-ins still work."
+        effect = (
+            "Nothing more can be stored until something is deleted; chats and sign-ins still work."
+        )
     else:
         effect = "When all of it is used, nothing more is stored."
     return (
@@ -162,7 +164,7 @@ RULES: Final[dict[str, Rule]] = {
             # Who may decide.
             recipients=_users_or_role,
             title=lambda data: f"Your decision is needed: {_text(data, 'title')}",
-            message=lambda data: _text(data, "message", "Somebody waits for your decision."),
+            message=lambda data: _text(data, "message", "Somebody is waiting for your decision."),
         ),
         Rule(
             event_type="system.webhook.disabled",
@@ -189,7 +191,7 @@ RULES: Final[dict[str, Rule]] = {
             type="storage_quota",
             # The administrators.
             recipients=lambda _data: _ADMINS,
-            title=lambda data: f"{_text(data, 'percent')} percent of the storage quota are used",
+            title=lambda data: f"{_text(data, 'percent')} percent of the storage quota is used",
             message=_describe_used_storage,
         ),
         _security("system.user.password_changed", "Your password was changed."),
@@ -198,7 +200,7 @@ RULES: Final[dict[str, Rule]] = {
         _security("system.user.mfa_device_removed", "An authenticator was removed."),
         _security("system.user.mfa_disabled", "Multi-factor authentication was turned off."),
         _security("system.user.mfa_reset", "An administrator removed your authenticators."),
-        _security("system.user.recovery_codes_replaced", "New recovery codes were made."),
+        _security("system.user.recovery_codes_replaced", "New recovery codes were created."),
         _security("system.user.recovery_code_used", "A recovery code was used.", is_mailed=False),
         _security(
             "system.user.sign_in_blocked",

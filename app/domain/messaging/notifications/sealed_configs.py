@@ -34,6 +34,6 @@ def open_config(
         values = open_values(keyring, tenant_id, channel_id, sealed)
         return msgspec.convert(values, provider.config)
     except CannotOpen as error:
-        raise UnusableConfig("it cannot be opened with this instance's keys") from error
+        raise UnusableConfig("it cannot be decrypted with this instance's keys") from error
     except msgspec.ValidationError as error:
         raise UnusableConfig("this version needs other keys or values; set it again") from error

@@ -44,7 +44,7 @@ TYPES: Final[dict[str, NotificationType]] = {
         NotificationType(name="form_submission", description="Somebody submitted a form"),
         NotificationType(
             name="approval_requested",
-            description="Somebody waits for a decision",
+            description="A decision is needed",
             is_urgent=True,
         ),
         NotificationType(

@@ -15,7 +15,7 @@ from app.domain.messaging.webhooks.schemas import (
     WebhookWithSecret,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Active, From, Sort, To, moment
+from app.http.paging import Active, From, Sort, To, parse_time
 from app.kit.paging import Flat, Paged
 
 OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
@@ -108,7 +108,7 @@ class WebhookController(Controller):
         until: To = None,
     ) -> Flat[DeliveryView]:
         """The newest first. Beyond 5,000 rows `total` is an estimate, and `estimated` is true."""
-        filters = LogFilter(status, moment("from", since), moment("to", until))
+        filters = LogFilter(status, parse_time("from", since), parse_time("to", until))
         return await service.list_deliveries(tx, webhook_id, filters, page_in)
 
     @get(

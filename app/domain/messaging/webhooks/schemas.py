@@ -23,7 +23,7 @@ Url = Annotated[
     Meta(
         min_length=1,
         max_length=2000,
-        description="Where to post to: https://, or http:// to a host that the operator admits",
+        description="The endpoint: https://, or http:// for a host that the operator allows",
     ),
 ]
 Names = Annotated[
@@ -34,8 +34,8 @@ Description = Annotated[str, Meta(max_length=1000)]
 Headers = Annotated[
     dict[str, str],
     Meta(
-        description="Sent with every delivery. Values of headers that open something, like "
-        "Authorization, are shown as ********; sent back so, they stay as they are"
+        description="Sent with every delivery. Values of headers that grant access, like "
+        "Authorization, are shown as ********; sent back like this, they stay unchanged"
     ),
 ]
 

@@ -14,7 +14,7 @@ from app.domain.platform.events.schemas import (
     TraceView,
 )
 from app.http.dependencies import Id, Page, Services, Tx
-from app.http.paging import From, To, moment
+from app.http.paging import From, To, parse_time
 from app.kit.paging import Flat
 
 CategoryName = Literal["agent", "workflow", "form", "approval", "data_table", "system"]
@@ -39,7 +39,9 @@ class EventLogController(Controller):
         """The newest first, filtered by type, time and correlation id. Beyond 5,000 events `total`
         is an estimate, and `estimated` is true.
         """
-        filters = Filter(event_type, correlation_id, moment("from", since), moment("to", until))
+        filters = Filter(
+            event_type, correlation_id, parse_time("from", since), parse_time("to", until)
+        )
         return await service.list_page(tx, filters, page_in)
 
     @get("/{event_id:str}", summary="Get one event")

@@ -60,7 +60,7 @@ class EventType(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "name": "system.user.email_verified",
         "category": "system",
-        "description": "A user showed that an e-mail address is theirs",
+        "description": "A user verified an e-mail address",
         "schema": {
             "type": "object",
             "properties": {"user_id": {"type": "string"}},

@@ -19,7 +19,7 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     events = await queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     work = await ledger.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     if not events and not work:
-        raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
+        raise TraceNotFound(f"There is no trace with the correlation id {correlation_id[:64]}")
     requests = await queries.list_requests(tx, tenant, correlation_id, MAX_SPANS)
     outer = [*_request_spans(events, requests), *(_job_span(row, areas) for row in work)]
     spans = list(outer)

@@ -301,7 +301,7 @@ async def open_content(
     try:
         return await services.files.open(file.key, (part.start, part.end) if part else None)
     except FileNotStored:
-        raise FileNotFound("The content of this file is not stored any more") from None
+        raise FileNotFound("The content of this file is no longer stored") from None
 
 
 def _not_found(file_id: str) -> FileNotFound:

@@ -72,7 +72,7 @@ def _find_range(header: str, size: int) -> ByteRange | None:
         return parse_range(header, size)
     except Unsatisfiable:
         raise RangeNotSatisfiable(
-            f"The range starts after the end of the file, which has {size} bytes.",
+            f"The range starts beyond the end of the file, which has {size} bytes.",
             details={"size_bytes": size},
             headers={"Content-Range": f"bytes */{size}", "Accept-Ranges": "bytes"},
         ) from None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.workflows.factories import EXECUTIONS, create_workflow, read, run, start
 from tests.database import Row, fetch_rows
 from tests.world import Client

@@ -7,7 +7,7 @@ from app.services import Services
 from tests.agents.tools.chat_tools import attach_tool
 from tests.agents.tools.execution_requests import ECHO
 from tests.agents.tools.factories import ToolClient
-from tests.asking import until
+from tests.assertions import until
 from tests.automation.workflows.factories import create_workflow, start
 from tests.automation.workflows.nodes.single_node import (
     cancel,
@@ -20,7 +20,7 @@ from tests.automation.workflows.nodes.single_node import (
 from tests.database import fetch_rows
 from tests.lengths import rounds
 from tests.model_server import Reply
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from workers.main import WorkerProcess
 
 _JOB_WITH_STATUS = "SELECT id FROM chat_jobs WHERE agent_id = $1 AND status = $2"

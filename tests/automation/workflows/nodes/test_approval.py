@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.approvals.factories import PATH as APPROVALS
 from tests.automation.approvals.factories import read_approval
 from tests.automation.workflows.factories import PATH as WORKFLOWS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     PATH,
     condition,

@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.data.tables import rows
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import PATH, create_workflow, run
 from tests.automation.workflows.nodes.single_node import build_node, fail_single, run_single
 from tests.data.tables.api import TABLES, add_rows, create_table, list_values

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.automation.workflows.factories import PATH, create_workflow, run
 from tests.automation.workflows.nodes.single_node import build_node, fail_single, run_single
 from tests.database import fetch_rows

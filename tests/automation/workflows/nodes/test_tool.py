@@ -12,7 +12,7 @@ from tests.agents.tools.execution_requests import ECHO, FAILING, SLOW, list_exec
 from tests.agents.tools.factories import ToolClient
 from tests.agents.tools.rest_api_tools import create_rest_api
 from tests.agents.tools.site import hang_until_closed, open_site, respond_ok, respond_with
-from tests.asking import until
+from tests.assertions import until
 from tests.automation.workflows.factories import create_workflow, run
 from tests.automation.workflows.nodes.single_node import (
     build_node,

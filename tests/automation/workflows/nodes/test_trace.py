@@ -6,14 +6,14 @@ from app.services import Services
 from tests.agents.tools.chat_tools import attach_tool
 from tests.agents.tools.execution_requests import ECHO
 from tests.agents.tools.factories import ToolClient
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.automation.workflows.factories import create_published, create_workflow, run, transform
 from tests.automation.workflows.nodes.single_node import build_node
 from tests.messaging.notifications.center.api import list_notifications
 from tests.model_server import Reply
 from tests.platform.events.api import read_trace
 from tests.platform.events.database import load_events, wait_until_idle
-from tests.talk import Talker
+from tests.scripted_agents import Talker
 from tests.world import World
 from workers.main import WorkerProcess
 

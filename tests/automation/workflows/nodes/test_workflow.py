@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.workflows.factories import (
     PATH,
     create_published,

@@ -15,7 +15,7 @@ from app.domain.platform.mail import service as mail
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import Row, fetch_rows, run_sql
 from tests.messaging.notifications.center import api
 from tests.messaging.notifications.provider_server import ProviderServer

@@ -12,7 +12,7 @@ from app.domain.messaging.notifications.schemas import NotificationView
 from app.kit.errors import RateLimited
 from app.security.principal import Principal
 from app.services import Services
-from tests.asking import wait_until
+from tests.assertions import wait_until
 from tests.database import run_sql
 from tests.messaging.notifications.center.post_office import add_notification
 from tests.world import Client

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.database import fetch_rows, run_sql
 from tests.messaging.notifications.center.api import (
     KEYS,

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.domain.messaging.notifications import channel_tests
-from tests.asking import refused
+from tests.assertions import refused
 from tests.messaging.notifications.center.api import PATH, list_notifications, send_test
 from tests.messaging.notifications.center.post_office import PostOffice, text_of
 from tests.platform.events.responses import read_field_errors

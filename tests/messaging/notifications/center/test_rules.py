@@ -128,7 +128,7 @@ def test_the_example_of_an_event_has_recipients_and_all_values(subtests: pytest.
 def test_a_missing_reason_is_replaced() -> None:
     for event_type, text in (
         ("workflow.execution.failed", "no reason is known"),
-        ("approval.requested", "Somebody waits for your decision."),
+        ("approval.requested", "Somebody is waiting for your decision."),
     ):
         for data in ({}, {"error": None, "message": None}):
             assert text in RULES[event_type].message(data), data
@@ -154,7 +154,7 @@ def test_the_texts_depend_on_the_data(subtests: pytest.Subtests) -> None:
     for rule, data, text in cases:
         with subtests.test(text):
             assert text in rule.message(data)
-    assert storage.title({"percent": 80}) == "80 percent of the storage quota are used"
+    assert storage.title({"percent": 80}) == "80 percent of the storage quota is used"
 
 
 def test_a_subscription_cannot_send_in_the_name_of_the_platform(subtests: pytest.Subtests) -> None:

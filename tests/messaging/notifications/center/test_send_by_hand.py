@@ -6,7 +6,7 @@ import pytest
 
 from app.security.permissions import ROLES
 from app.services import Services
-from tests.asking import refused
+from tests.assertions import refused
 from tests.automation.subscriptions.factories import build_nested
 from tests.database import fetch_rows, run_sql
 from tests.messaging.notifications.center.api import (

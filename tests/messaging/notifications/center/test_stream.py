@@ -6,7 +6,7 @@ import httpx
 
 from app.domain.messaging.notifications.feed import MAX_STREAMS_PER_USER
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.assertions import refused, wait_until
 from tests.http_clients import open_client
 from tests.messaging.notifications.center.api import (
     PATH,

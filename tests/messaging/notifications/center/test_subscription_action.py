@@ -99,9 +99,7 @@ async def test_an_action_for_a_deleted_channel_is_dead_with_a_reason(office: Pos
     await _create_agent(office)
     (action,) = await load_work(office.services, office.tenant_id, "events.act")
     assert (action["state"], action["attempt"]) == ("dead", 1)
-    assert action["last_error"] == (
-        "the channel that this subscription names does not exist any more"
-    )
+    assert action["last_error"] == ("the channel that this subscription names no longer exists")
     (dead,) = await load_events(office.services, office.tenant_id, "system.work.dead")
     assert dead["data"]["error"] == action["last_error"]
 

@@ -48,7 +48,7 @@ async def run(
     if not read_only:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists() and sum(1 for _ in folder.iterdir()) >= _MAX_FILES:
-            raise ToolFailed("runtime_error", f"there are {_MAX_FILES} files already")
+            raise ToolFailed("runtime_error", f"there are already {_MAX_FILES} files")
     request = {
         "path": str(path),
         "read_only": read_only,

@@ -28,7 +28,7 @@ class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
     timeout_seconds: Annotated[float, Meta(ge=1, le=approvals.MAX_TIMEOUT_SECONDS)] | None = None
     on_timeout: Annotated[
         Literal["reject", "approve", "fail"],
-        Meta(description="What it counts as when nobody answers in time"),
+        Meta(description="The outcome if nobody answers in time"),
     ] = "reject"
 
 

@@ -43,7 +43,7 @@ class DelayNode(NodeType[DelayConfig]):
 def _find_end(config: DelayConfig, now: datetime) -> datetime:
     if config.seconds is not None:
         return now + timedelta(seconds=config.seconds)
-    until = validation.parse_moment("until", config.until or "")
+    until = validation.parse_time_field("until", config.until or "")
     if until - now > timedelta(seconds=_MAX_SECONDS):
         raise Invalid.field("until", "must be within a year")
     return until

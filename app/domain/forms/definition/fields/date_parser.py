@@ -12,7 +12,7 @@ from app.kit.value_checks import WrongValue
 
 _NO_DATE = "must be one date, like 2026-01-31 or 31 January 2026"
 _NO_TIME = "must be one date and one time of day, like 2026-01-31 09:30"
-_NO_ZONE = "must be a time in UTC, or with its distance from UTC, like 2026-01-31 09:30 +02:00"
+_NO_ZONE = "must be a time in UTC, or with its UTC offset, like 2026-01-31 09:30 +02:00"
 _MONTH_NAMES = (
     "january february march april may june july august september october november december"
 )
@@ -27,7 +27,7 @@ _MONTH_DAY = re.compile(rf"\b{_MONTH}\s+{_DAY},?\s+([0-9]{{4}})(?![0-9])", re.IG
 _CLOCK = re.compile(
     r"(?<![0-9.:+-])(?P<iso>T)?(?P<hour>[0-9]{1,2})"
     r"(?:(?P<separator>[:.])(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.[0-9]{1,9})?)?)?"
-    r"(?![0-9:.]*[0-9])(?:\s*(?P<half>[ap])\.?m\b\.?)?"
+    r"(?![0-9:.]*[0-9])(?:\s*(?P<am_pm>[ap])\.?m\b\.?)?"
     r"(?P<zone>\s*(?:z|utc|gmt)\b\s*|\s+)?(?P<distance>[-+][0-9]{2}:?[0-9]{2}(?![0-9]))?",
     re.IGNORECASE,
 )
@@ -37,7 +37,7 @@ _ZONE = re.compile(
     r"|A[ECW][SD]T|NZ[SD]T|[a-z]+\s+time)\b",
     re.IGNORECASE,
 )
-_HOURS_OF_HALF = 12
+_HOURS_OF_AM = 12
 
 
 def parse_date(text: str) -> date:
@@ -82,16 +82,16 @@ def _find_dates(text: str) -> Iterator[date]:
 
 def _is_clock(match: re.Match[str]) -> bool:
     """False for a plain number."""
-    return match["separator"] == ":" or match["half"] is not None
+    return match["separator"] == ":" or match["am_pm"] is not None
 
 
 def _read_clock(day: date, match: re.Match[str]) -> datetime:
     """Raises ValueError."""
-    hour, half = int(match["hour"]), (match["half"] or "").lower()
-    if half:
-        if not 1 <= hour <= _HOURS_OF_HALF:
+    hour, am_pm = int(match["hour"]), (match["am_pm"] or "").lower()
+    if am_pm:
+        if not 1 <= hour <= _HOURS_OF_AM:
             raise ValueError(hour)
-        hour = hour % _HOURS_OF_HALF + (_HOURS_OF_HALF if half == "p" else 0)
+        hour = hour % _HOURS_OF_AM + (_HOURS_OF_AM if am_pm == "p" else 0)
     distance = match["distance"]
     if distance and not match["zone"] and not match["iso"]:
         # The end of a span, as in 09:30-10:30.
