@@ -38,7 +38,7 @@ _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Demo(msgspec.Struct, frozen=True):
-    """What the page shows. `api_key` is None when the agent cannot be used any more: it was deleted
+    """What the page shows. `api_key` is None when the agent can no longer be used: it was deleted
     or unpublished, or its key was revoked. `form_slug` likewise.
     """
 

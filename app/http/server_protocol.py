@@ -32,7 +32,7 @@ MAX_URL_BYTES = 16 * 1024
 # The request line and the headers together.
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 256
-# Sizes, extensions and trailers of a chunked body: so many bytes, and so many per byte of content.
+# Sizes, extensions and trailers of a chunked body: some bytes, and some per byte of content.
 # The smallest chunk has five bytes around its one.
 MAX_FRAMING_BYTES = 64 * 1024
 _FRAMING_PER_BYTE = 8

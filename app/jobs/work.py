@@ -181,7 +181,7 @@ async def accept(
 
 
 async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str) -> bool:
-    """Stops unfinished work. Running work is interrupted and cannot write any more."""
+    """Stops unfinished work. Running work is interrupted and can no longer write."""
     cancelled = await ledger.cancel(tx, tenant_id, work_id)
     if cancelled:
         tx.after_commit.append(partial(doorbell.announce_cancel, work_id))

@@ -8,7 +8,7 @@ from app.kit.errors import RateLimited
 
 
 class ConcurrencyLimit:
-    """One per process. What is slow for one tenant does not use up the connections of others."""
+    """One per process. Slow calls of one tenant do not use up the connections of others."""
 
     def __init__(self, max_requests: int = 10, name: str = "of these") -> None:
         self._max_requests = max_requests

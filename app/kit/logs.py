@@ -166,7 +166,7 @@ def _configure_standard_logging(threshold: int, shared: list[Any], renderer: Any
         logging.getLogger(name).propagate = True
 
 
-# Who knows such an id, key or token can use what it names: a conversation with a form, an embed
+# Anyone who knows such an id, key or token can use it: a conversation with a form, an embed
 # key, a visitor's session.
 _SECRET_IDS = re.compile(r"\b(fcv_|emb_|vst_)[\w.~-]+")
 # Nothing else protects an incoming webhook without a signature.

@@ -97,7 +97,7 @@ class NameResolver:
 
     def _open(self) -> DNSResolver:
         """Returns the client for one lookup; a client belongs to one loop. One that is replaced
-        finishes its lookups and is then closed, because nothing refers to it any more.
+        finishes its lookups and is then closed, because nothing refers to it.
         """
         loop, client = asyncio.get_running_loop(), self._client
         if client is not None and client.loop is not loop:

@@ -25,7 +25,7 @@ log = logs.get("sandbox")
 
 _POLL_SECONDS = 0.05
 _ROOM_POLL_SECONDS = 0.1
-# Every so many polls, mappings and locks are counted, which takes longer.
+# Every few polls, mappings and locks are counted, which takes longer.
 _DETAIL_POLLS = 4
 # Above the floor, before a run starts: else it would be ended again at once.
 _ROOM_BYTES = 64 * MIB

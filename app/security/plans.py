@@ -7,7 +7,7 @@ import msgspec
 from app.kit import clock
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-# Test events are deleted after so many days, on every plan.
+# Test events are deleted after this many days, on every plan.
 TEST_EVENTS_DAYS: Final = 7
 # The plan whose tenants may have limits of their own.
 _ENTERPRISE = "enterprise"

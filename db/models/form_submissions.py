@@ -151,8 +151,8 @@ class FormMailCount(TenantOwned, Base):
 
 
 class FormDraft(TenantOwned, HasId, Base):
-    """Answers that a visitor goes on with later. The link has the secret, of which the hash is
-    stored. Once expired, it is kept without its answers, for analytics.
+    """Answers that a visitor continues later. The link has the secret, of which the hash is stored.
+    Once expired, it is kept without its answers, for analytics.
     """
 
     __tablename__ = "form_drafts"

@@ -29,7 +29,7 @@ MAX_OPEN_TABLES: Final = 64
 MIN_INDEXED_CHUNKS: Final = 20_000
 MAX_INDEX_PARTS: Final = 8
 # A search reads the whole index, since vectors of texts are hardly clustered. The index has a bit
-# for each number of a vector, so the best rows, so many times the limit, are compared exactly.
+# for each number of a vector, so the best rows, this many times the limit, are compared exactly.
 REFINE_FACTOR = 5
 _ALL_PARTITIONS = 100_000
 # The index of bits takes vectors of these lengths only.

@@ -263,7 +263,7 @@ async def set_chunk_count(tx: Tx, tenant: str, document_id: str, chunk_count: in
 
 
 async def lock_ready(tx: Tx, tenant: str, document_id: str, version: int) -> bool:
-    """Locks this version of the document; False when it is not ready any more."""
+    """Locks this version of the document; False when it is no longer ready."""
     return await fast.value(tx, tenant, _LOCK_READY, document_id, version) is not None
 
 

@@ -31,7 +31,7 @@ log = logs.get("knowledge")
 
 # Rebuilding takes at most this share of the time, however many documents are removed.
 _REBUILDING_SHARE = 0.1
-# What changes in later rounds is copied under the lease.
+# Later changes are copied under the lease.
 _MAX_ROUNDS = 3
 # A finished copy is not thrown away for a short wait.
 _WAIT_SECONDS = 240.0
@@ -94,7 +94,7 @@ async def swap(
     has_removed_chunks: bool,
     pause_seconds: float,
 ) -> None:
-    """Names the new table in Postgres. The old one is deleted when no reader uses it any more."""
+    """Names the new table in Postgres. The old one is deleted when no reader uses it."""
     old, drop_at = writer.table, clock.now() + _DROP_AFTER
     async with services.db.tx(writer.tenant_id) as tx:
         was_swapped = await table_queries.swap(

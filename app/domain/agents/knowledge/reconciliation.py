@@ -1,8 +1,8 @@
 """Compares an agent's table with Postgres and corrects both.
 
 They differ after a power failure, since LanceDB does not wait for the disk, and after a process
-that was suspended for longer than its lease has written what nobody expects any more. A table whose
-files are damaged is replaced by an empty one, and its documents are read again.
+that was suspended for longer than its lease has written what nobody expects. A table whose files
+are damaged is replaced by an empty one, and its documents are read again.
 """
 
 import asyncio

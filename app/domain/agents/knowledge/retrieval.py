@@ -50,7 +50,7 @@ class Passages(msgspec.Struct, frozen=True):
 async def find_passages(
     services: Services, tenant_id: str, base: KnowledgeInfo, query: str, max_tokens: int
 ) -> Passages | None:
-    """Returns the passages that fit into so many tokens; None when none fits the query."""
+    """Returns the passages that fit into this many tokens; None when none fits the query."""
     chosen: list[tuple[SourceView, str]] = []
     for chunk, score in await search(services, tenant_id, base, query, MAX_PASSAGES):
         max_tokens -= upper_bound_tokens(chunk.text)

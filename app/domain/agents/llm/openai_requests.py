@@ -8,7 +8,7 @@ from app.domain.agents.llm.protocol import Message, ModelRequest, Target
 from app.domain.agents.llm.providers import LOCAL, provider_of
 
 # The beginning of the lines around quoted material in a prompt. The local model is so small that it
-# goes on with the next quotation after its answer.
+# continues with the next quotation after its answer.
 QUOTATION_MARK: Final = "=== "
 # OpenAI's own reasoning models accept no temperature.
 _REASONING_PREFIXES = ("o1", "o3", "o4", "gpt-5")

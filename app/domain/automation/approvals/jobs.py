@@ -15,5 +15,5 @@ async def expire_approval(job: Job) -> None:
 
 
 async def on_dead_expiry(services: Services, tx: Tx, row: WorkRow, _error: str) -> None:
-    """Nobody can answer any more, and nothing else ends the approval."""
+    """Nobody can answer now, and nothing else ends the approval."""
     await service.expire(tx, services, row.tenant_id or "", row.ref_id or "")

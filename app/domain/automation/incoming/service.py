@@ -125,7 +125,7 @@ async def delete(tx: Tx, webhook_id: str) -> None:
 
 
 async def _check_workflow(context: RequestContext, tenant_id: str, workflow_id: str | None) -> None:
-    """Who sets a trigger can start the workflow at any time."""
+    """Anyone who sets a trigger can start the workflow at any time."""
     if workflow_id is None:
         return
     context.principal.require("workflows:execute")

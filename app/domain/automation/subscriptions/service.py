@@ -240,7 +240,7 @@ async def _validate(
 ) -> Any:
     config = await actions.validate_config(context.tx, tenant_id, action_type, action_config)
     if isinstance(config, WorkflowConfig):
-        # Who sets a trigger can start the workflow at any time.
+        # Anyone who sets a trigger can start the workflow at any time.
         context.principal.require("workflows:execute")
     if isinstance(config, WebhookActionConfig):
         if config.url is not None:

@@ -285,7 +285,7 @@ class WorkflowExecutionController(Controller):
         status_code=200,
     )
     async def cancel_execution(self, context: Context, execution_id: Id) -> Data[FullExecution]:
-        """What its nodes have done already stays. 409 `invalid_state` when it has ended."""
+        """Effects of its nodes so far stay. 409 `invalid_state` when it has ended."""
         return Data(await executions.cancel(context, execution_id))
 
     @post(

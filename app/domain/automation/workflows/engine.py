@@ -76,7 +76,7 @@ class Step:
         self._was_running = execution.status == "running"
         # Nodes whose attempt begins with this step.
         self._started: set[str] = set()
-        # Timers of nodes that do not wait any more.
+        # Timers of nodes that no longer wait.
         self._ended_timers: list[str] = []
         self._changes: list[NodeChange] = []
         self._queue: list[QueuedNode] = []

@@ -216,7 +216,7 @@ async def update_checked(
 
 def _check_trigger(principal: Principal, trigger: Schedule) -> None:
     schedule.check(trigger)
-    # Who sets a trigger can start the workflow at any time.
+    # Anyone who sets a trigger can start the workflow at any time.
     principal.require("workflows:execute")
 
 
@@ -262,7 +262,7 @@ def _set_next_run(workflow: Workflow) -> None:
 
 async def publish(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowView:
     """Publishes the newest version. Raises Invalid when a node refers to something that the tenant
-    does not have any more, and Forbidden when a node does what the caller may not do.
+    no longer has, and Forbidden when a node does what the caller may not do.
     """
     workflow = await find(tx, workflow_id, for_update=True)
     if workflow.published_version == workflow.version:

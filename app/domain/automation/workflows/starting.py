@@ -154,7 +154,7 @@ def _build_queue_full() -> TooManyPendingExecutions:
 
 
 async def check_rate(tx: Tx, tenant_id: str) -> None:
-    """Raises RateLimited when so many executions were started by hand within a minute. Those that
+    """Raises RateLimited when this many executions were started by hand within a minute. Those that
     triggers accept wait instead. Requests of the same moment do not see each other: what they
     accept beyond the limit waits as well.
     """

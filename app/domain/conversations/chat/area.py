@@ -10,7 +10,7 @@ from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
 
-# What people said is kept for as long as the agent's log settings say, and no longer than the plan.
+# Messages are kept for as long as the agent's log settings say, and no longer than the plan.
 _AGENTS = retention_queries.AGENTS
 _OF_AGENT = "t.tenant_id = a.tenant_id AND t.agent_id = a.id"
 _EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"

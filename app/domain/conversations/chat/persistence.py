@@ -184,7 +184,7 @@ async def _finish(
     response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
     reply = _reply(turn, transcript, clock.now())
     usage = await _usage(turn, transcript.budget)
-    # What belongs to the turn as a whole is on the row of the agent's own model.
+    # The row of the agent's own model has what belongs to the turn as a whole.
     usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
     usage[0]["conversations"] = int(turn.is_new)
     emitted: list[Event] = (

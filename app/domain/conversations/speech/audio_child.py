@@ -39,7 +39,7 @@ _MIN_RATE, _MAX_RATE = 4_000, 192_000
 _MAX_CHANNELS = 8
 # Encoders add some padding.
 _PADDING_SECONDS = 1
-# Where a long recording may be cut: the quietest moment of so many last seconds of a piece.
+# Where a long recording may be cut: the quietest moment within the last seconds of a piece.
 _PAUSE_SECONDS = 10
 _WINDOW = RATE // 5
 # The mean level of the loudest moment of silence. Recognisers make up words for silence.

@@ -1,4 +1,4 @@
-"""Ends what nobody waits for any more."""
+"""Ends work that nobody waits for."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine

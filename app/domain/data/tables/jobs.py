@@ -23,7 +23,7 @@ from db.session import Tx
 
 async def import_rows(job: Job) -> None:
     """Stores the rows of a file in batches. Each batch is committed with its progress, so that an
-    import that is interrupted goes on with the next row.
+    import that is interrupted continues with the next row.
     """
     async with job.checkpoint() as tx:
         row = await import_queries.start(tx, job.tenant_id, job.ref_id)

@@ -56,7 +56,7 @@ _LOCK_PAUSE_SECONDS = 0.05
 _COUNT = """
 SELECT coalesce(sum(rows), 0)::bigint FROM data_table_counts WHERE tenant_id = $1 AND table_id = $2
 """
-# Rows of a deleted table do not count for the tenant any more.
+# Rows of a deleted table no longer count for the tenant.
 _FIND_ROOM = f"""
 SELECT t.plan, t.limits::text AS limits, ({_COUNT}) AS table_rows, (
     SELECT coalesce(sum(c.rows), 0)::bigint FROM data_table_counts c

@@ -153,7 +153,7 @@ async def _run(tx: Tx, table: Table, plan: _Plan, *, is_small: bool) -> None:
 
 async def _rewrite(tx: Tx, table: Table, plan: _Plan) -> None:
     """Writes every row once, in batches. Raises Invalid with a few rows whose values cannot be
-    converted, or are not unique any more.
+    converted, or are no longer unique.
     """
     converters = [_Converter(conversion) for conversion in plan.conversions]
     columns, after_id = [conversion.new for conversion in plan.conversions], ""

@@ -82,7 +82,7 @@ def _name_changes(names: list[str]) -> list[str]:
 
 
 async def delete(tx: Tx, table_id: str) -> None:
-    """Nobody sees the table any more; its rows are removed in the background."""
+    """The table is no longer visible; its rows are removed in the background."""
     table = await _find(tx, table_id)
     table.deleted_at = clock.now()
     await (await tx.session()).flush()

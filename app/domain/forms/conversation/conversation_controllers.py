@@ -1,4 +1,4 @@
-"""Routes for visitors who fill in a form by chat, or go on with it later."""
+"""Routes for visitors who fill in a form by chat, or continue it later."""
 
 from functools import partial
 
@@ -28,7 +28,7 @@ _MAX_BODY_BYTES = 1024 * 1024
 
 
 class FormConversationController(Controller):
-    """Who has the id of a conversation can read it and go on with it."""
+    """Anyone who has the id of a conversation can read and continue it."""
 
     path = "/api/v1/public/forms/{slug:str}/conversations"
     tags = ["Public forms"]

@@ -112,7 +112,7 @@ async def _compute(
 
 
 def _new_secret_id() -> str:
-    """Who knows it can go on with the conversation, so that nobody may guess it."""
+    """Anyone who knows it can continue the conversation, so it must be impossible to guess."""
     return "fcv_" + "".join(secrets.choice(_ID_CHARS) for _ in range(_SECRET_CHARS))
 
 

@@ -17,7 +17,7 @@ AREA: Final = Area(
     ),
     shared=lambda _services: (FormDefinitions(),),
     retention=(
-        # What a form has is deleted before it, by tasks of their own.
+        # Tasks of their own delete the parts of a form before it.
         RetentionRule(
             "forms",
             "t.deleted_at < now() - interval '1 minute' "

@@ -29,7 +29,7 @@ async def check_fields(services: Services, tenant_id: str, fields: Sequence[Fiel
 async def check_workflow(
     tx: Tx, principal: Principal, tenant_id: str, workflow_id: str | None
 ) -> None:
-    """Who sets a trigger can start the workflow at any time."""
+    """Anyone who sets a trigger can start the workflow at any time."""
     if workflow_id is None:
         return
     principal.require("workflows:execute")

@@ -1,4 +1,4 @@
-"""Drafts: answers that a visitor saves, and goes on with by a secret link for 30 days."""
+"""Drafts: answers that a visitor saves, and continues with a secret link for 30 days."""
 
 import hashlib
 import secrets

@@ -34,7 +34,7 @@ _PROCESS_WORK = ledger.insert_sql(
     max_attempts=str(PROCESS.max_attempts),
     correlation_id="e.correlation_id",
     cause_event_id="e.id",
-    # What is not dispatched, workers find within a second.
+    # Workers find what is not dispatched within a second.
     dispatched_at="CASE WHEN $20::boolean THEN now() END",
 )
 # The form is locked as by a foreign key, so that it is not deleted meanwhile.

@@ -210,7 +210,7 @@ class SaveDraft(msgspec.Struct, kw_only=True):
 
 
 class SavedDraft(msgspec.Struct):
-    """Who has the token or the link can read and submit the draft. It is shown only here."""
+    """Anyone who has the token or the link can read and submit the draft. It is shown only here."""
 
     example: ClassVar[dict[str, Any]] = {
         "token": "Vx3m7e8c0v2q4r6t8w0y2a4Vx3m7e8c0v2q4r6t8w0y",

@@ -8,6 +8,6 @@ PROCESS: Final = WorkKind(
 )
 # Mails how many submissions of a form were not mailed within an hour.
 SEND_DIGEST: Final = WorkKind("forms.digest")
-# Deletes what a deleted submission caused, once nothing of it runs any more.
+# Deletes what a deleted submission caused, once nothing of it runs.
 # An execution may wait for weeks.
 ERASE: Final = WorkKind("forms.erase", retry_delays=(30, 120, 600, 3600, *[21600] * 360))

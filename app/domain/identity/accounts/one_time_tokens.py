@@ -46,7 +46,7 @@ async def find_token(tx: Tx, purpose: Purpose, token: str) -> Row | None:
 
 
 async def count_try(tx: Tx, purpose: Purpose, token: str) -> bool:
-    """Counts one try of the token; False when it is not usable any more."""
+    """Counts one try of the token; False when it is no longer usable."""
     token_hash = tokens.hash_secret(token)
     return bool(await queries.count_token_try(tx, token_hash, purpose.name, clock.now(), MAX_TRIES))
 

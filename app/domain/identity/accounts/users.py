@@ -33,7 +33,7 @@ def picture_path(tenant_id: str, key: str) -> str:
 
 
 async def delete_picture(tx: Tx, services: Services, tenant_id: str, key: str | None) -> None:
-    """Deletes the file after the commit, when no row refers to it any more."""
+    """Deletes the file after the commit, when no row refers to it."""
     if key is not None:
         await files.release(tx, services, tenant_id, [picture_path(tenant_id, key)])
 

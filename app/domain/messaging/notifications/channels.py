@@ -195,7 +195,7 @@ async def _change_config(
 
 
 async def delete(context: RequestContext, channel_id: str) -> None:
-    """Nobody sees the channel any more, and its config is gone. Its row stays until its pending
+    """The channel is no longer visible, and its config is gone. Its row stays until its pending
     deliveries went through another channel when their turn came.
     """
     tx = context.tx

@@ -33,7 +33,7 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
     items = await message_queries.list_digest_items(tx, tenant_id, digest_id, MAX_ITEMS)
     is_post = digest["channel_type"] == "team_chat"
     if not items or not (is_post or addressees):
-        # The messages were deleted, or nobody wants them any more.
+        # The messages were deleted, or nobody wants them.
         return
     message = await _accept(tx, tenant_id, digest, items)
     if is_post:
@@ -45,7 +45,7 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
 
 
 async def _find_addressees(tx: Tx, tenant_id: str, digest: Row) -> list[Addressee]:
-    """Returns the user of a digest, unless they are not active any more or want no more mails."""
+    """Returns the user of a digest, unless they are no longer active or want no more mails."""
     if digest["user_id"] is None:
         return []
     contacts = await accounts.list_contacts(

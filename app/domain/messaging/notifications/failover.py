@@ -115,8 +115,8 @@ async def _add(tx: Tx, request: SendRequest, replacement: Outgoing) -> bool:
 
 
 def _goes_by_own_server(request: SendRequest, code: str | None) -> bool:
-    """True for a mail to a user whose channel is not active any more: without a mail channel, mails
-    go through the instance's own mail server.
+    """True for a mail to a user whose channel is no longer active: without a mail channel, mails go
+    through the instance's own mail server.
     """
     return code == "channel_inactive" and request.channel_type == "email" and not request.is_named
 

@@ -107,7 +107,7 @@ class Timing(NamedTuple):
 
 
 def time_of(type_name: str, preference: Preference, zone: ZoneInfo, now: datetime) -> Timing:
-    """Returns when a mail or a post goes out. What is urgent is never held back."""
+    """Returns when a mail or a post goes out. Urgent messages are never held back."""
     if TYPES[type_name].is_urgent:
         return Timing()
     due = _next_digest(preference.digest, zone, now)

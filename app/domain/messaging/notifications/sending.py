@@ -49,7 +49,7 @@ class SendRequest(OutboxRequest, frozen=True, kw_only=True):
     config: bytes
     active: bool
     rate_limit_per_minute: int | None
-    # False when the recipient was a user who is not active any more.
+    # False when the recipient was a user who is no longer active.
     has_recipient: bool
 
     @property

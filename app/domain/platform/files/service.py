@@ -336,7 +336,7 @@ async def release(tx: Tx, services: Services, tenant_id: str, keys: list[str]) -
 
 
 async def release_owned(services: Services, owner_id: str, purpose: Purpose) -> None:
-    """Deletes the rows of an owner that does not exist any more. Its area has deleted the files."""
+    """Deletes the rows of an owner that no longer exists. Its area has deleted the files."""
     async with services.db.tx(ALL_TENANTS) as tx:
         await queries.delete_by_owner(tx, owner_id, purpose)
 

@@ -101,7 +101,7 @@ def _merge_headers(call: Call, auth: Auth, content_type: str | None) -> CIMultiD
         merged["content-type"] = ("Content-Type", content_type)
     merged |= {fold_name(name): (name, value) for name, value in config_headers.items()}
     for name, value in custom_headers(call.input_headers).items():
-        # What authenticates the tool is not up to its caller.
+        # The caller does not decide what authenticates the tool.
         if not is_secret(name) or not (has_auth or fold_name(name) in config_names):
             merged[fold_name(name)] = (name, value)
     for name, value in custom_headers(auth.headers).items():
