@@ -61,10 +61,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     answers: Mapping[str, Any]
     current: InputField[Any]
 
-    @property
-    def open_fields(self) -> list[InputField[Any]]:
-        return [field for field in self.fields if field.id not in self.answers]
-
 
 class Extract(msgspec.Struct, frozen=True):
     """What a model has found, not checked yet. A model that is not trusted may only repeat what the

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.forms.definition import conditions
 from app.domain.forms.definition.fields.definition import Conditional, Field
 from app.domain.forms.definition.fields.options import OptionIndex
 from app.domain.forms.definition.fields.protocol import InputField
@@ -72,18 +71,6 @@ class FormDefinition:
                 current = self.by_id.get(conditional.field) if conditional else None
             ordered.update((item.id, item) for item in reversed(chain))
         return list(ordered.values())
-
-    def list_visible(self, answers: dict[str, Any]) -> set[str]:
-        """Returns the ids of the fields that are shown, given stored answers."""
-        visible: set[str] = set()
-        shown: dict[str, Any] = {}
-        folded: dict[str, str] = {}
-        for field in self.evaluation_order:
-            conditional = field.definition.conditional
-            if conditional is None or conditions.is_met(conditional, shown, folded):
-                visible.add(field.id)
-                shown[field.id] = answers.get(field.id)
-        return visible
 
 
 def _prepare(field: Field, options: OptionIndex) -> InputField[Any]:

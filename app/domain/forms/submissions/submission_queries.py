@@ -7,7 +7,6 @@ import msgspec
 
 from app.domain.forms.definition.api import count_sql
 from app.domain.forms.submissions.submission_schemas import (
-    SubmissionFile,
     SubmissionStatus,
     SubmissionSummary,
 )
@@ -267,7 +266,3 @@ async def set_status(tx: Tx, tenant: str, submission_id: str, status: str) -> No
 async def delete(tx: Tx, tenant: str, form_id: str, submission_id: str) -> None:
     """Its files are deleted soon."""
     await fast.execute(tx, tenant, _DELETE, form_id, submission_id)
-
-
-def list_files(row: Row) -> list[SubmissionFile]:
-    return msgspec.convert(row["files"], list[SubmissionFile])
