@@ -136,8 +136,8 @@ async def test_a_send_under_a_lost_key_fails_and_says_why(
     outline = await sender.wait_for(channel_id, "failed")
     assert outline == [(1, "failed", "invalid_config")]
     (entry,) = await list_log(sender.client, channel_id)
-    assert "cannot be opened" in entry["error"]
-    assert "cannot be opened" in (await run_test(sender.client, channel_id))["message"]
+    assert "cannot be decrypted" in entry["error"]
+    assert "cannot be decrypted" in (await run_test(sender.client, channel_id))["message"]
     assert sender.providers.calls == []
 
 

@@ -228,7 +228,7 @@ async def test_a_delivery_whose_secret_cannot_be_unsealed_fails(
     await _seal_with_lost_key(services, developer, webhook["id"])
     delivery = await send_test_event(developer, webhook["id"])
     assert (delivery["status"], delivery["response_code"]) == ("failed", None)
-    assert "cannot be opened" in delivery["error"]
+    assert "cannot be decrypted" in delivery["error"]
     assert receiver.requests == []
     assert (await read_webhook(developer, webhook["id"]))["headers"] == {}
 

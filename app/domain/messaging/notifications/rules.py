@@ -104,10 +104,10 @@ def _describe_used_storage(data: dict[str, Any]) -> str:
             "Nothing more can be stored until something is deleted; chats and sign-ins still work."
         )
     else:
-        effect = "When all of it is used, nothing more is stored."
+        effect = "When all of it is used, nothing more can be stored."
     return (
-        f"{effect} Most is taken by {_text(data, 'largest')}. GET /api/v1/usage shows what takes "
-        "how much."
+        f"{effect} Most of it is used by {_text(data, 'largest')}. GET /api/v1/usage shows the "
+        "bytes of each kind."
     )
 
 

@@ -144,11 +144,11 @@ def test_the_texts_depend_on_the_data(subtests: pytest.Subtests) -> None:
             f"The subscription sub_1 delivers no more events to {URL}. Every",
         ),
         (webhook, {"reason": "gone"}, "The endpoint answered 410 Gone,"),
-        (storage, {"percent": 100, "largest": "files"}, "Nothing more is stored until"),
+        (storage, {"percent": 100, "largest": "files"}, "Nothing more can be stored until"),
         (
             storage,
             {"percent": 80, "largest": "files"},
-            "nothing more is stored. Most is taken by files. GET",
+            "nothing more can be stored. Most of it is used by files. GET",
         ),
     ]
     for rule, data, text in cases:
