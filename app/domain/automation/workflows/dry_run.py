@@ -11,7 +11,7 @@ import msgspec
 from app.domain.automation.workflows import checks, rendering, starting
 from app.domain.automation.workflows import service as workflows
 from app.domain.automation.workflows.graph import Graph, NodeState
-from app.domain.automation.workflows.nodes.protocol import Done, Failed, NodeCall, Outcome
+from app.domain.automation.workflows.nodes.protocol import Done, Failed, NodeCall, Outcome, Wait
 from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.domain.automation.workflows.references import list_reads
 from app.domain.automation.workflows.schemas import (
@@ -123,7 +123,9 @@ class _DryExecution:
             node_input = None if isinstance(rendered, Failed) else rendered
             self._fail(node_id, config, node_input)
             return
-        outcome = await self._run_and_roll_back(node_id, config)
+        outcome: Outcome = Wait()
+        if not node_type.calls_server:
+            outcome = await self._run_and_roll_back(node_id, config)
         if isinstance(outcome, Failed):
             self._fail(node_id, outcome, rendered)
         elif node_type.has_effect or not isinstance(outcome, Done):
@@ -135,7 +137,7 @@ class _DryExecution:
             self._add(node_id, "completed", rendered, outcome.output)
 
     async def _run_and_roll_back(self, node_id: str, config: Any) -> Outcome:
-        """A node makes no network call, and its effects are rows of the transaction."""
+        """`run` of a node makes no network call, and its effects are rows of the transaction."""
         tenant_id, node = self._workflow.tenant_id, self._graph.nodes[node_id]
         tx = self._services.db.begin(tenant_id)
         ids = (tenant_id, self._values["execution"]["id"], self._workflow.id)

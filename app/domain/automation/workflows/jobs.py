@@ -36,6 +36,7 @@ async def run_node(job: Job) -> None:
         # The execution has ended, or was retried and older work has run the node.
         return
     try:
+        await running.call_server(job.services, job.tenant_id, attempt)
         async with job.finish_first() as tx:
             job.next_row = await running.run(
                 tx, job.services, job.tenant_id, attempt, job.next_lease

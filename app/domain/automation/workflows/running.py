@@ -43,6 +43,8 @@ class NodeAttempt(msgspec.Struct):
     number: int
     config: Any
     rendered: Any
+    # What the server has answered that the node calls.
+    response: Any = None
 
     @property
     def caller_id(self) -> str:
@@ -121,6 +123,15 @@ async def load_graph(tx: Tx, services: Services, tenant_id: str, row: Row) -> Gr
     return await services.get(Graphs).load(tx, tenant_id, row["workflow_id"], row["version"])
 
 
+async def call_server(services: Services, tenant_id: str, attempt: Attempt) -> None:
+    """Calls the server of a node that has one, before `run`. Raises ApiError, as that does."""
+    node_type = NODE_TYPES.get(attempt.node.type)
+    if node_type is not None and node_type.calls_server and not isinstance(attempt.config, Failed):
+        attempt.response = await node_type.call_server(
+            services, tenant_id, attempt.caller_id, attempt.config
+        )
+
+
 async def run(
     tx: Tx, services: Services, tenant_id: str, attempt: NodeAttempt, lease: Lease | None = None
 ) -> WorkRow | None:
@@ -174,6 +185,7 @@ def _build_call(step: Step, attempt: NodeAttempt) -> NodeCall:
         attempt.caller_id,
         execution.depth,
         clock.now(),
+        attempt.response,
     )
 
 

@@ -1,8 +1,9 @@
 """What a type of node provides, and what the engine hands to it.
 
 A node runs within one transaction, together with the record of its outcome: either both happen or
-neither. So it makes no network call. What takes time is accepted as work of another area, and the
-node waits for its end.
+neither. So `run` makes no network call. A short call of a server is `call_server`, which is awaited
+before that transaction. What takes longer is accepted as work of another area, and the node waits
+for its end.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +43,9 @@ class ColumnReference(msgspec.Struct, frozen=True):
 
 
 class NodeCall(msgspec.Struct, frozen=True):
-    """One attempt of a node. `caller_id` identifies it where it waits for another area."""
+    """One attempt of a node. `caller_id` identifies it where it waits for another area. `response`
+    is what `call_server` has returned.
+    """
 
     tx: Tx
     services: Services
@@ -53,6 +56,7 @@ class NodeCall(msgspec.Struct, frozen=True):
     caller_id: str
     depth: int
     now: datetime
+    response: Any = None
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -104,6 +108,8 @@ class NodeType(ABC, Generic[C]):
     has_timeout: ClassVar[bool] = False
     # False when each attempt has the same outcome, so that another one does not help.
     has_retry: ClassVar[bool] = True
+    # True when an attempt begins with `call_server`. A dry run ends before it.
+    calls_server: ClassVar[bool] = False
     # The longest that an attempt may take unless the node says otherwise.
     timeout_seconds: ClassVar[float | None] = None
 
@@ -129,6 +135,15 @@ class NodeType(ABC, Generic[C]):
         and may then wait for something that waits for the execution.
         """
         del tx, tenant_id, config
+
+    async def call_server(
+        self, services: Services, tenant_id: str, caller_id: str, config: C
+    ) -> Any:
+        """Returns what `run` gets as `call.response`. No connection is held meanwhile. It must end
+        within a minute. A worker that is killed before `run` has stored the outcome calls again,
+        with the same `caller_id`. Raises ApiError when the node cannot run.
+        """
+        del services, tenant_id, caller_id, config
 
     @abstractmethod
     async def run(self, call: NodeCall, config: C) -> Outcome:
