@@ -15,7 +15,9 @@ from app.domain.forms.definition.fields.protocol import InputField
 from app.domain.forms.submissions.answers import check_answers
 from app.domain.forms.submissions.public_schemas import build_field as to_public
 from app.kit.value_checks import WrongValue
-from tests.forms.definition.field_cases import BAD, GOOD, OPTIONS, build_field, build_form
+from tests.forms.definition.field_builders import build_field, build_form
+from tests.forms.definition.fields.registry import BAD, GOOD
+from tests.forms.definition.fields.samples import OPTIONS
 from tests.web.module_runner import ModuleRunner
 
 _CHECK = "({ check }, cases) => cases.map(([field, value]) => check(field, value))"

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.forms.conversation import interpreting, mentions
 from app.domain.forms.conversation.interpreting import Extract, Question, Reading
-from tests.forms.definition.field_cases import build_form
+from tests.forms.definition.field_builders import build_form
 
 _TOPICS = [{"value": "sales", "label": "Sales"}, {"value": "help", "label": "Help desk"}]
 FIELDS: tuple[dict[str, Any], ...] = (

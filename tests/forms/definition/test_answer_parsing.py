@@ -10,8 +10,10 @@ import pytest
 from app.domain.forms.definition.fields.protocol import join_words
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.kit.value_checks import WrongValue
-from tests.forms.conversation.message_cases import MESSAGES, REFUSED
-from tests.forms.definition.field_cases import GOOD, OPTIONS, SIGNATURE, TABLE, build_field
+from tests.forms.definition.field_builders import build_field
+from tests.forms.definition.fields.protocol import REFUSED
+from tests.forms.definition.fields.registry import GOOD, MESSAGES
+from tests.forms.definition.fields.samples import OPTIONS, SIGNATURE, TABLE
 
 
 def test_a_message_stands_for_one_value_or_is_refused(subtests: pytest.Subtests) -> None:

@@ -7,7 +7,8 @@ import pytest
 from app.domain.forms.definition import conditions
 from app.domain.forms.definition.fields.definition import Conditional, Operator
 from app.domain.forms.submissions.answers import check_answers
-from tests.forms.definition.field_cases import OPTIONS, build_form
+from tests.forms.definition.field_builders import build_form
+from tests.forms.definition.fields.samples import OPTIONS
 
 _MISSING: Any = object()
 # An operator with its operand, then answers that meet it and answers that do not.

@@ -11,15 +11,9 @@ from app.domain.forms.definition.fields.definition import Field
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.kit.errors import Invalid
 from app.kit.validation import decode
-from tests.forms.definition.field_cases import (
-    GOOD,
-    OPTIONS,
-    TABLE,
-    build_field,
-    build_form,
-    decode_fields,
-)
-from tests.forms.definition.wrong_rules import WRONG_RULES
+from tests.forms.definition.field_builders import build_field, build_form, decode_fields
+from tests.forms.definition.fields.registry import GOOD, WRONG_RULES
+from tests.forms.definition.fields.samples import OPTIONS, TABLE
 
 _TEXT = {"type": "text"}
 _SELECT = {"type": "select", "options": OPTIONS}
@@ -137,7 +131,7 @@ _WRONG_BODIES: list[tuple[dict[str, Any], str]] = [
     ({"id": ""}, "0.id"),
     ({"id": "a" * 65}, "0.id"),
     ({"id": "__proto__"}, "0.id"),
-    ({"type": "color"}, "0.type"),
+    ({"type": "none"}, "0.type"),
     ({"type": "Text"}, "0.type"),
     ({"label": ""}, "0.label"),
     ({"label": " \n"}, "0.label"),

@@ -12,9 +12,11 @@ from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.submissions.answers import CheckedAnswers, check_answers
 from app.domain.forms.submissions.errors import InvalidAnswers
 from app.kit.value_checks import WrongValue
-from tests.forms.definition.field_cases import build_form
-from tests.forms.definition.field_oracle import RULES, is_shown
-from tests.forms.definition.field_strategies import TEXTS, VALUES, forms, forms_with_answers
+from tests.forms.definition.field_builders import build_form
+from tests.forms.definition.field_oracle import is_shown
+from tests.forms.definition.field_strategies import forms, forms_with_answers
+from tests.forms.definition.fields.registry import IS_STORED, VALUES
+from tests.forms.definition.fields.strategies import TEXTS
 from tests.lengths import rounds
 
 Json = dict[str, Any]
@@ -63,7 +65,7 @@ def _check_rules(fields: list[Json], form: FormDefinition, checked: CheckedAnswe
     by_id = {field["id"]: field for field in fields}
     for key, value in checked.values.items():
         field = form.by_id[key]
-        assert RULES[field.type.name](by_id[key], value), (by_id[key], value)
+        assert IS_STORED[field.type.name](by_id[key], value), (by_id[key], value)
         schema = field.type.to_json_schema(field)
         jsonschema_rs.validator_for(schema, validate_formats=True).validate(value)
         assert field.type.format(field, value)
@@ -102,8 +104,8 @@ def test_a_message_is_refused_or_stands_for_a_value_that_is_stored(
             value = field.type.parse(field, message)
             assert not field.type.is_empty(value)
             assert field.type.check(field, value) == value
-            assert RULES[field.type.name](by_id[field.id], value)
+            assert IS_STORED[field.type.name](by_id[field.id], value)
 
 
 def test_every_type_that_is_answered_has_generated_values_and_rules() -> None:
-    assert VALUES.keys() == RULES.keys()
+    assert VALUES.keys() == IS_STORED.keys()

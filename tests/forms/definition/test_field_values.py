@@ -12,7 +12,9 @@ from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.domain.forms.submissions.answers import check_answers
 from app.kit import content_types
 from app.kit.value_checks import WrongValue
-from tests.forms.definition.field_cases import BAD, GOOD, OPTIONS, TABLE, build_field, build_form
+from tests.forms.definition.field_builders import build_field, build_form
+from tests.forms.definition.fields.registry import BAD, GOOD
+from tests.forms.definition.fields.samples import OPTIONS, TABLE
 
 _MEGABYTE = 1024 * 1024
 # JSON values that fit a few types or none.

@@ -19,7 +19,8 @@ from tests.assertions import refused
 from tests.data.tables.api import add_rows, create_table
 from tests.forms.api import PATH, create_form, problems, send
 from tests.forms.conversation.chat import start
-from tests.forms.definition.field_cases import TABLE, build_form, decode_fields
+from tests.forms.definition.field_builders import build_form, decode_fields
+from tests.forms.definition.fields.samples import TABLE
 from tests.loop_watch import watch_loop
 from tests.platform.events.query_plans import record_statements
 from tests.world import Client

@@ -1,0 +1,18 @@
+"""Cases of the types of fields in app/domain/forms/definition/fields/static.py."""
+
+from tests.forms.definition.fields.protocol import REFUSED, Cases
+
+CASES = Cases(
+    bad=[
+        ("section", {}, {"no answer": ["x", "", True, [], {}]}),
+        ("paragraph", {}, {"no answer": ["x", "", 0]}),
+    ],
+    messages=[
+        ("section", {}, {"a": REFUSED}),
+        ("paragraph", {}, {"a": REFUSED}),
+    ],
+    wrong_rules=[
+        ("section", {"max_length": 1}, "max_length", "is not known here"),
+        ("paragraph", {"a": 1}, "a", "is not known here"),
+    ],
+)
