@@ -3,43 +3,17 @@
 import re
 from typing import Any
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.browser.axe import find_violations
-from tests.browser.forms.every_field import FIELDS
+from tests.browser.forms.chat_page import Chat
+from tests.browser.forms.every_field import ASKED, FIELDS, REPLIES, reply
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
 from tests.forms.api import EMAIL, TEXT, TOPIC, create_form, list_submissions, update_form
-from tests.forms.contents import PDF
 from tests.world import Client
 
 _NO_MODEL = {"conversation": {"model": "none", "greeting": "Hello!"}, "success_message": "Done."}
-
-
-class Chat:
-    """The chat of a form, as a visitor uses it."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.input = page.get_by_label("Your answer")
-
-    async def expect_question(self, text: str) -> None:
-        question = self.page.locator(".bubble.assistant:not(.typing)").last
-        await expect(question).to_contain_text(text)
-
-    async def say(self, text: str) -> None:
-        await self.input.fill(text)
-        await self.input.press("Enter")
-
-    async def press(self, name: str) -> None:
-        await self.page.locator(".replies").get_by_role("button", name=name, exact=True).click()
-
-    async def expect_progress(self, text: str) -> None:
-        await expect(self.page.locator(".progress span")).to_have_text(text)
-
-    async def expect_end(self) -> None:
-        await expect(self.page.locator(".outcome")).to_contain_text("have been sent")
-        await expect(self.input).to_have_count(0)
 
 
 async def _open(form_page: FormPage, form: dict[str, Any], rest: str = "?mode=chat") -> Chat:
@@ -50,102 +24,25 @@ async def _open(form_page: FormPage, form: dict[str, Any], rest: str = "?mode=ch
     return chat
 
 
-async def _answer_texts(chat: Chat) -> None:
-    for label, text in (
-        ("Your name", "Ada"),
-        ("E-mail address", "it is ada@example.com"),
-        ("Phone number", "+44 20 7946 0958"),
-    ):
-        await chat.expect_question(label)
-        await chat.say(text)
-    await chat.expect_question("Web site")
-    await chat.press("Skip")
-    await chat.expect_question("Message")
-    await chat.say("Nice and long")
-    await chat.expect_question("Guests")
-    await chat.say("3")
-
-
-async def _answer_choices(chat: Chat) -> None:
-    await chat.expect_question("Topic")
-    await take(chat.page, "chat-options")
-    await chat.press("Help with a product")
-    await chat.expect_question("Interests")
-    await chat.page.locator(".picker > summary").click()
-    for label in ("Interest 2", "Interest 4"):
-        await chat.page.get_by_label(label, exact=True).check()
-    await chat.press("Send this answer")
-    await chat.expect_question("How did you find us?")
-    await chat.press("Press")
-    await chat.expect_question("News about")
-    await chat.page.get_by_label("Sales").check()
-    await chat.press("Send this answer")
-
-
-async def _answer_others(chat: Chat) -> None:
-    page = chat.page
-    await chat.expect_question("Day")
-    await page.locator("input[type=date]").fill("2026-03-04")
-    await chat.press("Send this answer")
-    await chat.expect_question("Arrival")
-    await page.locator("input[type=datetime-local]").fill("2026-03-04T10:30")
-    await chat.press("Send this answer")
-    await chat.expect_question("Document")
-    file: Any = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": PDF}
-    await page.locator("input[type=file]").set_input_files(file)
-    await expect(page.get_by_role("button", name="Remove plan.pdf")).to_be_visible()
-    await chat.press("Send this answer")
-    await expect(page.locator(".bubble.user").last).to_have_text("plan.pdf")
-    await chat.expect_question("How do you like us?")
-    await chat.press("4")
-    await chat.expect_question("How sure are you?")
-    await page.locator("input[type=range]").fill("7.5")
-    await chat.press("Send this answer")
-    await chat.expect_question("Signature")
-    await page.get_by_label("Type your name to sign").fill("Ada")
-    await take(page, "chat-signature")
-    await chat.press("Send this answer")
-
-
 async def test_every_type_of_field_is_answered_by_chat(
     form_page: FormPage, developer: Client
 ) -> None:
     form = await create_form(developer, *FIELDS, name="Plan your visit", settings=_NO_MODEL)
     chat = await _open(form_page, form, "?mode=chat&campaign=spring")
-    await chat.expect_progress("0 of 17")
+    await chat.expect_progress(f"0 of {len(ASKED)}")
     await take(form_page.page, "chat")
     assert await find_violations(form_page.page) == []
-    await _answer_texts(chat)
-    await _answer_choices(chat)
-    await _answer_others(chat)
-    await chat.expect_question("I agree to the terms")
-    await chat.press("Yes")
+    await reply(chat)
     await chat.expect_end()
     await chat.expect_question("Done.")
-    await chat.expect_progress("17 of 17")
+    await chat.expect_progress(f"{len(ASKED)} of {len(ASKED)}")
     await take(form_page.page, "chat-sent")
     assert await find_violations(form_page.page) == []
     submission = await read_submission(developer, form)
     data = dict(submission["data"])
     assert data.pop("signature").startswith("data:image/png")
     assert data.pop("document") == submission["files"][0]["file_id"]
-    assert data == {
-        "name": "Ada",
-        "email": "ada@example.com",
-        "phone": "+44 20 7946 0958",
-        "message": "Nice and long",
-        "guests": 3,
-        "topic": "help",
-        "interests": ["i2", "i4"],
-        "how": "press",
-        "news": ["sales"],
-        "day": "2026-03-04",
-        "time": "2026-03-04T10:30:00Z",
-        "stars": 4,
-        "level": 7.5,
-        "campaign": "spring",
-        "terms": True,
-    }
+    assert data == REPLIES
     assert form_page.external_urls == []
 
 

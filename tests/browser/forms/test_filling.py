@@ -8,63 +8,13 @@ from playwright.async_api import Route, expect
 
 from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from tests.browser.axe import find_violations
-from tests.browser.forms.every_field import FIELDS
+from tests.browser.forms.every_field import ANSWERS, FIELDS, fill_in
 from tests.browser.forms.form_page import FormPage, read_submission
 from tests.browser.screenshots import take
 from tests.data.tables.api import add_rows, create_table
 from tests.forms.api import EMAIL, TEXT, TOPIC, create_form, list_submissions
 from tests.forms.contents import PDF
 from tests.world import Client
-
-_ANSWERS = {
-    "name": "Ada Lovelace",
-    "email": "ada@example.com",
-    "phone": "+44 20 7946 0958",
-    "site": "https://example.com/ada",
-    "message": "Two lines:\nthis and that",
-    "guests": 3,
-    "topic": "help",
-    "interests": ["i2", "i11"],
-    "how": "press",
-    "news": ["sales", "press"],
-    "day": "2026-03-04",
-    # 10:30 in Paris.
-    "time": "2026-03-04T09:30:00Z",
-    "stars": 4,
-    "level": 7.5,
-    "campaign": "spring",
-    "terms": True,
-}
-
-
-async def _fill_in(form_page: FormPage) -> None:
-    """Answers every field as `_ANSWERS` has it, and adds a file and a signature."""
-    page = form_page.page
-    await form_page.field("Your name").fill("Ada Lovelace")
-    await form_page.field("E-mail address").fill("ada@example.com")
-    await form_page.field("Phone number").fill("+44 20 7946 0958")
-    # The scheme is added.
-    await form_page.field("Web site").fill("example.com/ada")
-    await form_page.field("Message").fill("Two lines:\nthis and that")
-    await form_page.field("Guests").fill("3")
-    await form_page.field("Topic").select_option("Help with a product")
-    await page.locator(".picker > summary").click()
-    await form_page.choice("Interest 2").click()
-    await page.get_by_label("Search the options").fill("11")
-    await expect(form_page.choice("Interest 3")).to_be_hidden()
-    await form_page.choice("Interest 11").click()
-    await page.locator("[role=radiogroup]").get_by_label("Press").check()
-    news = page.get_by_role("group", name="News about")
-    await news.get_by_label("Press").check()
-    await news.get_by_label("Sales").check()
-    await form_page.field("Day").fill("2026-03-04")
-    await form_page.field("Arrival").fill("2026-03-04T10:30")
-    file = {"name": "plan.pdf", "mimeType": "application/pdf", "buffer": PDF}
-    await form_page.field("Document").set_input_files(file)  # type: ignore[arg-type]
-    await page.get_by_label("4 of 5").check()
-    await form_page.field("How sure are you?").fill("7.5")
-    await form_page.draw([(40, 60), (120, 30), (200, 90)])
-    await form_page.field("I agree to the terms").check()
 
 
 async def test_every_type_of_field_is_filled_in_saved_as_a_draft_and_stored(
@@ -76,7 +26,7 @@ async def test_every_type_of_field_is_filled_in_saved_as_a_draft_and_stored(
     await form_page.open(form, "?campaign=spring&terms=true")
     await expect(form_page.field("I agree to the terms")).not_to_be_checked()
     await take(form_page.page, "form")
-    await _fill_in(form_page)
+    await fill_in(form_page)
     await expect(form_page.page.get_by_role("button", name="Remove plan.pdf")).to_be_visible()
     await take(form_page.page, "form-filled-in")
     assert await find_violations(form_page.page) == []
@@ -124,7 +74,7 @@ def _check_answers(submission: dict[str, Any]) -> None:
     (file,) = submission["files"]
     assert data.pop("document") == file["file_id"]
     assert (file["filename"], file["size_bytes"]) == ("plan.pdf", len(PDF))
-    assert data == _ANSWERS
+    assert data == ANSWERS
     assert (submission["metadata"]["source"], submission["flags"]) == ("public", [])
 
 
