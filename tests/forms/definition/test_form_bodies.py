@@ -130,7 +130,7 @@ async def test_a_wrong_body_changes_nothing(developer: Client, subtests: pytest.
     wrong: dict[str, dict[str, Any]] = {
         "name": {"name": ""},
         "fields": {"fields": []},
-        "fields.0.type": {"fields": [{**TEXT, "type": "color"}]},
+        "fields.0.type": {"fields": [{**TEXT, "type": "none"}]},
         "fields.0.color": {"fields": [{**TEXT, "color": "red"}]},
         "fields.1.id": {"fields": [TEXT, TEXT]},
         "fields.0.validation.min": {"fields": [{**TEXT, "validation": {"min": 1}}]},
