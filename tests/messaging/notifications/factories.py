@@ -7,12 +7,14 @@ from app.domain.messaging.notifications import sealed_configs
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.services import Services
 from tests.database import run_sql
+from tests.messaging.notifications.provider_server import STUBS
 from tests.platform.events.responses import post_json, read_json
 from tests.world import Client
 
 PATH = "/api/v1/notification-channels"
 # A config of each provider without `to`. Nothing is sent to these hosts.
 CONFIGS: dict[str, dict[str, Any]] = {
+    **{name: stub.config("https://api.example.com") for name, stub in STUBS.items()},
     "smtp": {
         "host": "mail.example.com",
         "username": "parley",

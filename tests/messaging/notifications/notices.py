@@ -10,16 +10,6 @@ from app.domain.messaging.notifications.providers.protocol import Notice, SendFa
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.messaging.outbox.egress import OutboxEgress
 
-HOSTED = (
-    "sendgrid",
-    "mailgun",
-    "resend",
-    "slack_webhook",
-    "slack_bot",
-    "webhook",
-    "twilio",
-    "vonage",
-)
 RECIPIENTS = {"email": "bob@example.com", "sms": "+447700900000"}
 
 

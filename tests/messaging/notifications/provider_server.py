@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -45,6 +46,28 @@ class ProviderCall(msgspec.Struct):
 Respond = Callable[[ProviderCall], web.Response]
 
 
+class Stub(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server plays one provider."""
+
+    type: str
+    # The keys of the config that are secrets.
+    secrets: list[str] = []
+    # Where its API is, if the config can name another one.
+    api_base: str | None = None
+    # The key of the config with the only place that its notices go to.
+    place: str | None = None
+    # By the address of the server: a config with which a notice is accepted.
+    config: Callable[[str], dict[str, Any]]
+    route: str
+    # Checks the request, and answers as the provider documents it.
+    respond: "Callable[[ProviderServer, ProviderCall], web.Response]"
+    # A refusal with "because" where the provider gives its reason.
+    refusal: Any = None
+    # A key of the config, a wrong value, which may have the address as {url}, and a part of the
+    # failure that it causes.
+    wrong_value: tuple[str, str, str] | None = None
+
+
 class ProviderServer(Peer):
     """`accepted` has the requests that a provider would carry out. With `respond` a test answers in
     its own way; while `hold` is an event, the stub answers nothing until it is set.
@@ -70,44 +93,13 @@ class ProviderServer(Peer):
 
     def config(self, provider: str, **more: Any) -> dict[str, Any]:
         """Returns a config with which the stub accepts a notice."""
-        return {
-            "sendgrid": {"api_key": KEY, "from": "Ann <ann@example.com>", "api_base": self.url},
-            "mailgun": {
-                "api_key": KEY,
-                "domain": DOMAIN,
-                "from": "Ann <ann@example.com>",
-                "api_base": self.url,
-            },
-            "resend": {"api_key": KEY, "from": "Ann <ann@example.com>", "api_base": self.url},
-            "slack_webhook": {"webhook_url": f"{self.url}{SLACK_PATH}"},
-            "slack_bot": {"token": KEY, "channel": CHANNEL, "api_base": f"{self.url}/api"},
-            "webhook": {"url": f"{self.url}/hook"},
-            "twilio": {
-                "account_sid": ACCOUNT_SID,
-                "auth_token": KEY,
-                "from": "+14155550100",
-                "api_base": self.url,
-            },
-            "vonage": {
-                "api_key": "abcd1234",
-                "api_secret": KEY,
-                "from": "Parley",
-                "api_base": self.url,
-            },
-        }[provider] | more
+        return STUBS[provider].config(self.url) | more
 
     def routes(self) -> dict[str, Handler]:
         answers: dict[str, Respond] = {
-            "POST /v3/mail/send": self._sendgrid,
-            f"POST /v3/{DOMAIN}/messages": self._mailgun,
-            "POST /emails": self._resend,
-            f"POST {SLACK_PATH}": self._slack_webhook,
-            "POST /api/chat.postMessage": self._slack_bot,
-            f"POST /2010-04-01/Accounts/{quote(ACCOUNT_SID)}/Messages.json": self._twilio,
-            "POST /sms/json": self._vonage,
-            "* /hook": self._webhook,
-            "* /{rest:.*}": lambda _call: web.Response(status=404, text="no such path"),
+            stub.route: partial(stub.respond, self) for stub in STUBS.values()
         }
+        answers["* /{rest:.*}"] = lambda _call: web.Response(status=404, text="no such path")
         return {route: self._handle(respond) for route, respond in answers.items()}
 
     def _handle(self, respond: Respond) -> Handler:
@@ -121,27 +113,27 @@ class ProviderServer(Peer):
 
         return handle
 
-    def _accept(self, call: ProviderCall, response: web.Response) -> web.Response:
+    def accept(self, call: ProviderCall, response: web.Response) -> web.Response:
         self.accepted.append(call)
         return response
 
-    def _sendgrid(self, call: ProviderCall) -> web.Response:
+    def answer_sendgrid(self, call: ProviderCall) -> web.Response:
         if call.authorization != bearer(KEY):
             text = "The provided authorization grant is invalid, expired, or revoked"
             return _json(401, errors=[{"message": text, "field": None, "help": None}])
         if not {"personalizations", "from", "subject", "content"} <= call.json.keys():
             return _json(400, errors=[{"message": "Bad Request", "field": None, "help": None}])
-        return self._accept(call, web.Response(status=202))
+        return self.accept(call, web.Response(status=202))
 
-    def _mailgun(self, call: ProviderCall) -> web.Response:
+    def answer_mailgun(self, call: ProviderCall) -> web.Response:
         if call.authorization != basic("api", KEY):
             return web.Response(status=401, text="Forbidden")
         if not {"from", "to", "subject"} <= call.form.keys():
             return _json(400, message="from parameter is missing")
         message_id = f"<20261116120000.1@{DOMAIN}>"
-        return self._accept(call, _json(200, id=message_id, message="Queued. Thank you."))
+        return self.accept(call, _json(200, id=message_id, message="Queued. Thank you."))
 
-    def _resend(self, call: ProviderCall) -> web.Response:
+    def answer_resend(self, call: ProviderCall) -> web.Response:
         if call.authorization != bearer(KEY):
             return _resend_error(401, "validation_error", "API key is invalid")
         if not {"from", "to", "subject"} <= call.json.keys():
@@ -153,14 +145,14 @@ class ProviderServer(Peer):
                 return _resend_error(409, "invalid_idempotent_request", text)
             return _json(200, id=key)
         self._resend_bodies[key] = call.body
-        return self._accept(call, _json(200, id=key))
+        return self.accept(call, _json(200, id=key))
 
-    def _slack_webhook(self, call: ProviderCall) -> web.Response:
+    def answer_slack_webhook(self, call: ProviderCall) -> web.Response:
         if not call.json.get("text"):
             return web.Response(status=400, text="no_text")
-        return self._accept(call, web.Response(text="ok"))
+        return self.accept(call, web.Response(text="ok"))
 
-    def _slack_bot(self, call: ProviderCall) -> web.Response:
+    def answer_slack_bot(self, call: ProviderCall) -> web.Response:
         error = None
         if call.authorization != bearer(KEY):
             error = "invalid_auth"
@@ -170,9 +162,9 @@ class ProviderServer(Peer):
             error = "no_text"
         if error is not None:
             return _json(200, ok=False, error=error)
-        return self._accept(call, _json(200, ok=True, channel=CHANNEL, ts="1503435956.000247"))
+        return self.accept(call, _json(200, ok=True, channel=CHANNEL, ts="1503435956.000247"))
 
-    def _twilio(self, call: ProviderCall) -> web.Response:
+    def answer_twilio(self, call: ProviderCall) -> web.Response:
         if call.authorization != basic(ACCOUNT_SID, KEY):
             return _twilio_error(401, 20003, "Authenticate")
         fields = call.form.keys()
@@ -183,17 +175,17 @@ class ProviderServer(Peer):
         if len(call.form["Body"].encode("utf-16-le")) > 2 * MAX_CHARS:
             text = "The concatenated message body exceeds the 1600 character limit"
             return _twilio_error(400, 21617, text)
-        return self._accept(call, _json(201, sid="SM" + "0" * 32, status="queued"))
+        return self.accept(call, _json(201, sid="SM" + "0" * 32, status="queued"))
 
-    def _vonage(self, call: ProviderCall) -> web.Response:
+    def answer_vonage(self, call: ProviderCall) -> web.Response:
         if (call.form.get("api_key"), call.form.get("api_secret")) != ("abcd1234", KEY):
             return vonage_answer("4", "Bad Credentials")
         if not {"from", "to", "text"} <= call.form.keys():
             return vonage_answer("2", "Missing to param")
-        return self._accept(call, vonage_answer("0"))
+        return self.accept(call, vonage_answer("0"))
 
-    def _webhook(self, call: ProviderCall) -> web.Response:
-        return self._accept(call, web.Response(text="thank you"))
+    def answer_webhook(self, call: ProviderCall) -> web.Response:
+        return self.accept(call, web.Response(text="thank you"))
 
 
 def _json(status: int, /, **body: Any) -> web.Response:
@@ -220,3 +212,100 @@ def vonage_body(*parts: tuple[str, str]) -> dict[str, Any]:
 
 def vonage_answer(status: str, error: str = "") -> web.Response:
     return web.json_response(vonage_body((status, error)))
+
+
+# By the ids of the providers.
+STUBS: dict[str, Stub] = {
+    "sendgrid": Stub(
+        type="email",
+        secrets=["api_key"],
+        api_base="https://api.sendgrid.com",
+        config=lambda url: {"api_key": KEY, "from": "Ann <ann@example.com>", "api_base": url},
+        route="POST /v3/mail/send",
+        respond=ProviderServer.answer_sendgrid,
+        refusal={"errors": [{"message": "because", "field": None}]},
+        wrong_value=("api_key", "wrong", "401: The provided authorization grant is invalid"),
+    ),
+    "mailgun": Stub(
+        type="email",
+        secrets=["api_key"],
+        api_base="https://api.mailgun.net",
+        config=lambda url: {
+            "api_key": KEY,
+            "domain": DOMAIN,
+            "from": "Ann <ann@example.com>",
+            "api_base": url,
+        },
+        route=f"POST /v3/{DOMAIN}/messages",
+        respond=ProviderServer.answer_mailgun,
+        refusal={"message": "because"},
+        wrong_value=("api_key", "wrong", "401: Forbidden"),
+    ),
+    "resend": Stub(
+        type="email",
+        secrets=["api_key"],
+        api_base="https://api.resend.com",
+        config=lambda url: {"api_key": KEY, "from": "Ann <ann@example.com>", "api_base": url},
+        route="POST /emails",
+        respond=ProviderServer.answer_resend,
+        refusal={"statusCode": 400, "name": "x", "message": "because"},
+        wrong_value=("api_key", "wrong", "401: API key is invalid"),
+    ),
+    "slack_webhook": Stub(
+        type="team_chat",
+        secrets=["webhook_url"],
+        config=lambda url: {"webhook_url": f"{url}{SLACK_PATH}"},
+        route=f"POST {SLACK_PATH}",
+        respond=ProviderServer.answer_slack_webhook,
+        refusal=b"because",
+        wrong_value=("webhook_url", "{url}/services/x", "404: no such path"),
+    ),
+    "slack_bot": Stub(
+        type="team_chat",
+        secrets=["token"],
+        api_base="https://slack.com/api",
+        place="channel",
+        config=lambda url: {"token": KEY, "channel": CHANNEL, "api_base": f"{url}/api"},
+        route="POST /api/chat.postMessage",
+        respond=ProviderServer.answer_slack_bot,
+        refusal={"ok": False, "error": "because"},
+        wrong_value=("token", "wrong", "Slack answered: invalid_auth"),
+    ),
+    "webhook": Stub(
+        type="webhook",
+        secrets=["secret"],
+        config=lambda url: {"url": f"{url}/hook"},
+        route="* /hook",
+        respond=ProviderServer.answer_webhook,
+    ),
+    "twilio": Stub(
+        type="sms",
+        secrets=["auth_token"],
+        api_base="https://api.twilio.com",
+        config=lambda url: {
+            "account_sid": ACCOUNT_SID,
+            "auth_token": KEY,
+            "from": "+14155550100",
+            "api_base": url,
+        },
+        route=f"POST /2010-04-01/Accounts/{quote(ACCOUNT_SID)}/Messages.json",
+        respond=ProviderServer.answer_twilio,
+        refusal={"code": 1, "message": "because", "status": 400},
+        wrong_value=("auth_token", "wrong", "401: Authenticate"),
+    ),
+    "vonage": Stub(
+        type="sms",
+        secrets=["api_secret"],
+        api_base="https://rest.nexmo.com",
+        config=lambda url: {
+            "api_key": "abcd1234",
+            "api_secret": KEY,
+            "from": "Parley",
+            "api_base": url,
+        },
+        route="POST /sms/json",
+        respond=ProviderServer.answer_vonage,
+        refusal=vonage_body(("2", "because")),
+        wrong_value=("api_secret", "wrong", "status 4: Bad Credentials"),
+    ),
+}

@@ -11,11 +11,13 @@ from app.domain.messaging.notifications.providers.protocol import ProviderConfig
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.net.egress import Guard
 from app.net.secret_fields import MASK
+from tests.messaging.notifications.provider_server import STUBS
 
 _SID = "AC" + "0123456789abcdef" * 2
 _SLACK_URL = "https://hooks.slack.com/services/T00000000/B00000000/plantedXXXXXXXXXXXXX"
-# A complete config of each provider; its secrets start with `planted`.
+# A complete config of each provider; its secrets contain `planted`.
 _FULL: dict[str, dict[str, Any]] = {
+    **{name: stub.config("https://api.example.com") for name, stub in STUBS.items()},
     "smtp": {
         "host": "mail.example.com",
         "port": 465,
@@ -42,15 +44,8 @@ _FULL: dict[str, dict[str, Any]] = {
 }
 _SECRETS = {
     "smtp": ["password"],
-    "sendgrid": ["api_key"],
-    "mailgun": ["api_key"],
-    "resend": ["api_key"],
-    "slack_webhook": ["webhook_url"],
-    "slack_bot": ["token"],
-    "webhook": ["secret"],
-    "twilio": ["auth_token"],
-    "vonage": ["api_secret"],
-    "in_app": [],
+    **{name: stub.secrets for name, stub in STUBS.items()},
+    "in_app": list[str](),
 }
 _GUARD = Guard(())
 
@@ -82,21 +77,17 @@ def test_the_schema_of_each_provider(subtests: pytest.Subtests) -> None:
             "use_tls": {"type": "boolean", "required": False},
             "from": needed,
         },
-        "sendgrid": {"api_key": secret, "from": needed, "api_base": text},
-        "mailgun": {"api_key": secret, "domain": needed, "from": needed, "api_base": text},
-        "resend": {"api_key": secret, "from": needed, "api_base": text},
-        "slack_webhook": {"webhook_url": secret},
-        "slack_bot": {"token": secret, "channel": needed, "api_base": text},
         "webhook": {
             "url": needed,
             "method": text,
             "headers": {"type": "object", "required": False},
             "secret": text | {"secret": True},
         },
-        "twilio": {"account_sid": needed, "auth_token": secret, "from": needed, "api_base": text},
-        "vonage": {"api_key": needed, "api_secret": secret, "from": needed, "api_base": text},
         "in_app": {},
     }
+    for name, stub in STUBS.items():
+        keys = {key: secret if key in stub.secrets else needed for key in stub.config("")}
+        schemas.setdefault(name, keys | ({"api_base": text} if stub.api_base else {}))
     assert PROVIDERS.keys() == schemas.keys()
     for name, schema in schemas.items():
         with subtests.test(provider=name):
@@ -105,37 +96,22 @@ def test_the_schema_of_each_provider(subtests: pytest.Subtests) -> None:
 
 
 def test_providers_by_type_of_channel() -> None:
-    types: dict[str, list[str]] = {}
-    for provider in PROVIDERS.values():
-        types.setdefault(provider.channel_type, []).append(provider.id)
-    assert types == {
-        "email": ["smtp", "sendgrid", "mailgun", "resend"],
-        "team_chat": ["slack_webhook", "slack_bot"],
-        "webhook": ["webhook"],
-        "sms": ["twilio", "vonage"],
-        "in_app": ["in_app"],
-    }
+    types = {name: stub.type for name, stub in STUBS.items()}
+    types |= {"smtp": "email", "in_app": "in_app"}
+    assert {provider.id: provider.channel_type for provider in PROVIDERS.values()} == types
 
 
 def test_the_hosted_services_have_their_public_addresses() -> None:
-    bases = {
-        name: getattr(_validate(name, values), "api_base", None) for name, values in _FULL.items()
-    }
-    assert {name: base for name, base in bases.items() if base} == {
-        "sendgrid": "https://api.sendgrid.com",
-        "mailgun": "https://api.mailgun.net",
-        "resend": "https://api.resend.com",
-        "slack_bot": "https://slack.com/api",
-        "twilio": "https://api.twilio.com",
-        "vonage": "https://rest.nexmo.com",
-    }
+    for name, stub in STUBS.items():
+        values = {key: value for key, value in _FULL[name].items() if key != "api_base"}
+        assert getattr(_validate(name, values), "api_base", None) == stub.api_base
 
 
 def test_recipients_are_the_default_ones_or_the_only_place(subtests: pytest.Subtests) -> None:
     only = {
         "slack_webhook": "hooks.slack.com",
-        "slack_bot": "#ops",
         "webhook": "https://shop.example.com",
+        **{name: _FULL[name][stub.place] for name, stub in STUBS.items() if stub.place},
     }
     for name, provider in PROVIDERS.items():
         with subtests.test(provider=name):

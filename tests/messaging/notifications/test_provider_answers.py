@@ -12,38 +12,26 @@ from app.domain.messaging.notifications.providers.protocol import SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.messaging.outbox.egress import OutboxEgress
 from app.net.egress import Guard
-from tests.messaging.notifications.notices import HOSTED, build_notice, fail, send
-from tests.messaging.notifications.provider_server import KEY, ProviderServer, vonage_body
+from tests.messaging.notifications.notices import build_notice, fail, send
+from tests.messaging.notifications.provider_server import KEY, STUBS, ProviderServer, vonage_body
 from tests.ports import free_port
 
-# Where a refusal of each provider has its explanation.
-_EXPLANATIONS: dict[str, Any] = {
-    "sendgrid": {"errors": [{"message": "because", "field": None}]},
-    "mailgun": {"message": "because"},
-    "resend": {"statusCode": 400, "name": "x", "message": "because"},
-    "slack_webhook": b"because",
-    "slack_bot": {"ok": False, "error": "because"},
-    "twilio": {"code": 1, "message": "because", "status": 400},
-    "vonage": vonage_body(("2", "because")),
-}
+
+def test_every_provider_that_calls_a_server_has_a_stub() -> None:
+    # Mails have a server of their own, and the notification center calls nobody.
+    assert STUBS.keys() == PROVIDERS.keys() - {"smtp", "in_app"}
 
 
 async def test_a_wrong_key_is_a_permanent_failure_with_the_providers_reason(
     loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    cases = {
-        "sendgrid": ("api_key", "401: The provided authorization grant is invalid"),
-        "mailgun": ("api_key", "401: Forbidden"),
-        "resend": ("api_key", "401: API key is invalid"),
-        "slack_webhook": ("webhook_url", "404: no such path"),
-        "slack_bot": ("token", "Slack answered: invalid_auth"),
-        "twilio": ("auth_token", "401: Authenticate"),
-        "vonage": ("api_secret", "status 4: Bad Credentials"),
-    }
-    for provider, (key, reason) in cases.items():
+    for provider, stub in STUBS.items():
+        if stub.wrong_value is None:
+            continue
+        key, value, reason = stub.wrong_value
         with subtests.test(provider=provider):
-            value = f"{providers.url}/services/x" if key == "webhook_url" else "wrong"
-            failure = await fail(loopback, provider, providers.config(provider, **{key: value}))
+            change = {key: value.format(url=providers.url)}
+            failure = await fail(loopback, provider, providers.config(provider, **change))
             assert reason in failure.message
             assert (failure.is_permanent, failure.code) == (True, "provider_error")
             assert providers.accepted == []
@@ -71,12 +59,13 @@ async def test_a_status_says_whether_another_try_may_succeed(
 ) -> None:
     for status, is_permanent in _CASES:
         with subtests.test(status=status, is_permanent=is_permanent):
-            for provider in HOSTED:
+            for provider in STUBS:
                 with subtests.test(provider=provider):
-                    providers.answer(status, _EXPLANATIONS.get(provider))
+                    refusal = STUBS[provider].refusal
+                    providers.answer(status, refusal)
                     failure = await fail(loopback, provider, providers.config(provider))
                     assert (failure.is_permanent, failure.retry_after) == (is_permanent, None)
-                    reason = ": because" if provider in _EXPLANATIONS else ""
+                    reason = ": because" if refusal else ""
                     assert failure.message == f"the provider answered {status}{reason}"
 
 
@@ -84,7 +73,7 @@ async def test_a_provider_says_when_to_try_again(
     loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     providers.answer(429, {}, {"Retry-After": "17"})
-    for provider in HOSTED:
+    for provider in STUBS:
         with subtests.test(provider=provider):
             failure = await fail(loopback, provider, providers.config(provider))
             assert (failure.is_permanent, failure.retry_after) == (False, 17.0)
@@ -171,7 +160,7 @@ async def test_an_answer_of_another_service_is_no_success(
 async def test_a_success_with_an_unexpected_body_is_not_sent_again(
     loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    for provider in sorted(set(HOSTED) - {"slack_bot", "vonage"}):
+    for provider in sorted(set(STUBS) - {"slack_bot", "vonage"}):
         for body in (b"", b"<html>", b"x" * 100_000):
             with subtests.test(provider=provider, body=body[:10]):
                 providers.answer(200, body)
@@ -190,7 +179,7 @@ async def test_a_refusal_with_an_unexpected_body_still_has_its_status(
         b"[" * 5000: ": " + "[" * 5000,
         b"x" * 100_000: "",
     }
-    for provider in sorted(_EXPLANATIONS):
+    for provider in (name for name, stub in STUBS.items() if stub.refusal):
         for body, reason in bodies.items():
             with subtests.test(provider=provider, body=body[:40]):
                 providers.answer(500, body)
@@ -210,7 +199,7 @@ async def test_a_redirect_is_not_followed(
     loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
     providers.answer(307, b"moved", {"Location": f"{providers.url}/hook"})
-    for provider in HOSTED:
+    for provider in STUBS:
         with subtests.test(provider=provider):
             failure = await fail(loopback, provider, providers.config(provider))
             assert failure.is_permanent
@@ -225,7 +214,7 @@ async def test_a_provider_that_does_not_answer_is_tried_again(
     providers.hold = asyncio.Event()
     try:
         failures = await asyncio.gather(
-            *(fail(loopback, provider, providers.config(provider)) for provider in HOSTED)
+            *(fail(loopback, provider, providers.config(provider)) for provider in STUBS)
         )
     finally:
         providers.hold.set()
@@ -248,7 +237,7 @@ async def test_a_private_address_gets_no_request(
 ) -> None:
     """Also where the operator allowed it when the config was saved, and behind a public name."""
     rebound = OutboxEgress(Guard((), resolve=_resolve_to_loopback))
-    for name in HOSTED:
+    for name in STUBS:
         values = providers.config(name)
         public = {
             key: value.replace("http://127.0.0.1", "https://shop.example.com")
@@ -298,7 +287,7 @@ async def test_a_secret_that_a_provider_repeats_is_removed_from_the_failure(
     providers.respond = lambda call: web.Response(
         status=400, text=f"{'x ' * 230}{call.path} {call.headers} {call.body.decode()}"
     )
-    for name in HOSTED:
+    for name in STUBS:
         with subtests.test(provider=name):
             provider = PROVIDERS[name]
             config = configs.validate(provider, providers.config(name), loopback.guard)

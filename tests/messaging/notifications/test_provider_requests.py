@@ -11,7 +11,7 @@ from app.domain.messaging.notifications.providers.protocol import SendFailed
 from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.messaging.outbox.egress import OutboxEgress
 from app.kit import clock
-from tests.messaging.notifications.notices import HOSTED, build_notice, send
+from tests.messaging.notifications.notices import build_notice, send
 from tests.messaging.notifications.provider_server import (
     ACCOUNT_SID,
     CHANNEL,
@@ -19,6 +19,7 @@ from tests.messaging.notifications.provider_server import (
     KEY,
     SERVICE_SID,
     SLACK_PATH,
+    STUBS,
     ProviderCall,
     ProviderServer,
 )
@@ -218,7 +219,7 @@ async def test_domains_of_mails_are_sent_in_ascii(
 async def test_every_request_names_the_client(
     loopback: OutboxEgress, providers: ProviderServer, subtests: pytest.Subtests
 ) -> None:
-    for provider in HOSTED:
+    for provider in STUBS:
         with subtests.test(provider=provider):
             call = await _send(loopback, providers, provider)
             assert call.headers["user-agent"] == "Parley-Notifications/1"
