@@ -10,8 +10,8 @@ from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.kit.errors import Conflict
 from app.services import Services
 from db.connection_use import check_wait
-from tests.automation.workflows.by_hand import Hand
 from tests.automation.workflows.factories import PATH, create_workflow, read, start
+from tests.automation.workflows.manual_worker import Hand
 from tests.world import Client
 
 

@@ -123,7 +123,7 @@ async def load_graph(tx: Tx, services: Services, tenant_id: str, row: Row) -> Gr
     return await services.get(Graphs).load(tx, tenant_id, row["workflow_id"], row["version"])
 
 
-async def call_server(services: Services, tenant_id: str, attempt: Attempt) -> None:
+async def call_server(services: Services, tenant_id: str, attempt: NodeAttempt) -> None:
     """Calls the server of a node that has one, before `run`. Raises ApiError, as that does."""
     node_type = NODE_TYPES.get(attempt.node.type)
     if node_type is not None and node_type.calls_server and not isinstance(attempt.config, Failed):
