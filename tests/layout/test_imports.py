@@ -1,5 +1,6 @@
 """Which modules of a package or area others may import, and who imports which library."""
 
+import ast
 import re
 import sys
 from importlib.metadata import packages_distributions
@@ -8,6 +9,7 @@ from tests.layout.sources import (
     PACKAGES,
     ROOT,
     find_area,
+    find_files,
     find_loaded,
     is_within,
     list_areas,
@@ -81,6 +83,20 @@ def test_lists_of_areas_import_declarations_routes_and_public_modules() -> None:
         and find_area(other) is not None
         and other.rpartition(".")[2] not in {*PUBLIC_MODULES, "area"}
         and not other.endswith("controllers")
+    ]
+    assert wrong == []
+
+
+def test_modules_of_one_folder_import_each_other_by_short_names() -> None:
+    """So that a reader sees at once what belongs to the area. Scripts have no package."""
+    wrong = [
+        (path.relative_to(ROOT), node.module)
+        for path in find_files("app/domain")
+        if find_area(".".join(path.relative_to(ROOT).parts[:-1])) and not path.match("*_child.py")
+        for node in read_file(path).imports
+        if isinstance(node, ast.ImportFrom)
+        and node.level == 0
+        and is_within(node.module or "", ".".join(path.relative_to(ROOT).parts[:-1]))
     ]
     assert wrong == []
 

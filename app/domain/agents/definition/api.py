@@ -1,7 +1,7 @@
 """What other areas may call."""
 
-from app.domain.agents.definition.queries import delay_deletion, find_existing_ids, list_usable
-from app.domain.agents.definition.runtime import (
+from .queries import delay_deletion, find_existing_ids, list_usable
+from .runtime import (
     AgentRuntime,
     AttachedToolInfo,
     EmbeddedAgent,
@@ -13,10 +13,4 @@ from app.domain.agents.definition.runtime import (
     find_runtime,
     load_runtime,
 )
-from app.domain.agents.definition.service import (
-    create,
-    emit_updated,
-    find,
-    get_name,
-    require,
-)
+from .service import create, emit_updated, find, get_name, require

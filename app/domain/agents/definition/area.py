@@ -1,14 +1,10 @@
 from typing import Final
 
-from app.domain.agents.definition.events import (
-    AgentCreated,
-    AgentDeleted,
-    AgentPublished,
-    AgentUpdated,
-)
 from app.domain.area import Area
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 from db.storage_quota import CountedTable, UncountedTable
+
+from .events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
 
 AREA: Final = Area(
     name="agents",

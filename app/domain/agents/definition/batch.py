@@ -4,12 +4,13 @@ from functools import partial
 from typing import Final
 
 from app.domain import batch
-from app.domain.agents.definition import service
-from app.domain.agents.definition.schemas import AgentView, CreateAgent, UpdateAgent
 from app.domain.batch import Action, Functions, Operation, OperationResult
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
+
+from . import service
+from .schemas import AgentView, CreateAgent, UpdateAgent
 
 _PERMISSIONS: Final[dict[Action, str]] = {
     "create": "agents:write",

@@ -3,8 +3,13 @@ from typing import Annotated
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.agents.definition import batch, service, sub_agents
-from app.domain.agents.definition.schemas import (
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from app.kit.views import Data
+
+from . import batch, service, sub_agents
+from .schemas import (
     AgentBatch,
     AgentBatchResult,
     AgentSummary,
@@ -24,10 +29,6 @@ from app.domain.agents.definition.schemas import (
     VersionDiff,
     VersionView,
 )
-from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
-from app.kit.paging import Paged
-from app.kit.views import Data
 
 
 class AgentController(Controller):

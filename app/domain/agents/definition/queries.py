@@ -4,13 +4,6 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from app.domain.agents.definition.schemas import (
-    AgentSummary,
-    FullAgent,
-    LogSettings,
-    SubAgentView,
-    VersionView,
-)
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -19,6 +12,8 @@ from db.lists import Total, Where
 from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
 from db.views import View
+
+from .schemas import AgentSummary, FullAgent, LogSettings, SubAgentView, VersionView
 
 # The fields that a version stores: those that change how an agent answers.
 BEHAVIOUR: Final = ("primary_model", "system_prompt", "temperature", "max_tokens")

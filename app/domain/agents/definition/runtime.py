@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import Keyring
-from app.domain.agents.definition import queries
-from app.domain.agents.definition.errors import AgentArchived, AgentNotFound
-from app.domain.agents.definition.schemas import DEFAULT_MAX_TOKENS
 from app.domain.agents.llm.api import LOCAL, LOCAL_ANSWER_TOKENS, Target, key_seal_context
 from app.security.plans import Plan, plan_of
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from . import queries
+from .errors import AgentArchived, AgentNotFound
+from .schemas import DEFAULT_MAX_TOKENS
 
 
 class SubAgentInfo(msgspec.Struct, frozen=True):

@@ -6,27 +6,6 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.definition import queries
-from app.domain.agents.definition.errors import AgentNotFound, VersionNotFound
-from app.domain.agents.definition.events import (
-    AgentCreated,
-    AgentDeleted,
-    AgentPublished,
-    AgentUpdated,
-)
-from app.domain.agents.definition.queries import BEHAVIOUR
-from app.domain.agents.definition.schemas import (
-    AgentSummary,
-    AgentView,
-    CreateAgent,
-    FullAgent,
-    KnowledgeBase,
-    LogSettings,
-    UpdateAgent,
-    UpdateLogSettings,
-    VersionDiff,
-    VersionView,
-)
 from app.domain.agents.llm.api import provider_of
 from app.domain.area import AgentDeletion, Areas
 from app.domain.platform.events import api as events
@@ -40,6 +19,23 @@ from app.services import Services
 from db.fast import Row
 from db.models import Agent, AgentVersion
 from db.session import Tx
+
+from . import queries
+from .errors import AgentNotFound, VersionNotFound
+from .events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
+from .queries import BEHAVIOUR
+from .schemas import (
+    AgentSummary,
+    AgentView,
+    CreateAgent,
+    FullAgent,
+    KnowledgeBase,
+    LogSettings,
+    UpdateAgent,
+    UpdateLogSettings,
+    VersionDiff,
+    VersionView,
+)
 
 _WRITE_PERMISSION = "agents:write"
 

@@ -2,9 +2,17 @@
 
 from typing import Any
 
-from app.domain.agents.definition import queries, service
-from app.domain.agents.definition.errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
-from app.domain.agents.definition.schemas import (
+from app.kit import validation
+from app.kit.errors import Conflict
+from app.kit.ids import new_id
+from app.security.principal import Principal
+from app.services import Services
+from db.models import Agent, SubAgent
+from db.session import Tx
+
+from . import queries, service
+from .errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
+from .schemas import (
     AttachSubAgent,
     CreateAgent,
     CreateDirectSubAgent,
@@ -13,13 +21,6 @@ from app.domain.agents.definition.schemas import (
     SubAgentView,
     UpdateDirectSubAgent,
 )
-from app.kit import validation
-from app.kit.errors import Conflict
-from app.kit.ids import new_id
-from app.security.principal import Principal
-from app.services import Services
-from db.models import Agent, SubAgent
-from db.session import Tx
 
 _LINK_FIELDS = ("delegation_prompt", "is_enabled")
 

@@ -1,5 +1,5 @@
 """What other areas may call."""
 
-from app.domain.agents.knowledge import documents, local_embedder
-from app.domain.agents.knowledge.chunk_store import ChunkStore
-from app.domain.agents.knowledge.retrieval import Passages, find_passages
+from . import documents, local_embedder
+from .chunk_store import ChunkStore
+from .retrieval import Passages, find_passages

@@ -1,22 +1,16 @@
 from typing import Final
 
-from app.domain.agents.knowledge import jobs, maintenance, queries, table_queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore
-from app.domain.agents.knowledge.embedders import Embedder
-from app.domain.agents.knowledge.events import DocumentDeleted, DocumentProcessed
-from app.domain.agents.knowledge.work_kinds import (
-    DROP_TABLE,
-    INGEST,
-    MAINTAIN,
-    REMOVE_AGENT,
-    REMOVE_DOCUMENT,
-    SWEEP,
-)
 from app.domain.agents.llm.api import Models
 from app.domain.area import AgentDeletion, Area, AreaJob, PeriodicTask
 from app.jobs import work
 from app.services import Services
 from db.storage_quota import CountedTable, UncountedTable
+
+from . import jobs, maintenance, queries, table_queries
+from .chunk_store import ChunkStore
+from .embedders import Embedder
+from .events import DocumentDeleted, DocumentProcessed
+from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REMOVE_AGENT, REMOVE_DOCUMENT, SWEEP
 
 
 def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.agents.knowledge.chunks import EmbeddedDocument
+from .chunks import EmbeddedDocument
 
 
 def build_schema(dimensions: int) -> Any:

@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from app.domain.agents.knowledge import arrow_rows
-from app.domain.agents.knowledge.chunks import EmbeddedDocument, StoredChunk
+from . import arrow_rows
+from .chunks import EmbeddedDocument, StoredChunk
 
 T = TypeVar("T")
 

@@ -6,8 +6,14 @@ from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
-from app.domain.agents.knowledge import documents, service
-from app.domain.agents.knowledge.schemas import (
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit import filenames
+from app.kit.paging import Paged
+from app.kit.views import Data
+
+from . import documents, service
+from .schemas import (
     ChunkView,
     DocumentStatus,
     DocumentView,
@@ -15,11 +21,6 @@ from app.domain.agents.knowledge.schemas import (
     SearchRequest,
     TrainingAccepted,
 )
-from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
-from app.kit import filenames
-from app.kit.paging import Paged
-from app.kit.views import Data
 
 
 class TrainingUpload(msgspec.Struct):

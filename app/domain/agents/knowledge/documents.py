@@ -8,13 +8,6 @@ import msgspec
 
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.knowledge import parsing, queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore, TableMissing, TableRef
-from app.domain.agents.knowledge.errors import DocumentNotFound, TooManyDocuments
-from app.domain.agents.knowledge.events import DocumentDeleted
-from app.domain.agents.knowledge.files import document_folder
-from app.domain.agents.knowledge.schemas import ChunkView, DocumentView, TrainingAccepted
-from app.domain.agents.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
 from app.domain.platform.files.api import StoredUpload
@@ -29,6 +22,14 @@ from app.services import Services
 from db.fast import Row
 from db.lists import Total
 from db.session import Scope, Tx
+
+from . import parsing, queries
+from .chunk_store import ChunkStore, TableMissing, TableRef
+from .errors import DocumentNotFound, TooManyDocuments
+from .events import DocumentDeleted
+from .files import document_folder
+from .schemas import ChunkView, DocumentView, TrainingAccepted
+from .work_kinds import INGEST, REMOVE_DOCUMENT
 
 MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000

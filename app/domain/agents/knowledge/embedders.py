@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.domain.agents.knowledge import local_embedder
 from app.domain.agents.llm.api import Models, Target, estimate_tokens
 from app.domain.agents.llm.errors import ModelFailed
+
+from . import local_embedder
 
 _HOSTED_BATCH = 64
 _HOSTED_CONCURRENCY = 4

@@ -10,8 +10,8 @@ from collections import Counter
 from itertools import islice
 from typing import Final
 
-from app.domain.agents.knowledge.chunk_store import Matches
-from app.domain.agents.knowledge.chunks import StoredChunk
+from .chunk_store import Matches
+from .chunks import StoredChunk
 
 # The first rank of one half counts more than two middle ranks: often only one half is right.
 _RANK_OFFSET = 2

@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from app.domain.agents.knowledge import parsing
-from app.domain.agents.knowledge.chunk_store import ChunkStore
-from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
-from app.domain.agents.knowledge.embedders import Embedder
-from app.domain.agents.knowledge.parsing import Unreadable
-from app.domain.agents.knowledge.writer_lease import Writer
 from app.domain.agents.llm.api import LOCAL, Target, cost_usd, load_target, provider_of
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.api import ModelCall
 from app.kit.files import FileNotStored
 from app.services import Services
 from db.fast import Row
+
+from . import parsing
+from .chunk_store import ChunkStore
+from .chunks import Chunk, EmbeddedDocument
+from .embedders import Embedder
+from .parsing import Unreadable
+from .writer_lease import Writer
 
 # How long after its last change a table is compacted and indexed.
 MAINTAIN_SECONDS = 10.0

@@ -4,26 +4,6 @@ from typing import Literal
 
 import msgspec
 
-from app.domain.agents.knowledge import (
-    ingestion,
-    maintenance,
-    queries,
-    reconciliation,
-    table_queries,
-)
-from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
-from app.domain.agents.knowledge.chunks import EmbeddedDocument
-from app.domain.agents.knowledge.events import DocumentProcessed
-from app.domain.agents.knowledge.files import document_folder
-from app.domain.agents.knowledge.ingestion import MAINTAIN_SECONDS
-from app.domain.agents.knowledge.parsing import Unreadable
-from app.domain.agents.knowledge.writer_lease import (
-    NoKnowledgeBase,
-    TableBusy,
-    TableReplaced,
-    Writer,
-    hold_table,
-)
 from app.domain.agents.llm.errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from app.domain.area import Areas, TrainingOutcome
 from app.domain.job import Job, LeaseLost, Postpone, Retry
@@ -33,6 +13,15 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import ingestion, maintenance, queries, reconciliation, table_queries
+from .chunk_store import ChunkStore, TableRef
+from .chunks import EmbeddedDocument
+from .events import DocumentProcessed
+from .files import document_folder
+from .ingestion import MAINTAIN_SECONDS
+from .parsing import Unreadable
+from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hold_table
 
 # When a table is rebuilt after chunks were removed, whose text its files still have.
 _REBUILD_SECONDS = 5.0

@@ -2,11 +2,6 @@
 
 from datetime import timedelta
 
-from app.domain.agents.knowledge import queries, rebuilding, table_queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
-from app.domain.agents.knowledge.files import DOCUMENTS_FOLDER, documents_folder
-from app.domain.agents.knowledge.work_kinds import MAINTAIN, SWEEP
-from app.domain.agents.knowledge.writer_lease import TableBusy, Writer, hold_table
 from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.platform.files import api as files
 from app.jobs import background, work
@@ -14,6 +9,12 @@ from app.kit import clock, logs
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS
+
+from . import queries, rebuilding, table_queries
+from .chunk_store import ChunkStore, TableRef
+from .files import DOCUMENTS_FOLDER, documents_folder
+from .work_kinds import MAINTAIN, SWEEP
+from .writer_lease import TableBusy, Writer, hold_table
 
 log = logs.get("knowledge")
 

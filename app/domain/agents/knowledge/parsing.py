@@ -6,10 +6,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from app.domain.agents.knowledge.chunks import Chunk
 from app.kit import logs
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
+
+from .chunks import Chunk
 
 log = logs.get("knowledge")
 

@@ -1,6 +1,5 @@
 """SQL of documents."""
 
-from app.domain.agents.knowledge.schemas import DocumentStatus, DocumentView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast, ledger
@@ -9,6 +8,8 @@ from db.lists import Total, Where
 from db.models import Document
 from db.session import Tx
 from db.views import View
+
+from .schemas import DocumentStatus, DocumentView
 
 _VIEW = View(DocumentView)
 _SORT_ORDERS = SortOrders(

@@ -8,24 +8,15 @@ both are compared under the writer's lease, and Postgres names the new one.
 import time
 from datetime import timedelta
 
-from app.domain.agents.knowledge import table_queries
-from app.domain.agents.knowledge.chunk_store import (
-    ChunkStore,
-    DocumentState,
-    TableMissing,
-    TableRef,
-)
-from app.domain.agents.knowledge.ingestion import embed_texts
-from app.domain.agents.knowledge.work_kinds import DROP_TABLE
-from app.domain.agents.knowledge.writer_lease import (
-    NoKnowledgeBase,
-    TableReplaced,
-    Writer,
-    hold_table,
-)
 from app.jobs import background, work
 from app.kit import clock, logs
 from app.services import Services
+
+from . import table_queries
+from .chunk_store import ChunkStore, DocumentState, TableMissing, TableRef
+from .ingestion import embed_texts
+from .work_kinds import DROP_TABLE
+from .writer_lease import NoKnowledgeBase, TableReplaced, Writer, hold_table
 
 log = logs.get("knowledge")
 

@@ -11,21 +11,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from app.domain.agents.knowledge import queries, rebuilding, table_queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore, DocumentState
-from app.domain.agents.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
-from app.domain.agents.knowledge.writer_lease import (
-    NoKnowledgeBase,
-    TableBusy,
-    TableReplaced,
-    Writer,
-    hold_table,
-)
 from app.jobs import background, work
 from app.kit import logs
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS
+
+from . import queries, rebuilding, table_queries
+from .chunk_store import ChunkStore, DocumentState
+from .work_kinds import INGEST, REMOVE_DOCUMENT
+from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hold_table
 
 log = logs.get("knowledge")
 

@@ -6,22 +6,17 @@ from typing import Final
 import msgspec
 
 from app.domain.agents.definition.api import KnowledgeInfo
-from app.domain.agents.knowledge import fusion, table_queries
-from app.domain.agents.knowledge.chunk_store import (
-    ChunkStore,
-    Matches,
-    SearchRequest,
-    TableMissing,
-    TableRef,
-)
-from app.domain.agents.knowledge.chunks import StoredChunk
-from app.domain.agents.knowledge.ingestion import embed_texts
 from app.domain.agents.llm.api import QUOTATION_MARK, upper_bound_tokens
 from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.sources import SourceView
 from app.kit import logs
 from app.kit.errors import Unavailable
 from app.services import Services
+
+from . import fusion, table_queries
+from .chunk_store import ChunkStore, Matches, SearchRequest, TableMissing, TableRef
+from .chunks import StoredChunk
+from .ingestion import embed_texts
 
 _INSTRUCTIONS = """\
 Below are numbered passages from documents that may help to answer. Answer from them, and name the \

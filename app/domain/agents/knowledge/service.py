@@ -1,11 +1,12 @@
 """Searches the documents of an agent."""
 
 from app.domain.agents.definition import api as agents
-from app.domain.agents.knowledge import retrieval
-from app.domain.agents.knowledge.schemas import PassageView
 from app.kit.views import Data
 from app.services import Services
 from db.session import Scope
+
+from . import retrieval
+from .schemas import PassageView
 
 
 async def search(

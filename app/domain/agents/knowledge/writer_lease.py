@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from app.domain.agents.knowledge import table_queries
-from app.domain.agents.knowledge.chunk_store import TableRef
 from app.jobs.renewal import Renewal
 from app.kit.ids import new_id
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import table_queries
+from .chunk_store import TableRef
 
 _MAX_PAUSE_SECONDS = 0.5
 

@@ -1,8 +1,9 @@
 """Collects an answer of a model within its limits, for every adapter."""
 
-from app.domain.agents.llm.protocol import Target, ToolCall
-from app.domain.agents.llm.provider_failures import MAX_TOOL_CALLS, answer_too_long, too_many_calls
 from app.kit.texts import storable
+
+from .protocol import Target, ToolCall
+from .provider_failures import MAX_TOOL_CALLS, answer_too_long, too_many_calls
 
 _MAX_CHARS = 1_000_000
 

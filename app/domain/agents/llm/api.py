@@ -1,11 +1,11 @@
 """What other areas may call."""
 
-from app.domain.agents.llm.gateway import LOCAL_ANSWER_TOKENS, LOCAL_MODEL, Models
-from app.domain.agents.llm.keys import load_search_key, load_target
-from app.domain.agents.llm.keys import seal_context as key_seal_context
-from app.domain.agents.llm.openai_requests import QUOTATION_MARK
-from app.domain.agents.llm.prices import cost_usd, speech_cost_usd, transcription_cost_usd
-from app.domain.agents.llm.protocol import (
+from .gateway import LOCAL_ANSWER_TOKENS, LOCAL_MODEL, Models
+from .keys import load_search_key, load_target
+from .keys import seal_context as key_seal_context
+from .openai_requests import QUOTATION_MARK
+from .prices import cost_usd, speech_cost_usd, transcription_cost_usd
+from .protocol import (
     Function,
     Message,
     ModelRequest,
@@ -19,4 +19,4 @@ from app.domain.agents.llm.protocol import (
     estimate_tokens,
     upper_bound_tokens,
 )
-from app.domain.agents.llm.providers import LOCAL, provider_of
+from .providers import LOCAL, provider_of

@@ -1,11 +1,12 @@
 from typing import Final
 
-from app.domain.agents.llm.events import ProviderKeyCreated, ProviderKeyDeleted
-from app.domain.agents.llm.gateway import Models
 from app.domain.area import Area
 from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
 from db.storage_quota import UncountedTable
+
+from .events import ProviderKeyCreated, ProviderKeyDeleted
+from .gateway import Models
 
 
 def _create_models(services: Services) -> tuple[Models]:

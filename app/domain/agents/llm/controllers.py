@@ -1,11 +1,12 @@
 from litestar import Controller, delete, get, post
 from litestar.params import JSONBody
 
-from app.domain.agents.llm import keys, service
-from app.domain.agents.llm.gateway import Models
-from app.domain.agents.llm.schemas import CreateProviderKey, KeyTest, ModelView, ProviderKeyView
 from app.http.dependencies import Id, Principal, Services, Tx
 from app.kit.views import Data
+
+from . import keys, service
+from .gateway import Models
+from .schemas import CreateProviderKey, KeyTest, ModelView, ProviderKeyView
 
 
 class ModelController(Controller):

@@ -9,20 +9,6 @@ from contextlib import aclosing
 import msgspec
 from redis.asyncio import Redis
 
-from app.domain.agents.llm import prices
-from app.domain.agents.llm.errors import TRANSIENT, ModelFailed, ModelNotConfigured
-from app.domain.agents.llm.litellm_adapter import LiteLLMAdapter
-from app.domain.agents.llm.local_queue import LocalQueue
-from app.domain.agents.llm.openai_adapter import OpenAIAdapter
-from app.domain.agents.llm.protocol import (
-    Adapter,
-    AnswerPart,
-    Embeddings,
-    ModelRequest,
-    Target,
-    Transcription,
-)
-from app.domain.agents.llm.providers import LOCAL, PROVIDERS
 from app.jobs import background
 from app.kit import logs
 from app.kit.errors import Unavailable
@@ -30,6 +16,14 @@ from app.net.egress import Egress, Guard
 from app.observe import heartbeat, metrics
 from app.observe.heartbeat import Beat
 from db.connection_use import check_wait
+
+from . import prices
+from .errors import TRANSIENT, ModelFailed, ModelNotConfigured
+from .litellm_adapter import LiteLLMAdapter
+from .local_queue import LocalQueue
+from .openai_adapter import OpenAIAdapter
+from .protocol import Adapter, AnswerPart, Embeddings, ModelRequest, Target, Transcription
+from .providers import LOCAL, PROVIDERS
 
 log = logs.get("models")
 

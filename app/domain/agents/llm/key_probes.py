@@ -5,10 +5,11 @@ from typing import Any, Final
 import msgspec
 from yarl import URL
 
-from app.domain.agents.llm.errors import ModelFailed
-from app.domain.agents.llm.protocol import Target
-from app.domain.agents.llm.provider_failures import error_message, reason_of
 from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+
+from .errors import ModelFailed
+from .protocol import Target
+from .provider_failures import error_message, reason_of
 
 _SECONDS = 5.0
 _OK = 200

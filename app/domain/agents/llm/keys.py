@@ -3,14 +3,6 @@
 import time
 
 from app.crypto.keyring import Keyring, SealContext
-from app.domain.agents.llm import key_probes, prices, queries
-from app.domain.agents.llm.errors import ModelFailed, ProviderKeyNotFound
-from app.domain.agents.llm.events import ProviderKeyCreated, ProviderKeyDeleted
-from app.domain.agents.llm.gateway import Models
-from app.domain.agents.llm.key_probes import PROBES
-from app.domain.agents.llm.protocol import Message, ModelRequest, Target
-from app.domain.agents.llm.providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
-from app.domain.agents.llm.schemas import CreateProviderKey, KeyTest, ProviderKeyView
 from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Conflict, Invalid
@@ -19,6 +11,15 @@ from app.net.egress import Egress, Guard
 from db.fast import Row
 from db.models import ProviderKey
 from db.session import Tx
+
+from . import key_probes, prices, queries
+from .errors import ModelFailed, ProviderKeyNotFound
+from .events import ProviderKeyCreated, ProviderKeyDeleted
+from .gateway import Models
+from .key_probes import PROBES
+from .protocol import Message, ModelRequest, Target
+from .providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
+from .schemas import CreateProviderKey, KeyTest, ProviderKeyView
 
 _HINT_CHARS = 4
 _MAX_KEYS = 50

@@ -15,29 +15,16 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from app.domain.agents.llm.answer_builder import AnswerBuilder
-from app.domain.agents.llm.errors import ModelFailed, Reason
-from app.domain.agents.llm.openai_adapter import IDLE_SECONDS
-from app.domain.agents.llm.openai_audio import EXTENSIONS
-from app.domain.agents.llm.openai_requests import common_fields
-from app.domain.agents.llm.protocol import (
-    AnswerPart,
-    Embeddings,
-    ModelRequest,
-    Target,
-    Text,
-    Transcription,
-    UsedTokens,
-)
-from app.domain.agents.llm.provider_failures import (
-    answer_incomplete,
-    check_mp3,
-    embeddings_missing,
-    mask_key,
-    reason_of,
-)
 from app.kit.texts import storable
 from app.net.retry_after import parse_retry_after
+
+from .answer_builder import AnswerBuilder
+from .errors import ModelFailed, Reason
+from .openai_adapter import IDLE_SECONDS
+from .openai_audio import EXTENSIONS
+from .openai_requests import common_fields
+from .protocol import AnswerPart, Embeddings, ModelRequest, Target, Text, Transcription, UsedTokens
+from .provider_failures import answer_incomplete, check_mp3, embeddings_missing, mask_key, reason_of
 
 
 class LiteLLMProvider(msgspec.Struct, frozen=True):

@@ -15,15 +15,16 @@ from typing import Any, Final
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.domain.agents.llm.errors import ModelBusy
-from app.domain.agents.llm.protocol import QueueLimits, QueuePosition
-from app.domain.agents.llm.providers import LOCAL
 from app.jobs import background
 from app.jobs.renewal import Renewal
 from app.kit import logs
 from app.kit.ids import new_id
 from app.observe import metrics
 from app.observe.heartbeat import Beat
+
+from .errors import ModelBusy
+from .protocol import QueueLimits, QueuePosition
+from .providers import LOCAL
 
 log = logs.get("models")
 

@@ -6,28 +6,22 @@ from contextlib import asynccontextmanager
 import aiohttp
 import msgspec
 
-from app.domain.agents.llm.errors import ModelFailed, Reason
-from app.domain.agents.llm.openai_audio import encode_transcription, read_transcription, speech_body
-from app.domain.agents.llm.openai_completions import CompletionParser, Usage, decode
-from app.domain.agents.llm.openai_requests import completion_body
-from app.domain.agents.llm.openai_responses import read_body, read_events
-from app.domain.agents.llm.protocol import (
-    AnswerPart,
-    Embeddings,
-    ModelRequest,
-    Target,
-    Transcription,
-    UsedTokens,
-)
-from app.domain.agents.llm.provider_failures import (
+from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+from app.net.retry_after import parse_retry_after
+
+from .errors import ModelFailed, Reason
+from .openai_audio import encode_transcription, read_transcription, speech_body
+from .openai_completions import CompletionParser, Usage, decode
+from .openai_requests import completion_body
+from .openai_responses import read_body, read_events
+from .protocol import AnswerPart, Embeddings, ModelRequest, Target, Transcription, UsedTokens
+from .provider_failures import (
     answer_incomplete,
     check_mp3,
     embeddings_missing,
     error_message,
     reason_of,
 )
-from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout
-from app.net.retry_after import parse_retry_after
 
 TOTAL_SECONDS = 600.0
 IDLE_SECONDS = 120.0

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.llm.openai_completions import decode
-from app.domain.agents.llm.protocol import Target, Transcription, UsedTokens
 from app.kit.texts import storable
+
+from .openai_completions import decode
+from .protocol import Target, Transcription, UsedTokens
 
 _DEFAULT_VOICE = "alloy"
 # Providers tell the format of a recording by the file's name.

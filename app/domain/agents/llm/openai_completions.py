@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.llm.answer_builder import AnswerBuilder
-from app.domain.agents.llm.errors import ModelFailed
-from app.domain.agents.llm.protocol import AnswerPart, Target, Text, ToolCall, UsedTokens
-from app.domain.agents.llm.provider_failures import error_message, reason_of
+from .answer_builder import AnswerBuilder
+from .errors import ModelFailed
+from .protocol import AnswerPart, Target, Text, ToolCall, UsedTokens
+from .provider_failures import error_message, reason_of
 
 
 class _FunctionDelta(msgspec.Struct):

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.agents.llm.protocol import Message, ModelRequest, Target
-from app.domain.agents.llm.providers import LOCAL, provider_of
+from .protocol import Message, ModelRequest, Target
+from .providers import LOCAL, provider_of
 
 # The beginning of the lines around quoted material in a prompt. The local model is so small that it
 # continues with the next quotation after its answer.

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import aiohttp
 
-from app.domain.agents.llm.protocol import Target
-from app.domain.agents.llm.provider_failures import answer_too_long
+from .protocol import Target
+from .provider_failures import answer_too_long
 
 _MAX_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 1024 * 1024

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from app.domain.agents.llm.errors import ModelFailed, Reason
-from app.domain.agents.llm.protocol import Target
 from app.net.redaction import Redactor
+
+from .errors import ModelFailed, Reason
+from .protocol import Target
 
 MAX_TOOL_CALLS = 64
 _MAX_MESSAGE_CHARS = 500

@@ -2,12 +2,13 @@
 
 from sqlalchemy import func, select, update
 
-from app.domain.agents.llm.schemas import ProviderKeyView
 from db import fast
 from db.fast import Row, tenant_of
 from db.models import ProviderKey
 from db.session import Tx
 from db.views import View
+
+from .schemas import ProviderKeyView
 
 _VIEW = View(ProviderKeyView)
 _LIST = f"""

@@ -2,15 +2,14 @@
 
 import asyncio
 
-from app.domain.agents.llm import prices
-from app.domain.agents.llm.errors import ModelFailed
-from app.domain.agents.llm.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
-from app.domain.agents.llm.protocol import (
-    Target,
-)
-from app.domain.agents.llm.providers import LOCAL
-from app.domain.agents.llm.schemas import ModelView
 from app.kit import logs
+
+from . import prices
+from .errors import ModelFailed
+from .gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
+from .protocol import Target
+from .providers import LOCAL
+from .schemas import ModelView
 
 log = logs.get("models")
 

@@ -1,5 +1,5 @@
 """What other areas may call."""
 
-from app.domain.agents.search.engines.protocol import SearchFailed, SearchRequest
-from app.domain.agents.search.engines.searxng import Searxng, open_egress
-from app.domain.agents.search.web_search import WebSearch
+from .engines.protocol import SearchFailed, SearchRequest
+from .engines.searxng import Searxng, open_egress
+from .web_search import WebSearch

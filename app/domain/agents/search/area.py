@@ -1,14 +1,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.domain.agents.search import queries
-from app.domain.agents.search.engines.registry import SearchEngines
 from app.domain.area import Area, Span, find_turn
 from app.domain.platform.events.api import MAX_SPANS
 from db.fast import Row
 from db.retention import RetentionRule
 from db.session import Tx
 from db.storage_quota import UncountedTable
+
+from . import queries
+from .engines.registry import SearchEngines
 
 
 async def _read_spans(

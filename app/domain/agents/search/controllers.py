@@ -1,9 +1,10 @@
 from litestar import Controller, get, post, put
 from litestar.params import JSONBody
 
-from app.domain.agents.search import service
-from app.domain.agents.search.schemas import UpdateWebSearchConfig, WebSearchConfigView
 from app.http.dependencies import Context, Id, Tx
+
+from . import service
+from .schemas import UpdateWebSearchConfig, WebSearchConfigView
 
 
 class WebSearchController(Controller):

@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from app.domain.agents.search.schemas import WebSearchConfigView
 from db import fast
 from db.fast import Row, tenant_of
 from db.models import WebSearchConfig
 from db.session import Tx
 from db.views import View
+
+from .schemas import WebSearchConfigView
 
 _DEFAULTS = WebSearchConfigView()
 _VIEW = View(

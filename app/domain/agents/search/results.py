@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from app.domain.agents.search.engines.protocol import Hit
 from app.domain.sources import SourceView
+
+from .engines.protocol import Hit
 
 _TITLE_CHARS = 200
 _SNIPPET_CHARS = 1000

@@ -8,15 +8,16 @@ from app.context import RequestContext
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.errors import AgentNotFound
 from app.domain.agents.llm import api as models
-from app.domain.agents.search import queries
-from app.domain.agents.search.engines.registry import SearchEngines
-from app.domain.agents.search.errors import SearchEngineNotConfigured
-from app.domain.agents.search.schemas import UpdateWebSearchConfig, WebSearchConfigView
 from app.kit import validation
 from app.kit.changes import apply_changes
 from app.kit.views import build_view
 from db.models import WebSearchConfig
 from db.session import Tx
+
+from . import queries
+from .engines.registry import SearchEngines
+from .errors import SearchEngineNotConfigured
+from .schemas import UpdateWebSearchConfig, WebSearchConfigView
 
 
 async def get_config(tx: Tx, agent_id: str) -> WebSearchConfigView:

@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from app.domain.agents.definition.api import AgentRuntime, WebSearchInfo
 from app.domain.agents.llm.api import Function, load_search_key
-from app.domain.agents.search import queries, results
-from app.domain.agents.search.engines.protocol import Hit, SearchFailed, SearchRequest
-from app.domain.agents.search.engines.registry import SearchEngines
-from app.domain.agents.search.queries import FinishedSearch
 from app.domain.agents.tools.api import WEB_SEARCH, CallOutcome, CallStatus, ToolOffer
 from app.kit import clock, logs, trace
 from app.kit.ids import new_id
 from app.kit.texts import storable
 from app.services import Services
+
+from . import queries, results
+from .engines.protocol import Hit, SearchFailed, SearchRequest
+from .engines.registry import SearchEngines
+from .queries import FinishedSearch
 
 log = logs.get("search")
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from app.domain.agents.definition.api import AgentRuntime, AttachedToolInfo
 from app.domain.agents.llm.api import Function
-from app.domain.agents.tools import executions
-from app.domain.agents.tools.configs import TOOL_TYPES
-from app.domain.agents.tools.offers import WEB_SEARCH, CallOutcome, ToolOffer
 from app.services import Services
 from db.fast import Row
+
+from . import executions
+from .configs import TOOL_TYPES
+from .offers import WEB_SEARCH, CallOutcome, ToolOffer
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME_CHARS = 60

@@ -2,12 +2,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain import retention_queries
-from app.domain.agents.tools import jobs, queries
-from app.domain.agents.tools.client_tokens import ClientTokens
-from app.domain.agents.tools.credential_hosts import list_hosts
-from app.domain.agents.tools.events import ToolCreated, ToolDeleted, ToolUpdated
-from app.domain.agents.tools.executions import RUN_TOOL
-from app.domain.agents.tools.service import REPORT_DELETED
 from app.domain.area import AgentDeletion, Area, AreaJob, Span
 from app.domain.platform.events.api import MAX_SPANS
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
@@ -15,6 +9,13 @@ from db import ledger
 from db.retention import RetentionRule
 from db.session import Tx
 from db.storage_quota import CountedTable, UncountedTable
+
+from . import jobs, queries
+from .client_tokens import ClientTokens
+from .credential_hosts import list_hosts
+from .events import ToolCreated, ToolDeleted, ToolUpdated
+from .executions import RUN_TOOL
+from .service import REPORT_DELETED
 
 _RUN = "w.id = t.work_id"
 # The turn that called the tool, which reads the output again when it is resumed. It was accepted

@@ -4,12 +4,6 @@ from typing import Any
 
 from app.context import RequestContext
 from app.domain.agents.definition import api as agents
-from app.domain.agents.tools import auth_configs, configs, queries, run_plan, service
-from app.domain.agents.tools.auth_configs import AuthConfig, CredentialAuth
-from app.domain.agents.tools.auth_validation import validate_auth
-from app.domain.agents.tools.configs import Config
-from app.domain.agents.tools.errors import AttachmentNotFound, ToolNotFound
-from app.domain.agents.tools.schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
 from app.domain.agents.vault.api import CredentialUse, IntegrationRef
 from app.kit import validation
 from app.kit.errors import Conflict, Invalid
@@ -17,6 +11,13 @@ from app.kit.ids import new_id
 from app.kit.texts import is_deeper
 from db.models import Agent, AgentTool, Tool
 from db.session import Tx
+
+from . import auth_configs, configs, queries, run_plan, service
+from .auth_configs import AuthConfig, CredentialAuth
+from .auth_validation import validate_auth
+from .configs import Config
+from .errors import AttachmentNotFound, ToolNotFound
+from .schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
 
 _MAX_TOOLS = 100
 _MAX_DEPTH = 32

@@ -5,12 +5,13 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.agents.tools.configs import HeaderMap
-from app.domain.agents.tools.errors import AuthDestinationMismatch
 from app.kit import validation
 from app.kit.errors import Invalid
 from app.kit.validation import VISIBLE
 from app.net.egress import Guard
+
+from .configs import HeaderMap
+from .errors import AuthDestinationMismatch
 
 AuthType = Literal["none", "api_key", "oauth2", "basic", "bearer", "custom"]
 Secret = Annotated[str, Meta(min_length=1, max_length=16_384)]

@@ -3,11 +3,12 @@
 from typing import Any
 
 from app.context import RequestContext
-from app.domain.agents.tools import auth_configs
-from app.domain.agents.tools.auth_configs import AUTH_TYPES, AuthConfig, CredentialAuth
 from app.domain.agents.vault import api as vault
 from app.domain.agents.vault.api import CredentialUse
 from app.kit.errors import Invalid
+
+from . import auth_configs
+from .auth_configs import AUTH_TYPES, AuthConfig, CredentialAuth
 
 
 async def validate_auth(

@@ -3,21 +3,6 @@
 from collections.abc import Awaitable
 
 from app.crypto.keyring import CannotOpen
-from app.domain.agents.tools.auth_configs import (
-    AUTH_TYPES,
-    ApiKeyAuth,
-    AuthConfig,
-    BasicAuth,
-    BearerAuth,
-    CredentialAuth,
-    CustomAuth,
-    OAuth2Auth,
-)
-from app.domain.agents.tools.client_tokens import ClientTokens
-from app.domain.agents.tools.configs import destination_host
-from app.domain.agents.tools.errors import AuthDestinationMismatch, ToolFailed
-from app.domain.agents.tools.executors.protocol import Auth, DatabaseLogin
-from app.domain.agents.tools.run_plan import RunPlan
 from app.domain.agents.vault.api import (
     ApiKeySecrets,
     BasicAuthSecrets,
@@ -32,6 +17,22 @@ from app.domain.agents.vault.api import (
 from app.domain.agents.vault.errors import AccessDenied, TokenRefused
 from app.net.http_auth import basic, bearer
 from app.services import Services
+
+from .auth_configs import (
+    AUTH_TYPES,
+    ApiKeyAuth,
+    AuthConfig,
+    BasicAuth,
+    BearerAuth,
+    CredentialAuth,
+    CustomAuth,
+    OAuth2Auth,
+)
+from .client_tokens import ClientTokens
+from .configs import destination_host
+from .errors import AuthDestinationMismatch, ToolFailed
+from .executors.protocol import Auth, DatabaseLogin
+from .run_plan import RunPlan
 
 _PAIR = 2
 

@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 
-from app.domain.agents.tools.auth_configs import OAuth2Auth
 from app.domain.agents.vault.api import OAuth2Secrets, TokenGrant, is_expired, request_token
 from app.jobs import background
 from app.net.egress import Egress
+
+from .auth_configs import OAuth2Auth
 
 _MAX_GRANTS = 1000
 

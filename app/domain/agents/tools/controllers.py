@@ -3,19 +3,17 @@ from typing import Annotated
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.agents.tools import attachments, discovery, executions, service
-from app.domain.agents.tools.categories import Category
-from app.domain.agents.tools.configs import ToolType
-from app.domain.agents.tools.execution_schemas import (
-    Execute,
-    ExecutionResult,
-    ExecutionView,
-    Period,
-    Status,
-    ToolStats,
-)
-from app.domain.agents.tools.queries import ExecutionFilter
-from app.domain.agents.tools.schemas import (
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import TIME, Search, Sort, parse_time
+from app.kit.paging import Paged
+from app.kit.views import Data
+
+from . import attachments, discovery, executions, service
+from .categories import Category
+from .configs import ToolType
+from .execution_schemas import Execute, ExecutionResult, ExecutionView, Period, Status, ToolStats
+from .queries import ExecutionFilter
+from .schemas import (
     Attachment,
     AttachTool,
     CategoryView,
@@ -28,10 +26,6 @@ from app.domain.agents.tools.schemas import (
     ToolView,
     UpdateTool,
 )
-from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import TIME, Search, Sort, parse_time
-from app.kit.paging import Paged
-from app.kit.views import Data
 
 
 class ToolController(Controller):

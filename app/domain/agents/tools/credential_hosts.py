@@ -1,9 +1,10 @@
 """The hosts to which tools and agents would send a credential."""
 
-from app.domain.agents.tools import configs, queries, run_plan, service
-from app.domain.agents.tools.auth_configs import CredentialAuth
 from app.domain.area import CredentialTarget
 from db.models import AgentTool, Tool
+
+from . import configs, queries, run_plan, service
+from .auth_configs import CredentialAuth
 
 
 async def list_hosts(target: CredentialTarget) -> list[str]:

@@ -2,17 +2,18 @@
 
 import asyncio
 
-from app.domain.agents.tools import authentication, queries
-from app.domain.agents.tools.configs import CustomConfig
-from app.domain.agents.tools.errors import ToolFailed, ToolNotFound
-from app.domain.agents.tools.executors import custom
-from app.domain.agents.tools.run_plan import build_plan, timeout_seconds
-from app.domain.agents.tools.schemas import Discovered
 from app.kit.errors import Conflict, ProviderError
 from app.net.redaction import Redactor
 from app.services import Services
 from db.fast import tenant_of
 from db.session import Scope
+
+from . import authentication, queries
+from .configs import CustomConfig
+from .errors import ToolFailed, ToolNotFound
+from .executors import custom
+from .run_plan import build_plan, timeout_seconds
+from .schemas import Discovered
 
 _MAX_SECONDS = 20.0
 _MAX_MESSAGE_CHARS = 1000

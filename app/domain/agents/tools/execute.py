@@ -7,17 +7,6 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.tools import authentication, json_schema
-from app.domain.agents.tools.configs import FunctionConfig, ScriptConfig, is_repeatable
-from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import (
-    Auth,
-    ExecutorEnvironment,
-    Task,
-    record_renewed_secrets,
-)
-from app.domain.agents.tools.executors.registry import EXECUTORS
-from app.domain.agents.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.kit import logs
 from app.kit.errors import ApiError, Invalid
 from app.kit.texts import as_json, is_deeper, storable
@@ -25,6 +14,13 @@ from app.net.redaction import Redactor
 from app.sandbox.box import MAX_WAIT_SECONDS
 from app.services import Services
 from db.fast import Row
+
+from . import authentication, json_schema
+from .configs import FunctionConfig, ScriptConfig, is_repeatable
+from .errors import ToolFailed
+from .executors.protocol import Auth, ExecutorEnvironment, Task, record_renewed_secrets
+from .executors.registry import EXECUTORS
+from .run_plan import RunPlan, build_plan, timeout_seconds
 
 log = logs.get("tools")
 

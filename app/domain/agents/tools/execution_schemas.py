@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.agents.tools.schemas import EXAMPLE_AGENT_ID, EXAMPLE_TOOL_ID
+from .schemas import EXAMPLE_AGENT_ID, EXAMPLE_TOOL_ID
 
 Status = Literal["completed", "failed", "timeout"]
 Period = Literal["24h", "7d", "30d", "90d"]

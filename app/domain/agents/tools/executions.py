@@ -5,20 +5,6 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.tools import json_schema, queries, service
-from app.domain.agents.tools.configs import TOOL_TYPES
-from app.domain.agents.tools.errors import ExecutionNotFound, ToolDisabled, ToolNotFound
-from app.domain.agents.tools.execution_schemas import (
-    Day,
-    ExecutionResult,
-    ExecutionView,
-    Failure,
-    Period,
-    ToolStats,
-    TopAgent,
-)
-from app.domain.agents.tools.queries import ExecutionFilter
-from app.domain.agents.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.domain.area import Areas, FinishedCall
 from app.jobs import work
 from app.jobs.work import WorkKind
@@ -32,6 +18,21 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope, Tx
+
+from . import json_schema, queries, service
+from .configs import TOOL_TYPES
+from .errors import ExecutionNotFound, ToolDisabled, ToolNotFound
+from .execution_schemas import (
+    Day,
+    ExecutionResult,
+    ExecutionView,
+    Failure,
+    Period,
+    ToolStats,
+    TopAgent,
+)
+from .queries import ExecutionFilter
+from .run_plan import RunPlan, build_plan, timeout_seconds
 
 # Ids of calls within a conversation begin with it; those of nodes of workflows do not.
 _CALL_PREFIX: Final = "call_"

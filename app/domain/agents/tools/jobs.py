@@ -3,11 +3,12 @@
 Each execution is marked as running first, so that a run with side effects is not repeated.
 """
 
-from app.domain.agents.tools import execute, executions, queries
 from app.domain.job import Job
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import execute, executions, queries
 
 
 async def run_tool(job: Job) -> None:

@@ -12,9 +12,10 @@ from urllib.parse import unquote
 import jsonschema_rs
 import msgspec
 
-from app.domain.agents.tools.errors import SchemaRejected
 from app.kit.errors import Invalid, Problem
 from app.kit.texts import is_deeper
+
+from .errors import SchemaRejected
 
 _MAX_BYTES = 65_536
 _MAX_DEPTH = 32

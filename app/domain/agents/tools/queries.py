@@ -7,7 +7,6 @@ import msgspec
 from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
-from app.domain.agents.tools.schemas import Attachment, FullTool, ToolSummary
 from app.domain.agents.usage import api as usage
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
@@ -17,6 +16,8 @@ from db.lists import Total, Where
 from db.models import Agent, AgentTool, Tool
 from db.session import Tx
 from db.views import View
+
+from .schemas import Attachment, FullTool, ToolSummary
 
 _SORT_ORDERS = SortOrders(
     "-created_at",

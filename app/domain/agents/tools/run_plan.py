@@ -5,15 +5,16 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring, SealContext
-from app.domain.agents.tools import auth_configs, configs, service
-from app.domain.agents.tools.auth_configs import AuthConfig
-from app.domain.agents.tools.configs import Config
-from app.domain.agents.tools.errors import AuthDestinationMismatch
 from app.domain.agents.vault.api import IntegrationRef
 from app.kit.errors import ApiError
 from app.net.egress import Guard
 from db.fast import Row
 from db.models import AgentTool, Tool
+
+from . import auth_configs, configs, service
+from .auth_configs import AuthConfig
+from .configs import Config
+from .errors import AuthDestinationMismatch
 
 
 class RunPlan(msgspec.Struct, frozen=True):

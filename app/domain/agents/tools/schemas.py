@@ -4,11 +4,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.agents.tools.auth_configs import AuthType
-from app.domain.agents.tools.categories import Category
-from app.domain.agents.tools.configs import ToolType
 from app.kit import validation
 from app.kit.validation import ONE_LINE
+
+from .auth_configs import AuthType
+from .categories import Category
+from .configs import ToolType
 
 _SLUG_PATTERN = r"^(?![\s\S]*\n)[a-z0-9]+(-[a-z0-9]+)*$"
 validation.describe_pattern(

@@ -10,22 +10,6 @@ import msgspec
 from app.context import RequestContext
 from app.crypto.keyring import CannotOpen, SealContext
 from app.domain.agents.definition import api as agents
-from app.domain.agents.tools import auth_configs, configs, json_schema, queries
-from app.domain.agents.tools.auth_configs import AuthConfig, CredentialAuth
-from app.domain.agents.tools.auth_validation import validate_auth
-from app.domain.agents.tools.categories import CATEGORIES
-from app.domain.agents.tools.configs import TOOL_TYPES, Config, FunctionConfig, ScriptConfig
-from app.domain.agents.tools.errors import AuthDestinationMismatch, ToolNotFound
-from app.domain.agents.tools.events import ToolCreated, ToolDeleted, ToolUpdated
-from app.domain.agents.tools.schemas import (
-    CategoryView,
-    CreateTool,
-    FullTool,
-    ToolSummary,
-    ToolView,
-    UpdateTool,
-    UsageStats,
-)
 from app.domain.agents.vault import api as vault
 from app.domain.agents.vault.api import CredentialUse, IntegrationRef
 from app.domain.platform.events import api as events
@@ -43,6 +27,23 @@ from app.security.principal import Principal
 from db.fast import tenant_of
 from db.models import Tool
 from db.session import Tx
+
+from . import auth_configs, configs, json_schema, queries
+from .auth_configs import AuthConfig, CredentialAuth
+from .auth_validation import validate_auth
+from .categories import CATEGORIES
+from .configs import TOOL_TYPES, Config, FunctionConfig, ScriptConfig
+from .errors import AuthDestinationMismatch, ToolNotFound
+from .events import ToolCreated, ToolDeleted, ToolUpdated
+from .schemas import (
+    CategoryView,
+    CreateTool,
+    FullTool,
+    ToolSummary,
+    ToolView,
+    UpdateTool,
+    UsageStats,
+)
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 # Tells the caller of a run that its tool was deleted.

@@ -1,7 +1,7 @@
 """What other areas may call."""
 
-from app.domain.agents.usage.count_queries import count_sql
-from app.domain.agents.usage.queries import add as add_usage
-from app.domain.agents.usage.queries import insert_sql
-from app.domain.agents.usage.request_counter import RequestCounter
-from app.domain.agents.usage.service import ModelCall, add_call, get_agent_stats
+from .count_queries import count_sql
+from .queries import add as add_usage
+from .queries import insert_sql
+from .request_counter import RequestCounter
+from .service import ModelCall, add_call, get_agent_stats

@@ -2,8 +2,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from app.domain.agents.usage import queries, service
-from app.domain.agents.usage.request_counter import RequestCounter
 from app.domain.area import Area, PeriodicTask, Span, find_turn
 from app.domain.platform.events.api import MAX_SPANS
 from app.security.permissions import DEVELOPERS, Permission
@@ -11,6 +9,9 @@ from db.fast import Row
 from db.retention import RetentionRule
 from db.session import Tx
 from db.storage_quota import UncountedTable
+
+from . import queries, service
+from .request_counter import RequestCounter
 
 
 async def _read_spans(

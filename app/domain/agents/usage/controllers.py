@@ -3,9 +3,10 @@ from typing import Annotated
 from litestar import Controller, get
 from litestar.params import QueryParameter
 
-from app.domain.agents.usage.reports import build_report
-from app.domain.agents.usage.schemas import UsagePeriod, UsageReport
 from app.http.dependencies import Context
+
+from .reports import build_report
+from .schemas import UsagePeriod, UsageReport
 
 
 class UsageController(Controller):

@@ -7,18 +7,13 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.domain.agents.usage.schemas import (
-    ConcurrencyLimits,
-    ExecutionLimits,
-    StartLimit,
-    UsageLimits,
-    WindowLimit,
-)
 from app.domain.area import ExecutionLoad
 from app.domain.platform.storage.schemas import StorageLimit
 from app.kit import logs
 from app.security import plans
 from app.security.plans import Plan
+
+from .schemas import ConcurrencyLimits, ExecutionLimits, StartLimit, UsageLimits, WindowLimit
 
 log = logs.get("usage")
 

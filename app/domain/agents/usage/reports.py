@@ -8,28 +8,15 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.context import RequestContext
-from app.domain.agents.usage import headroom, summary_queries
-from app.domain.agents.usage.schemas import (
-    AgentUsage,
-    DayUsage,
-    ModelUsage,
-    UsagePeriod,
-    UsageReport,
-    UsageSums,
-)
-from app.domain.agents.usage.summary_queries import (
-    BY_AGENT,
-    BY_DATE,
-    BY_MODEL,
-    KINDS,
-    MODEL_SUMS,
-    TOTAL,
-)
 from app.domain.area import Areas
 from app.domain.platform.storage import api as storage
 from app.kit import clock
 from app.security.plans import plan_of
 from db.fast import Row, tenant_of
+
+from . import headroom, summary_queries
+from .schemas import AgentUsage, DayUsage, ModelUsage, UsagePeriod, UsageReport, UsageSums
+from .summary_queries import BY_AGENT, BY_DATE, BY_MODEL, KINDS, MODEL_SUMS, TOTAL
 
 _DAYS: Final = {"7d": 7, "30d": 30, "90d": 90}
 _HOURS: Final = 24

@@ -4,10 +4,11 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Final
 
-from app.domain.agents.usage import count_queries
 from app.jobs.counters import BufferedCounter
 from app.kit import clock
 from db.session import ALL_TENANTS, Database
+
+from . import count_queries
 
 _HOUR: Final = 3600
 

@@ -6,15 +6,16 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.domain.agents.definition import api as agents
-from app.domain.agents.usage import count_queries, queries
-from app.domain.agents.usage.count_queries import ExecutionKind
-from app.domain.agents.usage.schemas import AgentStats, Period
 from app.kit import clock, logs, trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, DATABASE_ERRORS, Database, Tx
+
+from . import count_queries, queries
+from .count_queries import ExecutionKind
+from .schemas import AgentStats, Period
 
 log = logs.get("usage")
 

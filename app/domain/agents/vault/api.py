@@ -1,11 +1,11 @@
 """What other areas may call."""
 
-from app.domain.agents.vault import audit
-from app.domain.agents.vault.decrypted import DecryptedCredential, IntegrationRef
-from app.domain.agents.vault.destinations import CredentialUse, check_reference
-from app.domain.agents.vault.oauth import TokenGrant, TokenRefresher, is_expired, request_token
-from app.domain.agents.vault.queries import delete_rules, find_credential, has_rules
-from app.domain.agents.vault.types import (
+from . import audit
+from .decrypted import DecryptedCredential, IntegrationRef
+from .destinations import CredentialUse, check_reference
+from .oauth import TokenGrant, TokenRefresher, is_expired, request_token
+from .queries import delete_rules, find_credential, has_rules
+from .types import (
     ApiKeySecrets,
     BasicAuthSecrets,
     BearerTokenSecrets,
@@ -13,4 +13,4 @@ from app.domain.agents.vault.types import (
     OAuth2Secrets,
     secret_texts,
 )
-from app.domain.agents.vault.unseal import unseal_for
+from .unseal import unseal_for

@@ -1,17 +1,13 @@
 from typing import Final
 
-from app.domain.agents.vault import queries
-from app.domain.agents.vault.events import (
-    CredentialCreated,
-    CredentialDeleted,
-    CredentialInvalid,
-    CredentialUpdated,
-)
-from app.domain.agents.vault.oauth import TokenRefresher
 from app.domain.area import AgentDeletion, Area
 from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
 from db.storage_quota import UncountedTable
+
+from . import queries
+from .events import CredentialCreated, CredentialDeleted, CredentialInvalid, CredentialUpdated
+from .oauth import TokenRefresher
 
 
 def _create_token_refresher(services: Services) -> tuple[TokenRefresher]:

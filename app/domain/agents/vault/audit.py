@@ -14,14 +14,15 @@ from datetime import datetime
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring, SealContext
-from app.domain.agents.vault import queries
-from app.domain.agents.vault.schemas import Action, AuditEntry
 from app.kit import clock
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged, paged
 from db.fast import Row
 from db.models import CredentialAuditChain
 from db.session import ALL_TENANTS, Database, Tx
+
+from . import queries
+from .schemas import Action, AuditEntry
 
 _KEY_BYTES = 32
 _FIRST_MAC = b"\0" * 32

@@ -11,24 +11,6 @@ import aiomysql
 import asyncpg
 import msgspec
 
-from app.domain.agents.vault import audit, queries, service
-from app.domain.agents.vault.audit import Actor
-from app.domain.agents.vault.decrypted import decrypt_secrets
-from app.domain.agents.vault.errors import ConnectionTestFailed, TokenRefused
-from app.domain.agents.vault.events import CredentialInvalid
-from app.domain.agents.vault.oauth import TokenRefresher
-from app.domain.agents.vault.schemas import TestResult
-from app.domain.agents.vault.types import (
-    ApiKeySecrets,
-    BasicAuthSecrets,
-    BearerTokenSecrets,
-    CustomSecrets,
-    DatabaseSecrets,
-    OAuth2Secrets,
-    SmtpSecrets,
-    SshSecrets,
-    secret_texts,
-)
 from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Invalid
@@ -42,6 +24,25 @@ from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed
 from app.security.principal import Principal
 from app.services import Services
+
+from . import audit, queries, service
+from .audit import Actor
+from .decrypted import decrypt_secrets
+from .errors import ConnectionTestFailed, TokenRefused
+from .events import CredentialInvalid
+from .oauth import TokenRefresher
+from .schemas import TestResult
+from .types import (
+    ApiKeySecrets,
+    BasicAuthSecrets,
+    BearerTokenSecrets,
+    CustomSecrets,
+    DatabaseSecrets,
+    OAuth2Secrets,
+    SmtpSecrets,
+    SshSecrets,
+    secret_texts,
+)
 
 _TIMEOUT_SECONDS = 15.0
 _KEY_SCRIPT = Path(__file__).with_name("ssh_key_child.py")

@@ -3,8 +3,13 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.agents.vault import audit, connection_tests, service
-from app.domain.agents.vault.schemas import (
+from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from app.kit.views import Data
+
+from . import audit, connection_tests, service
+from .schemas import (
     AccessRule,
     AuditEntry,
     CreateCredential,
@@ -17,11 +22,7 @@ from app.domain.agents.vault.schemas import (
     UpdateCredential,
     UpdateSecrets,
 )
-from app.domain.agents.vault.types import Type
-from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
-from app.kit.paging import Paged
-from app.kit.views import Data
+from .types import Type
 
 
 class CredentialController(Controller):

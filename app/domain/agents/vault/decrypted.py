@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import Keyring, SealContext
-from app.domain.agents.vault import types
-from app.domain.agents.vault.schemas import Integration
-from app.domain.agents.vault.types import Secrets
 from db.models import Credential
+
+from . import types
+from .schemas import Integration
+from .types import Secrets
 
 
 class DecryptedCredential(msgspec.Struct, frozen=True):

@@ -14,11 +14,12 @@ import msgspec
 from yarl import URL
 
 from app.context import RequestContext
-from app.domain.agents.vault import queries
-from app.domain.agents.vault.decrypted import IntegrationRef
-from app.domain.agents.vault.types import TYPES
 from app.kit.errors import Invalid, Problem
 from db.models import Credential
+
+from . import queries
+from .decrypted import IntegrationRef
+from .types import TYPES
 
 
 class CredentialUse(msgspec.Struct, frozen=True):

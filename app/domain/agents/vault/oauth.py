@@ -12,16 +12,6 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from app.crypto.keyring import Keyring
-from app.domain.agents.vault import queries
-from app.domain.agents.vault.decrypted import (
-    DecryptedCredential,
-    decrypt_secrets,
-    decrypt_values,
-    seal_context,
-)
-from app.domain.agents.vault.errors import TokenRefused
-from app.domain.agents.vault.events import CredentialInvalid
-from app.domain.agents.vault.types import OAuth2Secrets, secret_texts
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import clock
@@ -30,6 +20,12 @@ from app.net.egress import Egress, EgressError
 from app.net.redaction import Redactor
 from db.fast import Row
 from db.session import Database
+
+from . import queries
+from .decrypted import DecryptedCredential, decrypt_secrets, decrypt_values, seal_context
+from .errors import TokenRefused
+from .events import CredentialInvalid
+from .types import OAuth2Secrets, secret_texts
 
 # A token counts as expired this early, so that it is still valid when it arrives.
 _EXPIRY_MARGIN = timedelta(seconds=30)

@@ -5,13 +5,6 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from app.domain.agents.vault.schemas import (
-    AccessRule,
-    AuditEntry,
-    CredentialSummary,
-    CredentialView,
-    Integration,
-)
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -20,6 +13,8 @@ from db.lists import Total, Where
 from db.models import Credential, CredentialAccess
 from db.session import Tx
 from db.views import View
+
+from .schemas import AccessRule, AuditEntry, CredentialSummary, CredentialView, Integration
 
 _SORT_ORDERS = SortOrders(
     "-created_at",

@@ -4,8 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.agents.vault.types import Type
 from app.kit.validation import ONE_LINE, VISIBLE
+
+from .types import Type
 
 Integration = Literal["agent", "tool", "workflow", "channel"]
 Action = Literal[

@@ -8,29 +8,6 @@ from msgspec import Meta
 
 from app.context import RequestContext
 from app.crypto.keyring import Keyring
-from app.domain.agents.vault import audit, destinations, queries, types
-from app.domain.agents.vault.audit import Actor
-from app.domain.agents.vault.decrypted import (
-    decrypt_values,
-    seal_context,
-)
-from app.domain.agents.vault.errors import AccessRuleNotFound, CredentialNotFound
-from app.domain.agents.vault.events import CredentialCreated, CredentialDeleted, CredentialUpdated
-from app.domain.agents.vault.schemas import (
-    AccessRule,
-    Action,
-    AuditEntry,
-    CreateCredential,
-    CredentialSummary,
-    CredentialView,
-    GrantAccess,
-    Revealed,
-    TypeView,
-    UpdateCredential,
-)
-from app.domain.agents.vault.types import (
-    TYPES,
-)
 from app.domain.area import Areas, CredentialTarget
 from app.domain.platform.events import api as events
 from app.kit import paging, validation
@@ -45,6 +22,25 @@ from app.security.principal import Principal
 from app.services import Services
 from db.models import Agent, Credential, CredentialAccess, Tool
 from db.session import Tx
+
+from . import audit, destinations, queries, types
+from .audit import Actor
+from .decrypted import decrypt_values, seal_context
+from .errors import AccessRuleNotFound, CredentialNotFound
+from .events import CredentialCreated, CredentialDeleted, CredentialUpdated
+from .schemas import (
+    AccessRule,
+    Action,
+    AuditEntry,
+    CreateCredential,
+    CredentialSummary,
+    CredentialView,
+    GrantAccess,
+    Revealed,
+    TypeView,
+    UpdateCredential,
+)
+from .types import TYPES
 
 _MAX_METADATA_CHARS = 16_384
 _MAX_DEPTH = 16

@@ -5,14 +5,15 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring
-from app.domain.agents.vault import audit, destinations, queries
-from app.domain.agents.vault.audit import Actor
-from app.domain.agents.vault.decrypted import DecryptedCredential, IntegrationRef, decrypt_secrets
-from app.domain.agents.vault.errors import AccessDenied
-from app.domain.agents.vault.schemas import Action
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import audit, destinations, queries
+from .audit import Actor
+from .decrypted import DecryptedCredential, IntegrationRef, decrypt_secrets
+from .errors import AccessDenied
+from .schemas import Action
 
 
 async def unseal_for(

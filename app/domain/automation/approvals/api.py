@@ -1,6 +1,6 @@
 """What other areas may call."""
 
-from app.domain.automation.approvals.service import (
+from .service import (
     MAX_MESSAGE_CHARS,
     MAX_TIMEOUT_SECONDS,
     MAX_TITLE_CHARS,

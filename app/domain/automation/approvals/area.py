@@ -1,17 +1,13 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob
-from app.domain.automation.approvals.events import (
-    ApprovalApproved,
-    ApprovalRejected,
-    ApprovalRequested,
-    ApprovalTimeout,
-)
-from app.domain.automation.approvals.jobs import expire_approval, on_dead_expiry
-from app.domain.automation.approvals.service import EXPIRE
 from app.security.permissions import DEVELOPERS, USERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import UncountedTable
+
+from .events import ApprovalApproved, ApprovalRejected, ApprovalRequested, ApprovalTimeout
+from .jobs import expire_approval, on_dead_expiry
+from .service import EXPIRE
 
 AREA: Final = Area(
     name="approvals",

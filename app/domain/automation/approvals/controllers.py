@@ -3,13 +3,14 @@ from typing import Annotated, Literal
 from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.automation.approvals import service
-from app.domain.automation.approvals.queries import Filter
-from app.domain.automation.approvals.schemas import ApprovalView, Decision, Status
 from app.http.dependencies import Context, Id, Page
 from app.http.paging import Sort
 from app.kit.paging import Paged
 from app.kit.views import Data
+
+from . import service
+from .queries import Filter
+from .schemas import ApprovalView, Decision, Status
 
 
 class ApprovalController(Controller):

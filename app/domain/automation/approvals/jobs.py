@@ -1,10 +1,11 @@
 """Job function: end an approval whose time is up, also when every attempt to do so failed."""
 
-from app.domain.automation.approvals import service
 from app.domain.job import Job
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import service
 
 
 async def expire_approval(job: Job) -> None:

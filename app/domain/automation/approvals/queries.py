@@ -5,7 +5,6 @@ from typing import get_args
 
 import msgspec
 
-from app.domain.automation.approvals.schemas import ApprovalView, Status
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
@@ -15,6 +14,8 @@ from db.lists import BOUND, Total, Where
 from db.models import Approval
 from db.session import Tx
 from db.views import View
+
+from .schemas import ApprovalView, Status
 
 _SORT_ORDERS = SortOrders(
     "-created_at",

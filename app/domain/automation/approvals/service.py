@@ -9,21 +9,6 @@ import msgspec
 
 from app.context import RequestContext
 from app.domain.area import Areas, Event, FinishedCall
-from app.domain.automation.approvals import queries
-from app.domain.automation.approvals.errors import (
-    AlreadyDecided,
-    ApprovalExpired,
-    ApprovalNotFound,
-    NobodyCanDecide,
-)
-from app.domain.automation.approvals.events import (
-    ApprovalApproved,
-    ApprovalRejected,
-    ApprovalRequested,
-    ApprovalTimeout,
-)
-from app.domain.automation.approvals.queries import Assignee, Filter
-from app.domain.automation.approvals.schemas import ApprovalView
 from app.domain.identity.accounts import api as accounts
 from app.domain.platform.events import api as events
 from app.jobs import work
@@ -38,6 +23,12 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
+from .errors import AlreadyDecided, ApprovalExpired, ApprovalNotFound, NobodyCanDecide
+from .events import ApprovalApproved, ApprovalRejected, ApprovalRequested, ApprovalTimeout
+from .queries import Assignee, Filter
+from .schemas import ApprovalView
 
 # Ends an approval when its time is up.
 EXPIRE: Final = WorkKind("approvals.expire")

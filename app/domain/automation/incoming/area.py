@@ -2,15 +2,16 @@ from typing import Final
 
 from app.domain import retention_queries
 from app.domain.area import Area
-from app.domain.automation.incoming.events import (
+from app.domain.platform.events import api as events
+from db.retention import CASCADE_BATCH
+from db.storage_quota import CountedTable, UncountedTable
+
+from .events import (
     IncomingWebhookCreated,
     IncomingWebhookDeleted,
     IncomingWebhookReceived,
     IncomingWebhookUpdated,
 )
-from app.domain.platform.events import api as events
-from db.retention import CASCADE_BATCH
-from db.storage_quota import CountedTable, UncountedTable
 
 AREA: Final = Area(
     name="incoming",

@@ -3,17 +3,12 @@ from typing import Any
 from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from app.domain.automation.incoming import payloads, receiving, service
-from app.domain.automation.incoming.schemas import (
-    CreateIncoming,
-    IncomingView,
-    PayloadView,
-    Received,
-    UpdateIncoming,
-)
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, Sort
 from app.kit.paging import Paged
+
+from . import payloads, receiving, service
+from .schemas import CreateIncoming, IncomingView, PayloadView, Received, UpdateIncoming
 
 
 class IncomingWebhookController(Controller):

@@ -5,17 +5,18 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from app.domain.automation.incoming import queries
-from app.domain.automation.incoming.errors import PayloadNotFound
-from app.domain.automation.incoming.queries import LISTED_BYTES
-from app.domain.automation.incoming.schemas import PayloadView
-from app.domain.automation.incoming.service import require
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, Paged
 from app.kit.texts import is_deeper, without_nul
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
+from .errors import PayloadNotFound
+from .queries import LISTED_BYTES
+from .schemas import PayloadView
+from .service import require
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _MAX_DEPTH = 64

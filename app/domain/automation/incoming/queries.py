@@ -1,7 +1,6 @@
 """SQL of incoming webhooks and their payloads."""
 
 from app.domain import quota
-from app.domain.automation.incoming.schemas import IncomingView, PayloadView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -10,6 +9,8 @@ from db.lists import Total, Where
 from db.models import IncomingWebhook
 from db.session import Tx
 from db.views import View
+
+from .schemas import IncomingView, PayloadView
 
 MAX_WEBHOOKS = 500
 _SORT_ORDERS = SortOrders(

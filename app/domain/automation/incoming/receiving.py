@@ -6,17 +6,6 @@ import asyncpg
 import msgspec
 
 from app.crypto.keyring import CannotOpen
-from app.domain.automation.incoming import queries, verification, workflow_trigger
-from app.domain.automation.incoming.errors import (
-    BadSignature,
-    IncomingWebhookNotFound,
-    PayloadNotFound,
-)
-from app.domain.automation.incoming.events import IncomingWebhookReceived
-from app.domain.automation.incoming.payloads import decode_body
-from app.domain.automation.incoming.queries import LISTED_BYTES
-from app.domain.automation.incoming.service import decrypt_secret, find
-from app.domain.automation.incoming.verification import RawRequest
 from app.domain.identity.tenants import api as tenants
 from app.domain.identity.tenants.api import Visit
 from app.domain.platform.events import api as events
@@ -32,6 +21,14 @@ from app.security.plans import plan_of
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import queries, verification, workflow_trigger
+from .errors import BadSignature, IncomingWebhookNotFound, PayloadNotFound
+from .events import IncomingWebhookReceived
+from .payloads import decode_body
+from .queries import LISTED_BYTES
+from .service import decrypt_secret, find
+from .verification import RawRequest
 
 log = logs.get("incoming")
 

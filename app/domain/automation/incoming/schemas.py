@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.automation.incoming.verification import SchemeName
 from app.kit import validation
 from app.kit.validation import ONE_LINE
+
+from .verification import SchemeName
 
 SLUG = r"^(?![\s\S]*\n)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$"
 validation.describe_pattern(SLUG, "must be lower-case letters, digits, dashes and underscores")

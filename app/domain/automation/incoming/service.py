@@ -6,19 +6,6 @@ import msgspec
 
 from app.context import RequestContext
 from app.crypto.keyring import Keyring, SealContext
-from app.domain.automation.incoming import queries, verification
-from app.domain.automation.incoming.errors import IncomingWebhookNotFound
-from app.domain.automation.incoming.events import (
-    IncomingWebhookCreated,
-    IncomingWebhookDeleted,
-    IncomingWebhookUpdated,
-)
-from app.domain.automation.incoming.schemas import (
-    CreateIncoming,
-    IncomingView,
-    UpdateIncoming,
-    Verification,
-)
 from app.domain.automation.workflows import api as workflows
 from app.domain.platform.events import api as events
 from app.kit import paging, slugs, validation
@@ -30,6 +17,11 @@ from app.net.secret_fields import MASK
 from db.fast import Row
 from db.models import IncomingWebhook
 from db.session import Tx
+
+from . import queries, verification
+from .errors import IncomingWebhookNotFound
+from .events import IncomingWebhookCreated, IncomingWebhookDeleted, IncomingWebhookUpdated
+from .schemas import CreateIncoming, IncomingView, UpdateIncoming, Verification
 
 # The address is public, and must be hard to guess.
 _SLUG_SUFFIX_CHARS = 16

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.automation.subscriptions.errors import CannotRunAction
 from app.domain.automation.workflows import api as workflows
 from app.domain.automation.workflows.errors import WorkflowNotFound, WorkflowNotPublished
 from app.domain.identity.accounts import api as accounts
@@ -21,6 +20,8 @@ from app.security.permissions import ROLES
 from app.services import Services
 from app.templating.expressions import Expressions, Source, list_sources
 from db.session import Tx
+
+from .errors import CannotRunAction
 
 ActionType = Literal["webhook", "workflow", "notification"]
 

@@ -1,14 +1,11 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob
-from app.domain.automation.subscriptions import jobs, queries
-from app.domain.automation.subscriptions.events import (
-    SubscriptionCreated,
-    SubscriptionDeleted,
-    SubscriptionUpdated,
-)
 from app.domain.platform.events.api import FAN_OUT, RUN_ACTION
 from db.storage_quota import UncountedTable
+
+from . import jobs, queries
+from .events import SubscriptionCreated, SubscriptionDeleted, SubscriptionUpdated
 
 AREA: Final = Area(
     name="subscriptions",

@@ -3,10 +3,18 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.automation.subscriptions import service
-from app.domain.automation.subscriptions.actions import ActionType
-from app.domain.automation.subscriptions.queries import SubscriptionFilter
-from app.domain.automation.subscriptions.schemas import (
+from app.domain.messaging.deliveries import api as deliveries
+from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.messaging.outbox.api import LogFilter, Status
+from app.http import idempotency
+from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
+from app.http.paging import Active, From, Sort, To, parse_time
+from app.kit.paging import Flat, Paged
+
+from . import service
+from .actions import ActionType
+from .queries import SubscriptionFilter
+from .schemas import (
     ChangedSubscription,
     CreateSubscription,
     SubscriptionView,
@@ -15,13 +23,6 @@ from app.domain.automation.subscriptions.schemas import (
     TestEvent,
     UpdateSubscription,
 )
-from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
-from app.domain.messaging.outbox.api import LogFilter, Status
-from app.http import idempotency
-from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
-from app.http.paging import Active, From, Sort, To, parse_time
-from app.kit.paging import Flat, Paged
 
 OfType = Annotated[
     str | None, QueryParameter(max_length=100, description="Only subscriptions to this event type")

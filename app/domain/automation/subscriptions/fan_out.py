@@ -11,8 +11,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from app.domain.automation.subscriptions import filters, queries
-from app.domain.automation.subscriptions.actions import ACTIONS
 from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.deliveries.api import Leases, NewDelivery
 from app.domain.messaging.notifications import api as notifications
@@ -26,6 +24,9 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import filters, queries
+from .actions import ACTIONS
 
 log = logs.get("events")
 

@@ -2,14 +2,15 @@
 
 from functools import partial
 
-from app.domain.automation.subscriptions.errors import CannotRunAction
-from app.domain.automation.subscriptions.fan_out import fan_out
-from app.domain.automation.subscriptions.run_action import load_action, render_action, run_action
 from app.domain.automation.workflows.errors import TooManyPendingExecutions
 from app.domain.job import GiveUp, Job, Retry
 from app.domain.messaging.deliveries.api import DELIVER
 from app.domain.platform.storage.errors import QuotaExceeded
 from app.kit.errors import Unavailable
+
+from .errors import CannotRunAction
+from .fan_out import fan_out
+from .run_action import load_action, render_action, run_action
 
 
 async def fan_out_event(job: Job) -> None:

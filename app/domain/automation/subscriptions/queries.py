@@ -4,7 +4,6 @@ import msgspec
 from sqlalchemy import select
 
 from app.domain import quota
-from app.domain.automation.subscriptions.schemas import SubscriptionView
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
@@ -14,6 +13,8 @@ from db.lists import Total, Where
 from db.models import EventSubscription, Webhook
 from db.session import Tx
 from db.views import View
+
+from .schemas import SubscriptionView
 
 MAX_SUBSCRIPTIONS = 500
 _SORT_ORDERS = SortOrders(

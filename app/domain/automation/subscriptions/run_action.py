@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
-from app.domain.automation.subscriptions import queries
-from app.domain.automation.subscriptions.actions import ACTIONS, Action, Cause
-from app.domain.automation.subscriptions.errors import CannotRunAction
 from app.domain.platform.events import api as events
 from app.services import Services
 from app.templating.expressions import ExpressionProblem, Expressions
 from db.session import Tx
+
+from . import queries
+from .actions import ACTIONS, Action, Cause
+from .errors import CannotRunAction
 
 
 class TriggeredAction(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.automation.subscriptions.actions import ActionType
+from .actions import ActionType
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
 _SUBSCRIPTION: dict[str, Any] = {

@@ -4,24 +4,6 @@ from typing import Any
 
 from app.context import RequestContext
 from app.domain.area import Areas
-from app.domain.automation.subscriptions import actions, fan_out, filters, queries
-from app.domain.automation.subscriptions.actions import WebhookActionConfig, WorkflowConfig
-from app.domain.automation.subscriptions.errors import SubscriptionNotFound
-from app.domain.automation.subscriptions.events import (
-    SubscriptionCreated,
-    SubscriptionDeleted,
-    SubscriptionUpdated,
-)
-from app.domain.automation.subscriptions.queries import SubscriptionFilter
-from app.domain.automation.subscriptions.schemas import (
-    ChangedSubscription,
-    CreateSubscription,
-    SubscriptionView,
-    Switched,
-    TestEmitted,
-    TestEvent,
-    UpdateSubscription,
-)
 from app.domain.automation.workflows import api as workflows
 from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.deliveries.api import EndpointRef
@@ -38,6 +20,21 @@ from db import ledger
 from db.fast import tenant_of
 from db.models import EventSubscription, Webhook
 from db.session import Tx
+
+from . import actions, fan_out, filters, queries
+from .actions import WebhookActionConfig, WorkflowConfig
+from .errors import SubscriptionNotFound
+from .events import SubscriptionCreated, SubscriptionDeleted, SubscriptionUpdated
+from .queries import SubscriptionFilter
+from .schemas import (
+    ChangedSubscription,
+    CreateSubscription,
+    SubscriptionView,
+    Switched,
+    TestEmitted,
+    TestEvent,
+    UpdateSubscription,
+)
 
 _MAX_DEPTH = 32
 _MAX_TEST_BYTES = 64 * 1024

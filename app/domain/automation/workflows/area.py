@@ -4,8 +4,17 @@ from typing import Final
 
 from app.domain import retention_queries
 from app.domain.area import Area, AreaJob, ExecutionLoad, PeriodicTask, Span
-from app.domain.automation.workflows import jobs, queries, running, schedule, starting
-from app.domain.automation.workflows.events import (
+from app.domain.platform.events.api import MAX_SPANS
+from app.kit import clock
+from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from app.templating.expressions import Expressions
+from db.fast import Row
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.session import Tx
+from db.storage_quota import CountedTable, UncountedTable
+
+from . import jobs, queries, running, schedule, starting
+from .events import (
     ExecutionCancelled,
     ExecutionCompleted,
     ExecutionFailed,
@@ -16,17 +25,9 @@ from app.domain.automation.workflows.events import (
     WorkflowPublished,
     WorkflowUpdated,
 )
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.versions import Graphs
-from app.domain.automation.workflows.work_kinds import CANCEL_ALL, FAIL_START, RUN_NODE, START, STOP
-from app.domain.platform.events.api import MAX_SPANS
-from app.kit import clock
-from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
-from app.templating.expressions import Expressions
-from db.fast import Row
-from db.retention import CASCADE_BATCH, RetentionRule
-from db.session import Tx
-from db.storage_quota import CountedTable, UncountedTable
+from .nodes.registry import NODE_TYPES
+from .versions import Graphs
+from .work_kinds import CANCEL_ALL, FAIL_START, RUN_NODE, START, STOP
 
 # With each status that an execution ends with: these are the first columns of an index.
 _DELETED_WORKFLOWS = """

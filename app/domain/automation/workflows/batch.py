@@ -7,16 +7,17 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain import batch
-from app.domain.automation.workflows import service
-from app.domain.automation.workflows.checks import CheckedDefinitions, CheckedExpressions
-from app.domain.automation.workflows.definitions import Definition
-from app.domain.automation.workflows.schemas import CreateWorkflow, UpdateWorkflow, WorkflowView
 from app.domain.batch import Action, Functions, Operation, OperationResult
 from app.kit import validation
 from app.kit.errors import Invalid
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
+
+from . import service
+from .checks import CheckedDefinitions, CheckedExpressions
+from .definitions import Definition
+from .schemas import CreateWorkflow, UpdateWorkflow, WorkflowView
 
 _PERMISSIONS: Final[dict[Action, str]] = {
     "create": "workflows:write",

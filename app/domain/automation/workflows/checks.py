@@ -6,13 +6,6 @@ from typing import Any
 
 import msgspec
 
-from app.domain.automation.workflows import graph as graphs
-from app.domain.automation.workflows import references, resources
-from app.domain.automation.workflows.definitions import Definition, Node
-from app.domain.automation.workflows.graph import Graph
-from app.domain.automation.workflows.nodes.protocol import NodeType
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.rendering import NAMES
 from app.jobs.threads import TenantThreads
 from app.kit import validation
 from app.kit.errors import ApiError, Forbidden, Invalid, Problem
@@ -21,6 +14,14 @@ from app.security.principal import Principal
 from app.services import Services
 from app.templating.expressions import Budget, Expressions, Source, has_templates, list_sources
 from db.session import Tx
+
+from . import graph as graphs
+from . import references, resources
+from .definitions import Definition, Node
+from .graph import Graph
+from .nodes.protocol import NodeType
+from .nodes.registry import NODE_TYPES
+from .rendering import NAMES
 
 _MAX_CONFIG_BYTES = 64 * 1024
 _MAX_DEFINITION_BYTES = 512 * 1024

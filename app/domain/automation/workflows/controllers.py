@@ -6,10 +6,15 @@ from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.definition.schemas import VersionDiff
-from app.domain.automation.workflows import batch, dry_run, executions, service
-from app.domain.automation.workflows.execution_list_queries import ExecutionFilter
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.schemas import (
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import From, Search, Sort, To, parse_time
+from app.kit.paging import Paged
+from app.kit.views import Data
+
+from . import batch, dry_run, executions, service
+from .execution_list_queries import ExecutionFilter
+from .nodes.registry import NODE_TYPES
+from .schemas import (
     AcceptedExecution,
     CreateWorkflow,
     DryRun,
@@ -28,10 +33,6 @@ from app.domain.automation.workflows.schemas import (
     WorkflowVersionView,
     WorkflowView,
 )
-from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import From, Search, Sort, To, parse_time
-from app.kit.paging import Paged
-from app.kit.views import Data
 
 StatusFilter = Annotated[
     ExecutionStatus | None, QueryParameter(description="Only executions with this status")

@@ -8,20 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.automation.workflows import checks, rendering, starting
-from app.domain.automation.workflows import service as workflows
-from app.domain.automation.workflows.graph import Graph, NodeState
-from app.domain.automation.workflows.nodes.protocol import Done, Failed, NodeCall, Outcome, Wait
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.references import list_reads
-from app.domain.automation.workflows.schemas import (
-    DryNode,
-    DryRun,
-    ExecuteWorkflow,
-    ExecutionError,
-    NodeError,
-)
-from app.domain.automation.workflows.versions import Graphs
 from app.kit import clock, trace
 from app.kit.errors import ApiError, Unavailable
 from app.kit.ids import new_id
@@ -29,6 +15,15 @@ from app.security.principal import Principal
 from app.services import Services
 from app.templating.expressions import Expressions
 from db.models import Workflow
+
+from . import checks, rendering, starting
+from . import service as workflows
+from .graph import Graph, NodeState
+from .nodes.protocol import Done, Failed, NodeCall, Outcome, Wait
+from .nodes.registry import NODE_TYPES
+from .references import list_reads
+from .schemas import DryNode, DryRun, ExecuteWorkflow, ExecutionError, NodeError
+from .versions import Graphs
 
 _MAX_SECONDS = 20.0
 _TIMED_OUT: Final = ExecutionError(

@@ -11,22 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.area import Areas, Event, FinishedCall
-from app.domain.automation.workflows import execution_events
-from app.domain.automation.workflows import execution_queries as queries
-from app.domain.automation.workflows.definitions import Definition
-from app.domain.automation.workflows.errors import PERMANENT, WorkflowVersionNotFound
-from app.domain.automation.workflows.events import NodeCompleted
-from app.domain.automation.workflows.execution_queries import (
-    Execution,
-    NodeChange,
-    QueuedNode,
-    StepChanges,
-)
-from app.domain.automation.workflows.graph import ENDED, UNFINISHED, Graph, NodeState
-from app.domain.automation.workflows.nodes.protocol import Failed, NodeTypes, Wait
-from app.domain.automation.workflows.references import list_reads
-from app.domain.automation.workflows.versions import Graphs
-from app.domain.automation.workflows.work_kinds import STOP
 from app.domain.platform.events import api as events
 from app.jobs import work
 from app.kit import clock, logs
@@ -37,6 +21,18 @@ from db import ledger
 from db.leases import Lease
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import execution_events
+from . import execution_queries as queries
+from .definitions import Definition
+from .errors import PERMANENT, WorkflowVersionNotFound
+from .events import NodeCompleted
+from .execution_queries import Execution, NodeChange, QueuedNode, StepChanges
+from .graph import ENDED, UNFINISHED, Graph, NodeState
+from .nodes.protocol import Failed, NodeTypes, Wait
+from .references import list_reads
+from .versions import Graphs
+from .work_kinds import STOP
 
 log = logs.get("workflows")
 

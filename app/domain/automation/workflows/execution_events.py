@@ -7,15 +7,11 @@ from typing import Any
 import msgspec
 
 from app.domain.area import Event
-from app.domain.automation.workflows.events import (
-    ExecutionCancelled,
-    ExecutionCompleted,
-    ExecutionFailed,
-    ExecutionStarted,
-)
-from app.domain.automation.workflows.execution_queries import Execution
 from app.kit import trace
 from app.kit.trace import Trace
+
+from .events import ExecutionCancelled, ExecutionCompleted, ExecutionFailed, ExecutionStarted
+from .execution_queries import Execution
 
 _MAX_OUTPUT_BYTES = 64 * 1024
 

@@ -4,9 +4,6 @@ from datetime import datetime
 
 import msgspec
 
-from app.domain.automation.workflows.graph import ENDED
-from app.domain.automation.workflows.queries import STATUSES
-from app.domain.automation.workflows.schemas import ExecutionSummary
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, SortOrders
@@ -15,6 +12,10 @@ from db.lists import BOUND, Total, Where
 from db.models import WorkflowExecution
 from db.session import Tx
 from db.views import View
+
+from .graph import ENDED
+from .queries import STATUSES
+from .schemas import ExecutionSummary
 
 _SORT_ORDERS = SortOrders(
     "-created_at",

@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 
 from app.domain.agents.usage import api as usage
-from app.domain.automation.workflows.graph import NodeState
-from app.domain.automation.workflows.work_kinds import RUN_NODE, START
 from app.domain.platform.events import api as events
 from app.kit.ids import new_id
 from db import fast, leases, ledger
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
+
+from .graph import NodeState
+from .work_kinds import RUN_NODE, START
 
 
 class Execution(msgspec.Struct, kw_only=True):

@@ -5,13 +5,20 @@ import asyncio
 import msgspec
 
 from app.context import RequestContext
-from app.domain.automation.workflows import engine, queries, starting
-from app.domain.automation.workflows import execution_list_queries as lists
-from app.domain.automation.workflows import service as workflows
-from app.domain.automation.workflows.errors import InvalidState, WorkflowExecutionNotFound
-from app.domain.automation.workflows.execution_list_queries import ExecutionFilter
-from app.domain.automation.workflows.graph import ENDED, NodeState
-from app.domain.automation.workflows.schemas import (
+from app.kit import paging
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import Row, tenant_of
+from db.session import Tx
+
+from . import engine, queries, starting
+from . import execution_list_queries as lists
+from . import service as workflows
+from .errors import InvalidState, WorkflowExecutionNotFound
+from .execution_list_queries import ExecutionFilter
+from .graph import ENDED, NodeState
+from .schemas import (
     AcceptedExecution,
     ExecuteWorkflow,
     ExecutionError,
@@ -19,12 +26,6 @@ from app.domain.automation.workflows.schemas import (
     FullExecution,
     NodeError,
 )
-from app.kit import paging
-from app.kit.paging import Page, Paged
-from app.security.principal import Principal
-from app.services import Services
-from db.fast import Row, tenant_of
-from db.session import Tx
 
 # Of executions, and of their nodes.
 _RETRYABLE = frozenset({"failed", "cancelled"})

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from app.domain.automation.workflows.definitions import Definition, Edge, Node
 from app.kit.errors import Problem
+
+from .definitions import Definition, Edge, Node
 
 # States of a node within `progress`. A queued node has work in the ledger, and a delayed one has
 # work that is due later; the API shows both as pending until that work runs.

@@ -1,14 +1,15 @@
 """Job functions: run the nodes of workflows, start executions, and stop what they wait for."""
 
-from app.domain.automation.workflows import queries, running, starting
-from app.domain.automation.workflows.errors import PERMANENT
-from app.domain.automation.workflows.nodes.protocol import Failed
-from app.domain.automation.workflows.running import NodeAttempt
 from app.domain.job import Job, Postpone, Retry
 from app.kit.errors import ApiError, Unavailable
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import queries, running, starting
+from .errors import PERMANENT
+from .nodes.protocol import Failed
+from .running import NodeAttempt
 
 _BATCH = 100
 

@@ -6,14 +6,6 @@ from typing import Any, Final, get_args
 import msgspec
 
 from app.domain import quota
-from app.domain.automation.workflows.schemas import (
-    ExecutionStatus,
-    FullExecution,
-    NodeRun,
-    VersionSummary,
-    WorkflowSummary,
-    WorkflowView,
-)
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -22,6 +14,15 @@ from db.lists import Total, Where
 from db.models import Workflow
 from db.session import Tx
 from db.views import View
+
+from .schemas import (
+    ExecutionStatus,
+    FullExecution,
+    NodeRun,
+    VersionSummary,
+    WorkflowSummary,
+    WorkflowView,
+)
 
 MAX_WORKFLOWS = 1000
 # Of one tenant. About: those that are accepted at the same moment do not see each other.

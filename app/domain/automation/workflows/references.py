@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from app.domain.automation.workflows.definitions import Node
-from app.domain.automation.workflows.graph import Graph
-from app.domain.automation.workflows.nodes.protocol import NodeType
 from app.kit.errors import Problem
 from app.templating.expressions import list_expressions, list_sources
+
+from .definitions import Node
+from .graph import Graph
+from .nodes.protocol import NodeType
 
 _NAME = r"""
     (?<![\w.])nodes

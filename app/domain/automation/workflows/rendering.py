@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.automation.workflows.definitions import Node
-from app.domain.automation.workflows.nodes.protocol import Failed, NodeType
 from app.templating.expressions import ExpressionProblem, Expressions, has_templates, to_text
+
+from .definitions import Node
+from .nodes.protocol import Failed, NodeType
 
 # What templates and conditions can name.
 NAMES: Final = ("input", "nodes", "execution")

@@ -7,15 +7,16 @@ from typing import Final
 from app.domain.agents.definition import api as agents
 from app.domain.agents.tools import api as tools
 from app.domain.automation.approvals import api as approvals
-from app.domain.automation.workflows import queries
-from app.domain.automation.workflows.definitions import Node
-from app.domain.automation.workflows.nodes.protocol import Kind, Reference
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
 from app.domain.data.tables import api as tables
 from app.domain.identity.accounts import api as accounts
 from app.domain.messaging.notifications import api as notifications
 from app.kit.errors import Problem
 from db.session import Tx
+
+from . import queries
+from .definitions import Node
+from .nodes.protocol import Kind, Reference
+from .nodes.registry import NODE_TYPES
 
 # Returns what is wrong with some of the ids.
 _Find = Callable[[Tx, str, list[str]], Awaitable[dict[str, str]]]

@@ -6,16 +6,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from app.domain.area import FinishedCall
-from app.domain.automation.workflows import engine, rendering
-from app.domain.automation.workflows import execution_queries as queries
-from app.domain.automation.workflows.definitions import Edge, Node
-from app.domain.automation.workflows.engine import UNREADABLE, Step
-from app.domain.automation.workflows.errors import PERMANENT
-from app.domain.automation.workflows.execution_events import chain_of
-from app.domain.automation.workflows.graph import DUE, Graph, NodeState
-from app.domain.automation.workflows.nodes.protocol import Done, Failed, NodeCall, Outcome, Wait
-from app.domain.automation.workflows.nodes.registry import NODE_TYPES
-from app.domain.automation.workflows.versions import Graphs
 from app.kit import clock
 from app.kit.texts import as_json
 from app.services import Services
@@ -24,6 +14,17 @@ from db.fast import Row
 from db.leases import Lease
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import engine, rendering
+from . import execution_queries as queries
+from .definitions import Edge, Node
+from .engine import UNREADABLE, Step
+from .errors import PERMANENT
+from .execution_events import chain_of
+from .graph import DUE, Graph, NodeState
+from .nodes.protocol import Done, Failed, NodeCall, Outcome, Wait
+from .nodes.registry import NODE_TYPES
+from .versions import Graphs
 
 _MAX_OUTPUT_BYTES = 1024 * 1024
 _TOO_MUCH: Final = Failed(

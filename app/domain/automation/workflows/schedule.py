@@ -6,9 +6,6 @@ from functools import partial
 
 from cronsim import CronSim, CronSimError
 
-from app.domain.automation.workflows import queries, starting
-from app.domain.automation.workflows.errors import TooManyPendingExecutions
-from app.domain.automation.workflows.schemas import Schedule
 from app.domain.platform.storage.errors import QuotaExceeded
 from app.kit import clock, logs, trace
 from app.kit.errors import ApiError, Invalid
@@ -18,6 +15,10 @@ from app.services import Services
 from db import fast
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
+
+from . import queries, starting
+from .errors import TooManyPendingExecutions
+from .schemas import Schedule
 
 log = logs.get("workflows")
 

@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.automation.workflows.definitions import Edge, Edges, Node, Nodes
 from app.domain.batch import Batch, OperationResult, build_example
 from app.kit.validation import ONE_LINE
+
+from .definitions import Edge, Edges, Node, Nodes
 
 Status = Literal["draft", "published"]
 ExecutionStatus = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]

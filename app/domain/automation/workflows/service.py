@@ -7,36 +7,6 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.agents.definition.schemas import VersionDiff
-from app.domain.automation.workflows import (
-    checks,
-    definitions,
-    execution_queries,
-    queries,
-    schedule,
-)
-from app.domain.automation.workflows.checks import CheckedDefinitions
-from app.domain.automation.workflows.definitions import Definition
-from app.domain.automation.workflows.errors import (
-    InvalidState,
-    WorkflowNotFound,
-    WorkflowVersionNotFound,
-)
-from app.domain.automation.workflows.events import (
-    WorkflowCreated,
-    WorkflowDeleted,
-    WorkflowPublished,
-    WorkflowUpdated,
-)
-from app.domain.automation.workflows.schemas import (
-    CreateWorkflow,
-    Schedule,
-    UpdateWorkflow,
-    VersionSummary,
-    WorkflowSummary,
-    WorkflowVersionView,
-    WorkflowView,
-)
-from app.domain.automation.workflows.work_kinds import CANCEL_ALL
 from app.domain.messaging.notifications import api as notifications
 from app.domain.platform.events import api as events
 from app.jobs import work
@@ -50,6 +20,22 @@ from app.services import Services
 from db.fast import tenant_of
 from db.models import Workflow, WorkflowVersion
 from db.session import Tx
+
+from . import checks, definitions, execution_queries, queries, schedule
+from .checks import CheckedDefinitions
+from .definitions import Definition
+from .errors import InvalidState, WorkflowNotFound, WorkflowVersionNotFound
+from .events import WorkflowCreated, WorkflowDeleted, WorkflowPublished, WorkflowUpdated
+from .schemas import (
+    CreateWorkflow,
+    Schedule,
+    UpdateWorkflow,
+    VersionSummary,
+    WorkflowSummary,
+    WorkflowVersionView,
+    WorkflowView,
+)
+from .work_kinds import CANCEL_ALL
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 

@@ -8,19 +8,6 @@ from typing import Any
 
 import msgspec
 
-from app.domain.automation.workflows import engine, queries
-from app.domain.automation.workflows import execution_queries as locks
-from app.domain.automation.workflows.engine import Step
-from app.domain.automation.workflows.errors import (
-    TooManyPendingExecutions,
-    WorkflowNotFound,
-    WorkflowNotPublished,
-)
-from app.domain.automation.workflows.execution_events import chain_of
-from app.domain.automation.workflows.execution_queries import Execution
-from app.domain.automation.workflows.schemas import TriggerType
-from app.domain.automation.workflows.versions import Graphs
-from app.domain.automation.workflows.work_kinds import FAIL_START, START
 from app.domain.identity.tenants import api as tenants
 from app.domain.platform.storage import api as storage
 from app.jobs import work
@@ -32,6 +19,16 @@ from app.security.plans import MINUTE, plan_of
 from app.services import Services
 from db import fast
 from db.session import ALL_TENANTS, Tx
+
+from . import engine, queries
+from . import execution_queries as locks
+from .engine import Step
+from .errors import TooManyPendingExecutions, WorkflowNotFound, WorkflowNotPublished
+from .execution_events import chain_of
+from .execution_queries import Execution
+from .schemas import TriggerType
+from .versions import Graphs
+from .work_kinds import FAIL_START, START
 
 log = logs.get("workflows")
 

@@ -2,12 +2,13 @@
 
 import msgspec
 
-from app.domain.automation.workflows import execution_queries as queries
-from app.domain.automation.workflows.definitions import Definition
-from app.domain.automation.workflows.errors import WorkflowVersionNotFound
-from app.domain.automation.workflows.graph import Graph
 from app.kit.caches import SizedCache
 from db.session import Tx
+
+from . import execution_queries as queries
+from .definitions import Definition
+from .errors import WorkflowVersionNotFound
+from .graph import Graph
 
 _MAX_GRAPHS = 200
 # Of their definitions as JSON; a graph takes a few times as much.

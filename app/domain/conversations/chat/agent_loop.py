@@ -21,16 +21,11 @@ from app.domain.agents.llm.api import (
     UsedTokens,
     estimate_tokens,
 )
-from app.domain.conversations.chat import tool_calls
-from app.domain.conversations.chat.stream_events import (
-    LoopEvent,
-    QueueMoved,
-    TextDelta,
-    ToolResult,
-    ToolUse,
-)
-from app.domain.conversations.chat.tool_calls import Offers, Round
-from app.domain.conversations.chat.toolbox import Toolbox
+
+from . import tool_calls
+from .stream_events import LoopEvent, QueueMoved, TextDelta, ToolResult, ToolUse
+from .tool_calls import Offers, Round
+from .toolbox import Toolbox
 
 MAX_ROUNDS: Final = 10
 MAX_TURN_TOKENS: Final = 200_000

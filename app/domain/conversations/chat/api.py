@@ -1,16 +1,10 @@
 """What other areas may call."""
 
-from app.domain.conversations.chat.chat_jobs import accept_for_caller, cancel_for_caller
-from app.domain.conversations.chat.queries import list_visitor_messages
-from app.domain.conversations.chat.schemas import Visitor
-from app.domain.conversations.chat.service import AgentReference, answer, stream
-from app.domain.conversations.chat.sse_encoding import encode_stream, error_body
-from app.domain.conversations.chat.start_turn import Question, require_conversation
-from app.domain.conversations.chat.stream_events import (
-    QueueMoved,
-    StreamEvent,
-    TextDelta,
-    TurnFinished,
-    TurnStarted,
-)
-from app.domain.conversations.chat.turn import OnTokens, Speaker
+from .chat_jobs import accept_for_caller, cancel_for_caller
+from .queries import list_visitor_messages
+from .schemas import Visitor
+from .service import AgentReference, answer, stream
+from .sse_encoding import encode_stream, error_body
+from .start_turn import Question, require_conversation
+from .stream_events import QueueMoved, StreamEvent, TextDelta, TurnFinished, TurnStarted
+from .turn import OnTokens, Speaker

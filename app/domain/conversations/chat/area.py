@@ -2,13 +2,14 @@ from typing import Final
 
 from app.domain import retention_queries
 from app.domain.area import AgentDeletion, Area, AreaJob, PeriodicTask
-from app.domain.conversations.chat import chat_jobs, conversations, jobs, queries
-from app.domain.conversations.chat.chat_jobs import CHAT_TURN, REPORT_CANCELLED
-from app.domain.conversations.chat.events import ChatCompleted, ChatMessage, ChatStarted
 from app.domain.platform.events import api as events
 from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
+
+from . import chat_jobs, conversations, jobs, queries
+from .chat_jobs import CHAT_TURN, REPORT_CANCELLED
+from .events import ChatCompleted, ChatMessage, ChatStarted
 
 # Messages are kept for as long as the agent's log settings say, and no longer than the plan.
 _AGENTS = retention_queries.AGENTS

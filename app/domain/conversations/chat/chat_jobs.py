@@ -13,21 +13,6 @@ from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.llm.api import Models
 from app.domain.agents.usage import api as usage
 from app.domain.area import Areas, FinishedCall
-from app.domain.conversations.chat import persistence, queries, turn_queries
-from app.domain.conversations.chat.agent_loop import TokenBudget
-from app.domain.conversations.chat.errors import JobFinished, JobNotFound
-from app.domain.conversations.chat.events import ChatCompleted, ChatMessage
-from app.domain.conversations.chat.schemas import (
-    ChatReply,
-    ChatRequest,
-    JobAccepted,
-    JobError,
-    JobView,
-    Source,
-)
-from app.domain.conversations.chat.start_turn import Question, start_turn
-from app.domain.conversations.chat.tool_calls import Round
-from app.domain.conversations.chat.turn import Speaker, Turn
 from app.domain.platform.events import api as events
 from app.jobs import work
 from app.jobs.work import WorkKind
@@ -39,6 +24,15 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from . import persistence, queries, turn_queries
+from .agent_loop import TokenBudget
+from .errors import JobFinished, JobNotFound
+from .events import ChatCompleted, ChatMessage
+from .schemas import ChatReply, ChatRequest, JobAccepted, JobError, JobView, Source
+from .start_turn import Question, start_turn
+from .tool_calls import Round
+from .turn import Speaker, Turn
 
 CHAT_TURN: Final = WorkKind(
     "chat.turn",

@@ -6,9 +6,15 @@ from litestar.params import JSONBody, QueryParameter
 from app.context import RequestContext
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.schemas import AgentStats, Period
-from app.domain.conversations.chat import chat_jobs, conversations, service
-from app.domain.conversations.chat.queries import ConversationFilter, LogFilter
-from app.domain.conversations.chat.schemas import (
+from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.disconnect import while_awaited
+from app.http.paging import From, Search, Sort, To, parse_time
+from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit.paging import Paged
+
+from . import chat_jobs, conversations, service
+from .queries import ConversationFilter, LogFilter
+from .schemas import (
     AgentStatus,
     ChatReply,
     ChatRequest,
@@ -18,15 +24,10 @@ from app.domain.conversations.chat.schemas import (
     LogEntry,
     MessageView,
 )
-from app.domain.conversations.chat.service import AgentReference
-from app.domain.conversations.chat.sse_encoding import encode_stream
-from app.domain.conversations.chat.start_turn import Question
-from app.domain.conversations.chat.turn import Speaker
-from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.disconnect import while_awaited
-from app.http.paging import From, Search, Sort, To, parse_time
-from app.http.sse import MEDIA_TYPE, EventStream
-from app.kit.paging import Paged
+from .service import AgentReference
+from .sse_encoding import encode_stream
+from .start_turn import Question
+from .turn import Speaker
 
 LogEntryType = Literal["message", "tool_call", "token_usage", "training"]
 

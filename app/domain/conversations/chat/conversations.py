@@ -6,17 +6,6 @@ from app.domain.agents.definition import api as agents
 from app.domain.agents.llm.api import Models
 from app.domain.agents.tools import api as tools
 from app.domain.area import TrainingOutcome
-from app.domain.conversations.chat import queries
-from app.domain.conversations.chat.errors import ConversationBusy, ConversationNotFound
-from app.domain.conversations.chat.events import ChatCompleted
-from app.domain.conversations.chat.queries import ConversationFilter, LogFilter
-from app.domain.conversations.chat.schemas import (
-    AgentStatus,
-    ConversationView,
-    LogEntry,
-    MessageView,
-    Training,
-)
 from app.domain.platform.events import api as events
 from app.kit import clock, paging, trace
 from app.kit.ids import new_id
@@ -27,6 +16,12 @@ from app.services import Services
 from db.fast import Row, tenant_of
 from db.models import Conversation
 from db.session import ALL_TENANTS, Tx
+
+from . import queries
+from .errors import ConversationBusy, ConversationNotFound
+from .events import ChatCompleted
+from .queries import ConversationFilter, LogFilter
+from .schemas import AgentStatus, ConversationView, LogEntry, MessageView, Training
 
 IDLE_SECONDS = 30 * 60
 _BATCH = 500

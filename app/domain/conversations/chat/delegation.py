@@ -10,12 +10,13 @@ from app.domain.agents.definition.api import AgentRuntime, SubAgentInfo
 from app.domain.agents.llm.api import Function, Message, Models
 from app.domain.agents.search.api import WebSearch
 from app.domain.agents.tools.api import AgentTools, CallOutcome, ToolOffer
-from app.domain.conversations.chat import history
-from app.domain.conversations.chat.agent_loop import LoopConfig, TokenBudget, run_loop
-from app.domain.conversations.chat.history import find_passages
-from app.domain.conversations.chat.stream_events import QueueMoved, TextDelta, ToolResult, ToolUse
-from app.domain.conversations.chat.toolbox import Report, Toolbox
 from app.services import Services
+
+from . import history
+from .agent_loop import LoopConfig, TokenBudget, run_loop
+from .history import find_passages
+from .stream_events import QueueMoved, TextDelta, ToolResult, ToolUse
+from .toolbox import Report, Toolbox
 
 MAX_DEPTH: Final = 3
 _NOT_NAME = re.compile(r"[^a-z0-9]+")

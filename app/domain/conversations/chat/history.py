@@ -8,8 +8,9 @@ from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.knowledge import api as knowledge
 from app.domain.agents.knowledge.api import Passages
 from app.domain.agents.llm.api import Message, Role, ToolCall, upper_bound_tokens
-from app.domain.conversations.chat.tool_calls import render_output
 from app.services import Services
+
+from .tool_calls import render_output
 
 MAX_TOKENS = 32_000
 # What a provider adds around each message.

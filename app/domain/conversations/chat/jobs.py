@@ -7,13 +7,6 @@ import msgspec
 
 from app.domain.agents.definition import api as agents
 from app.domain.agents.llm.errors import TRANSIENT, ModelBusy, ModelFailed
-from app.domain.conversations.chat import chat_jobs, persistence, queries, start_turn, turn
-from app.domain.conversations.chat.agent_loop import TokenBudget
-from app.domain.conversations.chat.errors import NoOutcome
-from app.domain.conversations.chat.events import ChatCompleted
-from app.domain.conversations.chat.schemas import ChatReply
-from app.domain.conversations.chat.tool_calls import Round
-from app.domain.conversations.chat.turn import Speaker, Transcript, Turn
 from app.domain.job import Job, LeaseLost, Postpone, Retry
 from app.jobs import background
 from app.kit.errors import ApiError, Unavailable
@@ -21,6 +14,14 @@ from app.kit.texts import as_json
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import chat_jobs, persistence, queries, start_turn, turn
+from .agent_loop import TokenBudget
+from .errors import NoOutcome
+from .events import ChatCompleted
+from .schemas import ChatReply
+from .tool_calls import Round
+from .turn import Speaker, Transcript, Turn
 
 _MAX_WAIT_SECONDS = 600.0
 

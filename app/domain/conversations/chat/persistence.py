@@ -12,13 +12,6 @@ import msgspec
 from app.domain.agents.llm.api import cost_usd
 from app.domain.agents.usage import api as usage_service
 from app.domain.area import Event
-from app.domain.conversations.chat import turn_queries
-from app.domain.conversations.chat.agent_loop import TokenBudget
-from app.domain.conversations.chat.errors import ConversationNotFound
-from app.domain.conversations.chat.events import ChatMessage
-from app.domain.conversations.chat.schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
-from app.domain.conversations.chat.turn import OnTokens, Transcript, Turn
-from app.domain.conversations.chat.turn_queries import FinishedConversation
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import clock, logs, trace
@@ -27,6 +20,14 @@ from app.kit.texts import as_json
 from app.services import Services
 from db import fast
 from db.session import Tx
+
+from . import turn_queries
+from .agent_loop import TokenBudget
+from .errors import ConversationNotFound
+from .events import ChatMessage
+from .schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
+from .turn import OnTokens, Transcript, Turn
+from .turn_queries import FinishedConversation
 
 log = logs.get("chat")
 

@@ -5,12 +5,6 @@ from datetime import datetime
 import msgspec
 from sqlalchemy import Select, select
 
-from app.domain.conversations.chat.schemas import (
-    ConversationView,
-    LogEntry,
-    MessageView,
-    VisitorMessage,
-)
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
@@ -21,6 +15,8 @@ from db.lists import Total, Where
 from db.models import Conversation
 from db.session import Tx
 from db.views import View
+
+from .schemas import ConversationView, LogEntry, MessageView, VisitorMessage
 
 _SORT_ORDERS = SortOrders(
     "-last_message_at",

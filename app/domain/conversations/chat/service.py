@@ -11,23 +11,17 @@ from typing import NamedTuple
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.llm.api import Models
 from app.domain.agents.llm.errors import ModelNotConfigured
-from app.domain.conversations.chat import turn as turns
-from app.domain.conversations.chat.persistence import TurnWriter
-from app.domain.conversations.chat.schemas import ChatReply
-from app.domain.conversations.chat.start_turn import (
-    Question,
-    load_usable_runtime,
-    resume_many,
-    start_turn,
-)
-from app.domain.conversations.chat.stream_events import (
-    StreamEvent,
-)
-from app.domain.conversations.chat.turn import Speaker, Turn
 from app.kit import logs
 from app.kit.errors import ProviderError, Unavailable
 from app.services import Services
 from db.session import Scope
+
+from . import turn as turns
+from .persistence import TurnWriter
+from .schemas import ChatReply
+from .start_turn import Question, load_usable_runtime, resume_many, start_turn
+from .stream_events import StreamEvent
+from .turn import Speaker, Turn
 
 log = logs.get("chat")
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 
-from app.domain.conversations.chat.stream_events import (
+from app.kit import error_mapping, sse
+from app.kit.error_mapping import ErrorBody
+
+from .stream_events import (
     QueueMoved,
     StreamEvent,
     TextDelta,
@@ -15,8 +18,6 @@ from app.domain.conversations.chat.stream_events import (
     TurnFinished,
     TurnStarted,
 )
-from app.kit import error_mapping, sse
-from app.kit.error_mapping import ErrorBody
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,12 +12,6 @@ from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.definition.errors import AgentNotFound
 from app.domain.agents.llm.api import Message, Models
-from app.domain.conversations.chat import turn_queries
-from app.domain.conversations.chat.errors import ConversationBusy, ConversationNotFound
-from app.domain.conversations.chat.events import ChatStarted
-from app.domain.conversations.chat.history import PastMessage
-from app.domain.conversations.chat.schemas import Source
-from app.domain.conversations.chat.turn import LEASE_SECONDS, OnTokens, Speaker, Turn
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import logs
@@ -27,6 +21,13 @@ from app.services import Services
 from db import fast
 from db.fast import Row
 from db.session import Scope, Tx
+
+from . import turn_queries
+from .errors import ConversationBusy, ConversationNotFound
+from .events import ChatStarted
+from .history import PastMessage
+from .schemas import Source
+from .turn import LEASE_SECONDS, OnTokens, Speaker, Turn
 
 log = logs.get("chat")
 

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 
 from app.domain.agents.tools.api import CallStatus
-from app.domain.conversations.chat.schemas import ChatReply
 from app.domain.sources import SourceView
+
+from .schemas import ChatReply
 
 
 class TurnStarted(msgspec.Struct, frozen=True):

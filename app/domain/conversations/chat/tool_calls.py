@@ -11,14 +11,15 @@ import msgspec
 from app.domain.agents.llm.api import Message, ToolCall
 from app.domain.agents.llm.errors import ModelNotConfigured
 from app.domain.agents.tools.api import CallOutcome, CallStatus, ToolOffer
-from app.domain.conversations.chat.stream_events import ToolResult, ToolUse
-from app.domain.conversations.chat.toolbox import Toolbox
 from app.domain.sources import SourceView
 from app.jobs import background
 from app.kit import logs
 from app.kit.errors import ApiError, ProviderError
 from app.kit.ids import new_id
 from app.kit.texts import is_deeper, without_nul
+
+from .stream_events import ToolResult, ToolUse
+from .toolbox import Toolbox
 
 log = logs.get("chat")
 

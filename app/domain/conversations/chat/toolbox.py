@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from app.domain.agents.tools.api import CallOutcome, ToolOffer
-from app.domain.conversations.chat.stream_events import ToolResult, ToolUse
+
+from .stream_events import ToolResult, ToolUse
 
 Report = Callable[[ToolUse | ToolResult], None]
 

@@ -15,12 +15,19 @@ import msgspec
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.llm.api import Message, Models, QueueLimits
 from app.domain.agents.llm.errors import ModelFailed
-from app.domain.conversations.chat import history, turn_queries
-from app.domain.conversations.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loop
-from app.domain.conversations.chat.delegation import toolboxes_for
-from app.domain.conversations.chat.history import PastMessage, build_query, find_passages
-from app.domain.conversations.chat.schemas import ChatReply, Source, ToolCallView, Visitor
-from app.domain.conversations.chat.stream_events import (
+from app.domain.sources import SourceView
+from app.jobs import background
+from app.jobs.renewal import Renewal
+from app.kit import clock
+from app.observe import metrics
+from app.services import Services
+
+from . import history, turn_queries
+from .agent_loop import Journal, LoopConfig, TokenBudget, run_loop
+from .delegation import toolboxes_for
+from .history import PastMessage, build_query, find_passages
+from .schemas import ChatReply, Source, ToolCallView, Visitor
+from .stream_events import (
     LoopEvent,
     StreamEvent,
     TextDelta,
@@ -29,13 +36,7 @@ from app.domain.conversations.chat.stream_events import (
     TurnFinished,
     TurnStarted,
 )
-from app.domain.conversations.chat.tool_calls import fail_unknown_calls
-from app.domain.sources import SourceView
-from app.jobs import background
-from app.jobs.renewal import Renewal
-from app.kit import clock
-from app.observe import metrics
-from app.services import Services
+from .tool_calls import fail_unknown_calls
 
 LEASE_SECONDS: Final = 60.0
 TURN_SECONDS: Final = 900.0

@@ -1,9 +1,10 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.conversations.embed.events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
 from db.retention import RetentionRule
 from db.storage_quota import UncountedTable
+
+from .events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
 
 AREA: Final = Area(
     name="embed",

@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 from app.domain.agents.definition.api import EmbeddedAgent
-from app.domain.conversations.embed import queries
-from app.domain.conversations.embed.errors import DailyLimitReached
 from app.kit import clock
 from app.services import Services
+
+from . import queries
+from .errors import DailyLimitReached
 
 
 async def take_message(services: Services, agent: EmbeddedAgent) -> None:

@@ -8,9 +8,19 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.definition import api as agents
 from app.domain.conversations.chat import api as chat
-from app.domain.conversations.embed import keys, service, sessions
-from app.domain.conversations.embed.errors import SessionTokenRequired
-from app.domain.conversations.embed.schemas import (
+from app.http import cors
+from app.http.authorization import embed_key_of, principal_of
+from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
+from app.http.disconnect import while_connected
+from app.http.paging import provide_full_page
+from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit import validation
+from app.kit.errors import Invalid
+from app.kit.paging import Paged
+
+from . import keys, service, sessions
+from .errors import SessionTokenRequired
+from .schemas import (
     AssistantReply,
     CreatedEmbedKey,
     CreateEmbedKey,
@@ -24,15 +34,6 @@ from app.domain.conversations.embed.schemas import (
     UpdateEmbedKey,
     VisitorSession,
 )
-from app.http import cors
-from app.http.authorization import embed_key_of, principal_of
-from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
-from app.http.disconnect import while_connected
-from app.http.paging import provide_full_page
-from app.http.sse import MEDIA_TYPE, EventStream
-from app.kit import validation
-from app.kit.errors import Invalid
-from app.kit.paging import Paged
 
 
 class _KeyId(msgspec.Struct):

@@ -3,10 +3,11 @@
 import re
 
 from app.domain.agents.definition.api import EmbeddedAgent
-from app.domain.conversations.embed import origins, service
-from app.domain.conversations.embed.errors import OriginNotAllowed
 from app.http.dependencies import HttpRequest, services_of
 from app.kit import trace
+
+from . import origins, service
+from .errors import OriginNotAllowed
 
 _ENTRY = re.compile(r"(?P<scheme>https?://)?(?P<host>[^:/]+)(?P<port>:\d+)?\Z")
 # What browsers send when a page is loaded in a frame.

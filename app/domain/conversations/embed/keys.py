@@ -5,16 +5,6 @@ import secrets
 
 from app.crypto.keyring import Keyring
 from app.domain.agents.definition import api as agents
-from app.domain.conversations.embed import origins, queries, user_tokens
-from app.domain.conversations.embed.errors import EmbedKeyNotFound
-from app.domain.conversations.embed.events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
-from app.domain.conversations.embed.schemas import (
-    CreatedEmbedKey,
-    CreateEmbedKey,
-    EmbedKeyView,
-    NewIdentitySecret,
-    UpdateEmbedKey,
-)
 from app.domain.platform.events import api as events
 from app.kit import paging, validation
 from app.kit.errors import Invalid
@@ -23,6 +13,17 @@ from app.kit.paging import Page, Paged
 from app.security.principal import EMBED_PREFIX
 from db.models import EmbedKey
 from db.session import Tx
+
+from . import origins, queries, user_tokens
+from .errors import EmbedKeyNotFound
+from .events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
+from .schemas import (
+    CreatedEmbedKey,
+    CreateEmbedKey,
+    EmbedKeyView,
+    NewIdentitySecret,
+    UpdateEmbedKey,
+)
 
 _PREFIX_CHARS = 12
 

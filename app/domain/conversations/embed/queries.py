@@ -3,7 +3,6 @@
 from typing import Final
 
 from app.domain import quota
-from app.domain.conversations.embed.schemas import EmbedKeyView
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast
@@ -12,6 +11,8 @@ from db.lists import Total, Where
 from db.models import EmbedKey
 from db.session import Tx
 from db.views import View
+
+from .schemas import EmbedKeyView
 
 MAX_KEYS: Final = 100
 _TODAY = "(now() AT TIME ZONE 'utc')::date"

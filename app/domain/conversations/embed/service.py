@@ -12,22 +12,6 @@ from app.domain.agents.definition.errors import AgentNotFound
 from app.domain.agents.llm.errors import ModelBusy
 from app.domain.conversations.chat.api import OnTokens, Question, Speaker
 from app.domain.conversations.chat.errors import ConversationBusy
-from app.domain.conversations.embed import (
-    budgets,
-    keys,
-    origins,
-    queries,
-    sessions,
-    user_tokens,
-    visitor_tokens,
-)
-from app.domain.conversations.embed.errors import (
-    OriginNotAllowed,
-    SessionMismatch,
-    SessionTokenRequired,
-    VoiceNotAllowed,
-)
-from app.domain.conversations.embed.visitor_tokens import VisitorClaims
 from app.domain.identity.tenants import api as tenants
 from app.domain.identity.tenants.api import Visit
 from app.http import cors
@@ -37,6 +21,10 @@ from app.http.dependencies import HttpRequest, services_of
 from app.http.route_options import request_options
 from app.kit import trace
 from app.services import Services
+
+from . import budgets, keys, origins, queries, sessions, user_tokens, visitor_tokens
+from .errors import OriginNotAllowed, SessionMismatch, SessionTokenRequired, VoiceNotAllowed
+from .visitor_tokens import VisitorClaims
 
 
 async def admit(request: HttpRequest) -> None:

@@ -9,21 +9,13 @@ from app.crypto.keyring import Keyring
 from app.domain.agents.definition.api import EmbeddedAgent
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import Visitor
-from app.domain.conversations.embed import user_tokens, visitor_tokens
-from app.domain.conversations.embed.errors import (
-    SessionMismatch,
-    SessionTokenRequired,
-    UserTokenRequired,
-)
-from app.domain.conversations.embed.schemas import (
-    OpenSession,
-    SessionAgent,
-    SessionState,
-    VisitorSession,
-)
-from app.domain.conversations.embed.visitor_tokens import VisitorClaims
 from app.kit import clock
 from app.services import Services
+
+from . import user_tokens, visitor_tokens
+from .errors import SessionMismatch, SessionTokenRequired, UserTokenRequired
+from .schemas import OpenSession, SessionAgent, SessionState, VisitorSession
+from .visitor_tokens import VisitorClaims
 
 # Sessions of customers whom a user token names; nobody else can use them. Sites that choose the ids
 # of sessions themselves may use others with this prefix.

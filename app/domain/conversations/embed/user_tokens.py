@@ -14,11 +14,12 @@ from msgspec import Meta
 from app.crypto.keyring import Keyring, SealContext
 from app.domain.agents.definition.api import EmbeddedAgent
 from app.domain.conversations.chat.api import Visitor
-from app.domain.conversations.embed.errors import UserTokenInvalid, UserTokenRequired
 from app.kit import clock
 from app.kit.texts import storable
 from app.kit.validation import ONE_LINE
 from db.models import EmbedKey
+
+from .errors import UserTokenInvalid, UserTokenRequired
 
 PREFIX = "ids_"
 _ALGORITHM = "HS256"

@@ -7,18 +7,14 @@ from app.domain.agents.definition.api import AgentRuntime
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import Question, Speaker
 from app.domain.conversations.embed import api as embed
-from app.domain.conversations.openai import service
-from app.domain.conversations.openai.schemas import (
-    Completion,
-    CompletionRequest,
-    ModelCard,
-    ModelCards,
-)
 from app.http import cors
 from app.http.authorization import principal_of
 from app.http.dependencies import HttpRequest, Services
 from app.http.disconnect import while_connected
 from app.http.sse import EventStream
+
+from . import service
+from .schemas import Completion, CompletionRequest, ModelCard, ModelCards
 
 
 class OpenAiController(Controller):

@@ -10,16 +10,10 @@ from app.domain.agents.llm.api import Message
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import Question, Speaker, StreamEvent
 from app.domain.conversations.chat.schemas import ChatReply
-from app.domain.conversations.openai.schemas import (
-    Choice,
-    Completion,
-    CompletionMessage,
-    CompletionReply,
-    CompletionRequest,
-    Part,
-)
 from app.kit import clock, sse
 from app.kit.errors import Invalid
+
+from .schemas import Choice, Completion, CompletionMessage, CompletionReply, CompletionRequest, Part
 
 _encode = msgspec.json.Encoder().encode
 _MAX_VISITOR_CHARS = 100_000

@@ -1,3 +1,3 @@
 """What other areas may call."""
 
-from app.domain.conversations.speech import espeak, moonshine
+from . import espeak, moonshine

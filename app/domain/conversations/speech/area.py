@@ -2,13 +2,14 @@ from datetime import timedelta
 from typing import Final
 
 from app.domain.area import AgentDeletion, Area, AreaJob, PeriodicTask
-from app.domain.conversations.speech import speech_jobs
-from app.domain.conversations.speech.jobs import on_dead_speech, run_speech
-from app.domain.conversations.speech.moonshine import Recogniser
 from app.kit import clock
 from app.services import Services
 from db.retention import RetentionRule
 from db.storage_quota import UncountedTable
+
+from . import speech_jobs
+from .jobs import on_dead_speech, run_speech
+from .moonshine import Recogniser
 
 _EVERY_SECONDS = 600.0
 _KEEP = timedelta(days=1)

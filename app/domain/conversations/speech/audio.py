@@ -8,11 +8,12 @@ from typing import Final
 
 import msgspec
 
-from app.domain.conversations.speech.errors import RecordingTooLarge
 from app.kit import logs
 from app.kit.errors import UnsupportedFileType
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
+
+from .errors import RecordingTooLarge
 
 log = logs.get("speech")
 

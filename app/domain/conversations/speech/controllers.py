@@ -3,12 +3,13 @@ from functools import partial
 from litestar import Controller, Response, post
 from litestar.params import JSONBody, MultipartBody
 
-from app.domain.conversations.speech import service
-from app.domain.conversations.speech.audio import MAX_MB
-from app.domain.conversations.speech.schemas import AudioReply, SpeakText
-from app.domain.conversations.speech.uploads import AudioQuestion
 from app.http.dependencies import Context, HttpRequest, Id
 from app.http.disconnect import wait_for_disconnect, while_awaited
+
+from . import service
+from .audio import MAX_MB
+from .schemas import AudioReply, SpeakText
+from .uploads import AudioQuestion
 
 _MP3 = "audio/mpeg"
 

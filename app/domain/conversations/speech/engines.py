@@ -6,14 +6,15 @@ from app.domain.agents.llm import api as models
 from app.domain.agents.llm.api import Models, Target, UsedTokens
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.api import ModelCall
-from app.domain.conversations.speech import audio, espeak, moonshine
-from app.domain.conversations.speech.audio import Recording
-from app.domain.conversations.speech.moonshine import Recogniser
-from app.domain.conversations.speech.speech_jobs import StoredError
 from app.kit.errors import ApiError, Invalid
 from app.kit.texts import as_json, storable
 from app.services import Services
 from db.fast import Row
+
+from . import audio, espeak, moonshine
+from .audio import Recording
+from .moonshine import Recogniser
+from .speech_jobs import StoredError
 
 EMBEDDED = frozenset({moonshine.MODEL, espeak.MODEL})
 # The longest question to an agent.

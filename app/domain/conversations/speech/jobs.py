@@ -1,7 +1,5 @@
 """Job function: transcribe a recording, or speak a text."""
 
-from app.domain.conversations.speech import engines, queries
-from app.domain.conversations.speech.speech_jobs import StoredError, new_file_key
 from app.domain.job import Job
 from app.jobs import background
 from app.kit.errors import Unavailable
@@ -9,6 +7,9 @@ from app.kit.texts import as_json
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import engines, queries
+from .speech_jobs import StoredError, new_file_key
 
 
 async def run_speech(job: Job) -> None:

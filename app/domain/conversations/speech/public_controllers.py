@@ -9,13 +9,14 @@ from litestar.params import JSONBody, MultipartBody
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.embed import api as embed
 from app.domain.conversations.embed.schemas import AssistantReply
-from app.domain.conversations.speech import service
-from app.domain.conversations.speech.audio import MAX_MB
-from app.domain.conversations.speech.schemas import PublicAudioReply, SpeakText
-from app.domain.conversations.speech.uploads import VisitorRecording
 from app.domain.identity.tenants import api as tenants
 from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import wait_for_disconnect, while_connected
+
+from . import service
+from .audio import MAX_MB
+from .schemas import PublicAudioReply, SpeakText
+from .uploads import VisitorRecording
 
 _MP3 = "audio/mpeg"
 

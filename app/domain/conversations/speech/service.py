@@ -11,17 +11,18 @@ from app.domain.agents.llm.api import Models
 from app.domain.agents.llm.errors import ModelNotConfigured
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import AgentReference, Question, Speaker
-from app.domain.conversations.speech import engines, speech_jobs
-from app.domain.conversations.speech.audio import MAX_MB
-from app.domain.conversations.speech.cancellation import run_unless
-from app.domain.conversations.speech.errors import RecordingTooLarge
-from app.domain.conversations.speech.schemas import AudioReply, SpeakText
-from app.domain.conversations.speech.speech_jobs import SpeechRequest
 from app.kit import files, logs
 from app.kit.errors import ProviderError, Unavailable
 from app.kit.files import Upload
 from app.security.principal import Principal
 from app.services import Services
+
+from . import engines, speech_jobs
+from .audio import MAX_MB
+from .cancellation import run_unless
+from .errors import RecordingTooLarge
+from .schemas import AudioReply, SpeakText
+from .speech_jobs import SpeechRequest
 
 # Waits until the client has closed its connection.
 ClientGone = Callable[[], Awaitable[object]]

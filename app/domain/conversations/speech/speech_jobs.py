@@ -10,8 +10,6 @@ import msgspec
 
 from app.domain.agents.definition.errors import AgentNotFound
 from app.domain.agents.llm.errors import ModelNotConfigured
-from app.domain.conversations.speech import queries
-from app.domain.conversations.speech.errors import RecordingTooLarge
 from app.jobs import background, work
 from app.jobs.work import WorkKind
 from app.kit.errors import (
@@ -26,6 +24,9 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
+from .errors import RecordingTooLarge
 
 # A retry does no harm: neither a transcript nor a spoken text has an effect.
 RUN_SPEECH: Final = WorkKind(

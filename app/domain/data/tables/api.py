@@ -1,9 +1,9 @@
 """What other areas may call."""
 
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.filters import ROW_FIELDS
-from app.domain.data.tables.queries import list_column_names
-from app.domain.data.tables.service import (
+from .columns import Column, Table
+from .filters import ROW_FIELDS
+from .queries import list_column_names
+from .service import (
     delete_row,
     delete_rows,
     find_row,

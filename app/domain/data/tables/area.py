@@ -1,8 +1,12 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob, PeriodicTask
-from app.domain.data.tables import imports
-from app.domain.data.tables.events import (
+from app.security.permissions import DEVELOPERS, VIEWERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import CountedTable, UncountedTable
+
+from . import imports
+from .events import (
     DataTableCreated,
     DataTableDeleted,
     DataTableImported,
@@ -11,10 +15,7 @@ from app.domain.data.tables.events import (
     RowDeleted,
     RowUpdated,
 )
-from app.domain.data.tables.jobs import import_rows, on_dead_import
-from app.security.permissions import DEVELOPERS, VIEWERS, Permission
-from db.retention import CASCADE_BATCH, RetentionRule
-from db.storage_quota import CountedTable, UncountedTable
+from .jobs import import_rows, on_dead_import
 
 # Rows are removed before their table.
 _DELETED_TABLES = """

@@ -7,9 +7,17 @@ from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
-from app.domain.data.tables import export, imports, rows, tables
-from app.domain.data.tables.imports import ImportOptions
-from app.domain.data.tables.schemas import (
+from app.http import idempotency
+from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit import filenames
+from app.kit.paging import Paged
+from app.kit.views import Data
+from db.fast import tenant_of
+
+from . import export, imports, rows, tables
+from .imports import ImportOptions
+from .schemas import (
     ChangeRow,
     CreatedRows,
     CreateRows,
@@ -22,13 +30,6 @@ from app.domain.data.tables.schemas import (
     TableView,
     UpdateTable,
 )
-from app.http import idempotency
-from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
-from app.kit import filenames
-from app.kit.paging import Paged
-from app.kit.views import Data
-from db.fast import tenant_of
 
 
 class ImportUpload(msgspec.Struct):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from app.domain.data.tables.errors import UnreadableFile
+from .errors import UnreadableFile
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 # More than the largest row takes, with all its characters escaped.

@@ -6,12 +6,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from app.domain.data.tables import values
-from app.domain.data.tables.columns import Column, find_free_slot, find_free_unique_slot
-from app.domain.data.tables.filters import ROW_FIELDS
-from app.domain.data.tables.schemas import ChangedColumn, ColumnView, NewColumn
 from app.kit.errors import Invalid, Problem
 from app.kit.value_checks import WrongValue
+
+from . import values
+from .columns import Column, find_free_slot, find_free_unique_slot
+from .filters import ROW_FIELDS
+from .schemas import ChangedColumn, ColumnView, NewColumn
 
 # All columns of a table as JSON, so that no row of defaults alone is too large.
 MAX_BYTES: Final = values.MAX_ROW_BYTES

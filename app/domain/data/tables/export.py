@@ -3,10 +3,6 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final
 
-from app.domain.data.tables import list_queries, queries, rows, values
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.errors import ExportInterrupted
-from app.domain.data.tables.row_statement_queries import Selection
 from app.jobs.threads import TenantThreads
 from app.kit import csv_cells, csv_export, filenames
 from app.kit.csv_export import ExportLimit
@@ -14,6 +10,11 @@ from app.kit.errors import Conflict, Invalid
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope
+
+from . import list_queries, queries, rows, values
+from .columns import Column, Table
+from .errors import ExportInterrupted
+from .row_statement_queries import Selection
 
 # Rows of nested JSON take ten times their length in memory.
 _PAGE: Final = 100

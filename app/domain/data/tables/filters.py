@@ -6,10 +6,11 @@ from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
-from app.domain.data.tables import values
-from app.domain.data.tables.columns import Column, Table
 from app.kit.errors import Invalid
 from app.kit.value_checks import WrongValue
+
+from . import values
+from .columns import Column, Table
 
 Op = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "in", "is_null"]
 OPS: Final[tuple[Op, ...]] = get_args(Op)

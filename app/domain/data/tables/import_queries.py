@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from app.domain.data.tables.schemas import ImportProblem, ImportStatus, ImportView
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast
@@ -12,6 +11,8 @@ from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.session import Tx
 from db.views import View
+
+from .schemas import ImportProblem, ImportStatus, ImportView
 
 MAX_UNFINISHED = 5
 MAX_ERRORS = 10_000

@@ -9,12 +9,6 @@ import asyncpg
 import msgspec
 
 from app.context import RequestContext
-from app.domain.data.tables import import_queries, queries, row_queries, rows, values
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.csv_reader import DELIMITERS, CsvFile
-from app.domain.data.tables.errors import ImportNotFound, UnreadableFile
-from app.domain.data.tables.row_queries import NewRow
-from app.domain.data.tables.schemas import ImportMode, ImportProblem, ImportStatus, ImportView
 from app.jobs import work
 from app.jobs.work import WorkKind
 from app.kit import clock, csv_cells, files, paging, texts
@@ -28,6 +22,13 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from . import import_queries, queries, row_queries, rows, values
+from .columns import Column, Table
+from .csv_reader import DELIMITERS, CsvFile
+from .errors import ImportNotFound, UnreadableFile
+from .row_queries import NewRow
+from .schemas import ImportMode, ImportProblem, ImportStatus, ImportView
 
 FOLDER: Final = "imports/"
 BATCH: Final = 500

@@ -3,15 +3,6 @@
 import asyncio
 from functools import partial
 
-from app.domain.data.tables import import_queries, imports, rows
-from app.domain.data.tables.csv_reader import CsvFile, decode
-from app.domain.data.tables.errors import (
-    DataTableNotFound,
-    RowQuotaExceeded,
-    TableFull,
-    UnreadableFile,
-)
-from app.domain.data.tables.events import DataTableImported
 from app.domain.job import Job
 from app.domain.platform.events import api as events
 from app.kit.files import FileNotStored
@@ -19,6 +10,11 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import import_queries, imports, rows
+from .csv_reader import CsvFile, decode
+from .errors import DataTableNotFound, RowQuotaExceeded, TableFull, UnreadableFile
+from .events import DataTableImported
 
 
 async def import_rows(job: Job) -> None:

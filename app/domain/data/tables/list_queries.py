@@ -9,23 +9,24 @@ grow with the time of creation, it reads and sorts more rows of the filter.
 
 from typing import Any, Final
 
-from app.domain.data.tables.queries import count_sql
-from app.domain.data.tables.row_queries import COLUMNS
-from app.domain.data.tables.row_statement_queries import (
-    BOUND,
-    IndexedFilter,
-    RowStatement,
-    Selection,
-    list_indexed_filters,
-)
-from app.domain.data.tables.scan_limit import limit_scan
-from app.domain.data.tables.slot_queries import by_index, condition_sql
 from app.kit.errors import Invalid
 from app.kit.paging import MAX_ROWS, Page
 from db import fast, lists
 from db.fast import Row
 from db.lists import Total, Where
 from db.session import Tx
+
+from .queries import count_sql
+from .row_queries import COLUMNS
+from .row_statement_queries import (
+    BOUND,
+    IndexedFilter,
+    RowStatement,
+    Selection,
+    list_indexed_filters,
+)
+from .scan_limit import limit_scan
+from .slot_queries import by_index, condition_sql
 
 # How many rows along the sort order are read before more rows of the filter are.
 _FIRST_ROWS: Final = 5000

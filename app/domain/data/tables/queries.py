@@ -6,9 +6,6 @@ from typing import Any
 import msgspec
 
 from app.domain import quota
-from app.domain.data.tables import columns
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.errors import TableLocked
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -16,6 +13,10 @@ from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import DataTable
 from db.session import Tx
+
+from . import columns
+from .columns import Column, Table
+from .errors import TableLocked
 
 MAX_TABLES = 500
 _SORT_ORDERS = SortOrders(

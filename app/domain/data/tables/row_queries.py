@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from app.domain.area import Event
-from app.domain.data.tables.columns import SLOTS, Column, Table
-from app.domain.data.tables.slot_queries import assignments_sql, list_slots, unique_sql
 from app.domain.platform.events import api as events
 from db import fast
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from .columns import SLOTS, Column, Table
+from .slot_queries import assignments_sql, list_slots, unique_sql
 
 COLUMNS = "r.id, r.values, r.created_at, r.updated_at"
 _FIND = f"""

@@ -4,17 +4,11 @@ from typing import Final
 
 import msgspec
 
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.filters import Condition, Sort
-from app.domain.data.tables.slot_queries import (
-    bounds_sql,
-    by_index,
-    condition_sql,
-    key_sql,
-    search_sql,
-    without_index,
-)
 from db.lists import Where
+
+from .columns import Column, Table
+from .filters import Condition, Sort
+from .slot_queries import bounds_sql, by_index, condition_sql, key_sql, search_sql, without_index
 
 # Lower than that of other lists: the rows of a filter are anywhere in a large table.
 BOUND: Final = 1000

@@ -7,21 +7,6 @@ import asyncpg
 import msgspec
 from msgspec import UNSET
 
-from app.domain.data.tables import columns, filters, list_queries, queries, row_queries, values
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.errors import (
-    DataTableNotFound,
-    NotUnique,
-    RowNotFound,
-    RowQuotaExceeded,
-    RowsTooLarge,
-    TableFull,
-)
-from app.domain.data.tables.events import RowCreated, RowDeleted, RowUpdated
-from app.domain.data.tables.filters import Condition, Filters
-from app.domain.data.tables.row_queries import NewRow
-from app.domain.data.tables.row_statement_queries import Selection
-from app.domain.data.tables.schemas import CreatedRows, CreateRows, RowView
 from app.domain.platform.files import api as files
 from app.kit import clock, ids, paging
 from app.kit.errors import Conflict, Invalid, Problem, TenantNotFound
@@ -31,6 +16,22 @@ from app.kit.paging import Page, Paged
 from app.security.plans import plan_of
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from . import columns, filters, list_queries, queries, row_queries, values
+from .columns import Column, Table
+from .errors import (
+    DataTableNotFound,
+    NotUnique,
+    RowNotFound,
+    RowQuotaExceeded,
+    RowsTooLarge,
+    TableFull,
+)
+from .events import RowCreated, RowDeleted, RowUpdated
+from .filters import Condition, Filters
+from .row_queries import NewRow
+from .row_statement_queries import Selection
+from .schemas import CreatedRows, CreateRows, RowView
 
 MAX_ROWS: Final = 5_000_000
 MAX_CHANGED_ROWS: Final = 1000

@@ -8,19 +8,20 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.data.tables import columns as column_model
-from app.domain.data.tables import definitions, queries, schema_queries, values
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.definitions import ColumnDraft
-from app.domain.data.tables.errors import TableTooLarge
-from app.domain.data.tables.rows import find_unknown_files
-from app.domain.data.tables.schema_queries import Rewrite
-from app.domain.data.tables.schemas import ChangedColumn
 from app.kit.errors import Invalid, Problem
 from app.kit.value_checks import WrongValue
 from db.fast import Row
 from db.models import DataTable
 from db.session import Tx
+
+from . import columns as column_model
+from . import definitions, queries, schema_queries, values
+from .columns import Column, Table
+from .definitions import ColumnDraft
+from .errors import TableTooLarge
+from .rows import find_unknown_files
+from .schema_queries import Rewrite
+from .schemas import ChangedColumn
 
 # Postgres takes 0.1 ms for a row, and on a busy machine several times as long. No other request can
 # write rows meanwhile.

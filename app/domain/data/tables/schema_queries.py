@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
-from app.domain.data.tables.columns import Column, Table
-from app.domain.data.tables.slot_queries import slot_sql, text_sql, unique_sql
 from db import fast
 from db.fast import Row
 from db.session import Tx
+
+from .columns import Column, Table
+from .slot_queries import slot_sql, text_sql, unique_sql
 
 _OF_TABLE = "r.tenant_id = $1 AND r.table_id = $2"
 _EXAMPLES = 5

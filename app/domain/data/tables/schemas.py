@@ -4,8 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.data.tables.columns import ColumnType
 from app.kit.validation import ONE_LINE
+
+from .columns import ColumnType
 
 MAX_COLUMNS = 50
 MAX_BULK_ROWS = 500

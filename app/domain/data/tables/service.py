@@ -5,12 +5,13 @@ transaction unusable when it raises.
 from collections.abc import Sequence
 from typing import Any
 
-from app.domain.data.tables import rows, text_queries
-from app.domain.data.tables.columns import Table
-from app.domain.data.tables.errors import RowNotFound
-from app.domain.data.tables.filters import Filters
-from app.domain.data.tables.schemas import RowView
 from db.session import Tx
+
+from . import rows, text_queries
+from .columns import Table
+from .errors import RowNotFound
+from .filters import Filters
+from .schemas import RowView
 
 
 async def load_table(tx: Tx, tenant_id: str, table_id: str) -> Table:

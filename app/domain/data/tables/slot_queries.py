@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from app.domain.data.tables.columns import NO_TEXT, SLOT_CHARS, SLOTS, Column, Table
-from app.domain.data.tables.filters import Condition
 from db.lists import Where
+
+from .columns import NO_TEXT, SLOT_CHARS, SLOTS, Column, Table
+from .filters import Condition
 
 _NO_VALUE = {True: f"'{NO_TEXT}'::text", False: "'NaN'::float8"}
 # Stands for the key of a column in a condition; no SQL of ours contains it otherwise.

@@ -1,10 +1,6 @@
 """Tables: creates, shows, changes and deletes them."""
 
 from app.context import RequestContext
-from app.domain.data.tables import columns, definitions, queries, schema_changes
-from app.domain.data.tables.events import DataTableCreated, DataTableDeleted, DataTableUpdated
-from app.domain.data.tables.rows import not_found
-from app.domain.data.tables.schemas import CreateTable, TableView, UpdateTable
 from app.domain.platform.events import api as events
 from app.kit import clock, paging, validation
 from app.kit.ids import new_id
@@ -12,6 +8,11 @@ from app.kit.paging import Page, Paged
 from db.fast import Row
 from db.models import DataTable
 from db.session import Tx
+
+from . import columns, definitions, queries, schema_changes
+from .events import DataTableCreated, DataTableDeleted, DataTableUpdated
+from .rows import not_found
+from .schemas import CreateTable, TableView, UpdateTable
 
 
 async def list_page(

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.data.tables.columns import NO_TEXT, Column
 from app.kit import value_checks
 from app.kit.errors import Problem
 from app.kit.texts import has_nul, is_deeper
 from app.kit.value_checks import MAX_INTEGER, WrongValue
+
+from .columns import NO_TEXT, Column
 
 MAX_ROW_BYTES: Final = 64 * 1024
 MAX_JSON_DEPTH: Final = 16

@@ -1,9 +1,10 @@
 from typing import Final
 
 from app.domain.area import Area, PeriodicTask
-from app.domain.forms.conversation import conversations
 from db.retention import RetentionRule
 from db.storage_quota import CountedTable
+
+from . import conversations
 
 _EXPIRED_CONVERSATIONS = """
 (SELECT id FROM form_conversations WHERE expires_at < now() ORDER BY expires_at LIMIT 100) c

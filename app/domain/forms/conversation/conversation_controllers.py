@@ -5,16 +5,6 @@ from functools import partial
 from litestar import Controller, HttpMethod, Response, get, post, route
 from litestar.params import JSONBody
 
-from app.domain.forms.conversation import conversations
-from app.domain.forms.conversation.conversation_schemas import (
-    FormConversationView,
-    FormMessageView,
-    FormTurn,
-    SendFormMessage,
-    StartedFormConversation,
-    StartFormConversation,
-)
-from app.domain.forms.conversation.conversation_stream import stream
 from app.domain.forms.submissions.admission import admit, describe_origin
 from app.domain.identity.tenants import api as tenants
 from app.http import cors, idempotency
@@ -23,6 +13,17 @@ from app.http.disconnect import while_connected
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.views import Data
 from db.session import Tx
+
+from . import conversations
+from .conversation_schemas import (
+    FormConversationView,
+    FormMessageView,
+    FormTurn,
+    SendFormMessage,
+    StartedFormConversation,
+    StartFormConversation,
+)
+from .conversation_stream import stream
 
 _MAX_BODY_BYTES = 1024 * 1024
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
-from app.domain.forms.conversation.conversation_schemas import ConversationStatus, FormMessageView
 from app.kit.texts import as_json
 from db import fast
 from db.session import Tx
 from db.views import View
+
+from .conversation_schemas import ConversationStatus, FormMessageView
 
 
 class Conversation(msgspec.Struct, kw_only=True):

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from app.domain.conversations.chat import api as chat
-from app.domain.forms.conversation import conversations
-from app.domain.forms.conversation.conversation_schemas import FormTurn
-from app.domain.forms.conversation.conversations import Turn
 from app.kit import sse
+
+from . import conversations
+from .conversation_schemas import FormTurn
+from .conversations import Turn
 
 _PARTS = re.compile(r"\s*\S+|\s+")
 _encode = msgspec.json.Encoder().encode

@@ -11,17 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.forms.conversation import conversation_queries as queries
-from app.domain.forms.conversation import dialogue, extraction, interpreting
-from app.domain.forms.conversation.conversation_queries import Conversation
-from app.domain.forms.conversation.conversation_schemas import (
-    FormConversationView,
-    FormMessageView,
-    FormTurn,
-    StartedFormConversation,
-)
-from app.domain.forms.conversation.errors import FormConversationNotFound, MessageConflict
-from app.domain.forms.conversation.interpreting import Extract, Question, Reading
 from app.domain.forms.definition.api import (
     FormDefinition,
     InputField,
@@ -48,6 +37,18 @@ from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
+
+from . import conversation_queries as queries
+from . import dialogue, extraction, interpreting
+from .conversation_queries import Conversation
+from .conversation_schemas import (
+    FormConversationView,
+    FormMessageView,
+    FormTurn,
+    StartedFormConversation,
+)
+from .errors import FormConversationNotFound, MessageConflict
+from .interpreting import Extract, Question, Reading
 
 _LIFETIME = timedelta(days=30)
 _MAX_TURNS: Final = 500

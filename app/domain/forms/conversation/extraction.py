@@ -21,11 +21,12 @@ from app.domain.agents.llm.api import (
 from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.api import ModelCall
-from app.domain.forms.conversation.interpreting import Extract, Question
 from app.domain.forms.definition.api import NO_MODEL, InputField, LiveForm
 from app.kit import clock, logs
 from app.kit.errors import Unavailable
 from app.services import Services
+
+from .interpreting import Extract, Question
 
 log = logs.get("forms")
 

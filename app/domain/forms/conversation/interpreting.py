@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.forms.conversation import mentions
-from app.domain.forms.conversation.mentions import Mention
 from app.domain.forms.definition.api import InputField
 from app.kit.value_checks import WrongValue
+
+from . import mentions
+from .mentions import Mention
 
 _SKIP: Final = frozenset(
     {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}

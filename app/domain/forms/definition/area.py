@@ -1,11 +1,12 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.forms.definition.events import FormCreated, FormDeleted, FormPublished, FormUpdated
-from app.domain.forms.definition.live import FormDefinitions
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
+
+from .events import FormCreated, FormDeleted, FormPublished, FormUpdated
+from .live import FormDefinitions
 
 AREA: Final = Area(
     name="forms",

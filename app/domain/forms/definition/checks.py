@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from app.domain.automation.workflows import api as workflows
 from app.domain.data.tables import api as tables
-from app.domain.forms.definition import definitions
-from app.domain.forms.definition.fields.definition import Field
-from app.domain.forms.definition.fields.registry import FIELD_TYPES
-from app.domain.forms.definition.schemas import DataTableConfig, FormSettings
 from app.jobs.threads import TenantThreads
 from app.kit import email_addresses
 from app.kit.errors import Invalid, Problem
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
+
+from . import definitions
+from .fields.definition import Field
+from .fields.registry import FIELD_TYPES
+from .schemas import DataTableConfig, FormSettings
 
 _MAPPING = "data_table_config.field_mapping"
 

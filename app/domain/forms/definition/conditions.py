@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.domain.forms.definition.fields.definition import Conditional
+from .fields.definition import Conditional
 
 
 def is_met(

@@ -5,9 +5,14 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta
 
-from app.domain.forms.definition import options, recipients, service
-from app.domain.forms.definition.fields.registry import FIELD_TYPES
-from app.domain.forms.definition.schemas import (
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from app.kit.views import Data, Done
+
+from . import options, recipients, service
+from .fields.registry import FIELD_TYPES
+from .schemas import (
     CreateForm,
     DuplicatedForm,
     FieldTypeView,
@@ -20,10 +25,6 @@ from app.domain.forms.definition.schemas import (
     Status,
     UpdateForm,
 )
-from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
-from app.kit.paging import Paged
-from app.kit.views import Data, Done
 
 
 class FormController(Controller):

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.forms.definition.fields.definition import Conditional, Field
-from app.domain.forms.definition.fields.options import OptionIndex
-from app.domain.forms.definition.fields.protocol import InputField
-from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
+
+from .fields.definition import Conditional, Field
+from .fields.options import OptionIndex
+from .fields.protocol import InputField
+from .fields.registry import FIELD_TYPES
 
 MAX_FIELDS: Final = 200
 _MAX_BYTES: Final = 256 * 1024

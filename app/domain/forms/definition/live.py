@@ -6,22 +6,18 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.agents.llm.api import LOCAL_MODEL
-from app.domain.forms.definition import queries
-from app.domain.forms.definition.definitions import FormDefinition
-from app.domain.forms.definition.errors import (
-    FormClosed,
-    FormNotFound,
-    FormNotPublished,
-    FormVersionNotFound,
-)
-from app.domain.forms.definition.fields.definition import Field
-from app.domain.forms.definition.schemas import Branding, DataTableConfig, FormSettings
 from app.kit import clock
 from app.kit.caches import SizedCache
 from app.security.plans import Plan, plan_of
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
+from .definitions import FormDefinition
+from .errors import FormClosed, FormNotFound, FormNotPublished, FormVersionNotFound
+from .fields.definition import Field
+from .schemas import Branding, DataTableConfig, FormSettings
 
 _MAX_DEFINITIONS = 500
 # Of their fields as JSON; a definition takes a few times as much.

@@ -8,13 +8,14 @@ import msgspec
 
 from app.domain.data.tables import api as tables
 from app.domain.data.tables.errors import DataTableNotFound
-from app.domain.forms.definition.definitions import FormDefinition
-from app.domain.forms.definition.errors import FormFieldNotFound
-from app.domain.forms.definition.fields.definition import DataSource
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.schemas import FormOption
 from app.kit.errors import Problem
 from app.services import Services
+
+from .definitions import FormDefinition
+from .errors import FormFieldNotFound
+from .fields.definition import DataSource
+from .fields.options import Option
+from .schemas import FormOption
 
 MAX_OPTIONS = 1000
 _MAX_CHARS = 200

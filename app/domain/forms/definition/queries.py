@@ -4,14 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from app.domain import quota
-from app.domain.forms.definition.fields.registry import STATIC_TYPES
-from app.domain.forms.definition.recipient_queries import allowed_sql
-from app.domain.forms.definition.schemas import (
-    FormSummary,
-    FormVersionSummary,
-    FormVersionView,
-    FormView,
-)
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -20,6 +12,10 @@ from db.lists import Total, Where
 from db.models import Form
 from db.session import Tx
 from db.views import View
+
+from .fields.registry import STATIC_TYPES
+from .recipient_queries import allowed_sql
+from .schemas import FormSummary, FormVersionSummary, FormVersionView, FormView
 
 MAX_FORMS = 1000
 MAX_VERSIONS = 200

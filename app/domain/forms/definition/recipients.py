@@ -5,7 +5,6 @@ agreed by a link. Otherwise a form could mail anybody in the name of this instan
 from datetime import timedelta
 from typing import Final
 
-from app.domain.forms.definition import recipient_queries as queries
 from app.domain.identity.accounts import api as accounts
 from app.domain.platform.mail import api as mail
 from app.kit import clock, email_addresses
@@ -15,6 +14,8 @@ from app.security import throttle, tokens
 from app.security.throttle import Subject
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
+
+from . import recipient_queries as queries
 
 _LIFETIME: Final = timedelta(days=7)
 

@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.forms.definition.fields.definition import Field
 from app.kit import validation
 from app.kit.validation import ONE_LINE
+
+from .fields.definition import Field
 
 Status = Literal["draft", "published", "archived"]
 COLOR = r"^#[0-9A-Fa-f]{6}\Z"

@@ -7,29 +7,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from app.domain.forms.definition import checks, queries, recipients, visibility
-from app.domain.forms.definition.definitions import FormDefinition
-from app.domain.forms.definition.errors import (
-    FormNotFound,
-    FormVersionNotFound,
-    InvalidFormState,
-    TooManyVersions,
-)
-from app.domain.forms.definition.events import FormCreated, FormDeleted, FormPublished, FormUpdated
-from app.domain.forms.definition.fields.definition import Field
-from app.domain.forms.definition.schemas import (
-    CreateForm,
-    DataTableConfig,
-    DuplicatedForm,
-    FormSettings,
-    FormStats,
-    FormSummary,
-    FormVersionSummary,
-    FormVersionView,
-    FormView,
-    PublishedForm,
-    UpdateForm,
-)
 from app.domain.platform.events import api as events
 from app.kit import clock, paging, slugs, validation
 from app.kit.changes import apply_changes
@@ -42,6 +19,25 @@ from app.services import Services
 from db.fast import Row
 from db.models import Form
 from db.session import Tx
+
+from . import checks, queries, recipients, visibility
+from .definitions import FormDefinition
+from .errors import FormNotFound, FormVersionNotFound, InvalidFormState, TooManyVersions
+from .events import FormCreated, FormDeleted, FormPublished, FormUpdated
+from .fields.definition import Field
+from .schemas import (
+    CreateForm,
+    DataTableConfig,
+    DuplicatedForm,
+    FormSettings,
+    FormStats,
+    FormSummary,
+    FormVersionSummary,
+    FormVersionView,
+    FormView,
+    PublishedForm,
+    UpdateForm,
+)
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 _SLUG_SUFFIX_CHARS = 8

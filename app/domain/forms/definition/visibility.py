@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from app.domain.forms.definition.schemas import FormNotifications, FormSummary, FormView
 from app.security.principal import Principal
+
+from .schemas import FormNotifications, FormSummary, FormView
 
 READ_SUBMISSIONS = "submissions:read"
 

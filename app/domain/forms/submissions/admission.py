@@ -3,8 +3,6 @@
 from typing import Final, Literal
 
 from app.domain.forms.definition.api import LiveForm, live
-from app.domain.forms.submissions.errors import TooManySubmissions
-from app.domain.forms.submissions.submitting import Origin
 from app.domain.identity.tenants import api as tenants
 from app.domain.identity.tenants.api import Visit, VisitorLimit
 from app.domain.platform.storage import api as storage
@@ -16,6 +14,9 @@ from app.http.route_options import request_options
 from app.kit import trace
 from app.security import plans
 from app.security.plans import Charge
+
+from .errors import TooManySubmissions
+from .submitting import Origin
 
 # What is counted for an address and a form, each on its own.
 Action = Literal["submit", "upload", "draft", "message"]

@@ -5,19 +5,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date
 
 from app.domain.forms.definition.api import list_inputs, live, rate
-from app.domain.forms.submissions import analytics_queries
-from app.domain.forms.submissions import analytics_queries as queries
-from app.domain.forms.submissions.analytics_queries import DayCount, FieldCount
-from app.domain.forms.submissions.analytics_schemas import (
-    FieldDropOff,
-    FormAnalytics,
-    SubmissionsOfDay,
-)
 from app.jobs.counters import BufferedCounter
 from app.kit import clock, logs
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Database, Scope
+
+from . import analytics_queries
+from . import analytics_queries as queries
+from .analytics_queries import DayCount, FieldCount
+from .analytics_schemas import FieldDropOff, FormAnalytics, SubmissionsOfDay
 
 _MAX_SOURCES = 10
 _MAX_DROP_OFFS = 20

@@ -5,10 +5,11 @@ from datetime import date
 
 import msgspec
 
-from app.domain.forms.submissions.analytics_schemas import SubmissionSource
 from db import fast
 from db.fast import Row
 from db.session import Tx
+
+from .analytics_schemas import SubmissionSource
 
 _ADD_VIEWS = """
 INSERT INTO form_views AS v (tenant_id, form_id, day, views)

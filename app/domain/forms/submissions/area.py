@@ -1,15 +1,16 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob, PeriodicTask
-from app.domain.forms.submissions import erasure, jobs, uploads
-from app.domain.forms.submissions.analytics import ViewCounter
-from app.domain.forms.submissions.events import SubmissionCreated, SubmissionUpdated
-from app.domain.forms.submissions.submitting import WakePace
-from app.domain.forms.submissions.upload_limits import SenderLimit
-from app.domain.forms.submissions.work_kinds import ERASE, PROCESS, SEND_DIGEST
 from app.security.permissions import DEVELOPERS, USERS, Permission
 from db.retention import RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
+
+from . import erasure, jobs, uploads
+from .analytics import ViewCounter
+from .events import SubmissionCreated, SubmissionUpdated
+from .submitting import WakePace
+from .upload_limits import SenderLimit
+from .work_kinds import ERASE, PROCESS, SEND_DIGEST
 
 AREA: Final = Area(
     name="form_submissions",

@@ -5,19 +5,6 @@ from litestar.params import JSONBody, QueryParameter
 from litestar.response import Stream
 
 from app.domain.forms.definition.api import live
-from app.domain.forms.submissions import analytics, export, submissions, submitting, uploads
-from app.domain.forms.submissions.analytics_schemas import FormAnalytics
-from app.domain.forms.submissions.submission_queries import SubmissionFilter
-from app.domain.forms.submissions.submission_schemas import (
-    AcceptedSubmission,
-    AcceptedSubmissionData,
-    SubmissionStatus,
-    SubmissionSummary,
-    SubmissionView,
-    SubmitForm,
-    UpdateSubmission,
-)
-from app.domain.forms.submissions.submitting import Answers, Origin
 from app.domain.platform.files.api import Conditions
 from app.http import idempotency
 from app.http.authorization import caller_of
@@ -28,6 +15,20 @@ from app.kit.paging import Paged
 from app.kit.views import Data
 from db.fast import tenant_of
 from db.session import Tx as Transaction
+
+from . import analytics, export, submissions, submitting, uploads
+from .analytics_schemas import FormAnalytics
+from .submission_queries import SubmissionFilter
+from .submission_schemas import (
+    AcceptedSubmission,
+    AcceptedSubmissionData,
+    SubmissionStatus,
+    SubmissionSummary,
+    SubmissionView,
+    SubmitForm,
+    UpdateSubmission,
+)
+from .submitting import Answers, Origin
 
 After = Annotated[str | None, QueryParameter(name="after", schema_extra=TIME)]
 Before = Annotated[str | None, QueryParameter(name="before", schema_extra=TIME)]

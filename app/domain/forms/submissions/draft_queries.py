@@ -3,11 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from app.domain.forms.submissions.submission_schemas import DraftView
 from app.kit.texts import as_json
 from db import fast
 from db.session import Tx
 from db.views import View
+
+from .submission_schemas import DraftView
 
 _VIEW = View(DraftView)
 _INSERT = f"""

@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 
 from app.domain.forms.definition.api import LiveForm, live, options
-from app.domain.forms.submissions import answer_threads, progress, uploads
-from app.domain.forms.submissions import draft_queries as queries
-from app.domain.forms.submissions.errors import DraftNotFound, InvalidAnswers
-from app.domain.forms.submissions.submission_schemas import DraftView, SavedDraft, SaveDraft
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
 from db.session import Tx
+
+from . import answer_threads, progress, uploads
+from . import draft_queries as queries
+from .errors import DraftNotFound, InvalidAnswers
+from .submission_schemas import DraftView, SavedDraft, SaveDraft
 
 _LIFETIME = timedelta(days=30)
 _MAX_BYTES = 256 * 1024

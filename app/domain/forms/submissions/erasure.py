@@ -10,15 +10,16 @@ from datetime import timedelta
 from typing import Final
 
 from app.domain.automation.workflows import api as workflows
-from app.domain.forms.submissions import erasure_queries as queries
-from app.domain.forms.submissions.submitting import event_id_of
-from app.domain.forms.submissions.work_kinds import ERASE
 from app.domain.messaging.notifications import api as notifications
 from app.domain.platform.events import api as events
 from app.jobs import work
 from app.kit import clock
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
+
+from . import erasure_queries as queries
+from .submitting import event_id_of
+from .work_kinds import ERASE
 
 _FORMS: Final = 20
 _BATCH: Final = 100

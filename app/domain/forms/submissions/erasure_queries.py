@@ -1,9 +1,10 @@
 """SQL that deletes submissions, and what deleted forms have."""
 
-from app.domain.forms.submissions.work_kinds import ERASE, PROCESS
 from db import fast
 from db.fast import Row
 from db.session import Tx
+
+from .work_kinds import ERASE, PROCESS
 
 # Nothing is submitted to a deleted form, but a transaction that began before may still run.
 _LIST_DELETED_FORMS = """

@@ -12,15 +12,16 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm, live, queries
-from app.domain.forms.submissions import submission_queries as rows_queries
-from app.domain.forms.submissions import submissions
-from app.domain.forms.submissions.submission_queries import SubmissionFilter
 from app.jobs.threads import TenantThreads
 from app.kit import csv_cells, csv_export, filenames
 from app.kit.csv_export import ExportLimit
 from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope
+
+from . import submission_queries as rows_queries
+from . import submissions
+from .submission_queries import SubmissionFilter
 
 _PAGE: Final = 200
 # Of the answers of a page as JSON.

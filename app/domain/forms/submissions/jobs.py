@@ -1,12 +1,13 @@
 """Job functions: process submissions of forms, mail digests of them, and erase what they caused."""
 
 from app.domain.automation.workflows.errors import TooManyPendingExecutions
-from app.domain.forms.submissions import erasure, processing, submission_mails
 from app.domain.job import Job, Retry
 from app.kit.errors import Unavailable
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import erasure, processing, submission_mails
 
 
 async def process_submission(job: Job) -> None:

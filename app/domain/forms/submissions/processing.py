@@ -12,13 +12,14 @@ from app.domain.automation.workflows.errors import TooManyPendingExecutions
 from app.domain.data.tables import api as tables
 from app.domain.forms.definition.api import FormDefinition, LiveForm, live
 from app.domain.forms.definition.errors import FormNotFound
-from app.domain.forms.submissions import processing_queries, row_values, submission_mails, triggers
-from app.domain.forms.submissions.events import SubmissionUpdated
 from app.domain.platform.events import api as events
 from app.kit.errors import ApiError, Unavailable
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import processing_queries, row_values, submission_mails, triggers
+from .events import SubmissionUpdated
 
 _MAX_MESSAGE_CHARS = 500
 

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from app.domain.forms.definition.api import FormDefinition, InputField
-from app.domain.forms.submissions import answers
+
+from . import answers
 
 
 class Progress(msgspec.Struct, frozen=True):

@@ -9,11 +9,17 @@ from litestar.params import HeaderParameter, JSONBody
 
 from app.domain.forms.definition.api import live, options
 from app.domain.forms.definition.schemas import FormOption
-from app.domain.forms.submissions import drafts, submitting, uploads
-from app.domain.forms.submissions.admission import admit, describe_origin
-from app.domain.forms.submissions.analytics import ViewCounter
-from app.domain.forms.submissions.public_schemas import FormEmbed, PublicForm, build_form
-from app.domain.forms.submissions.submission_schemas import (
+from app.http import cors, idempotency, multipart
+from app.http.authorization import caller_of
+from app.http.dependencies import HttpRequest, Id, Services
+from app.kit.views import Data
+from db.session import Tx
+
+from . import drafts, submitting, uploads
+from .admission import admit, describe_origin
+from .analytics import ViewCounter
+from .public_schemas import FormEmbed, PublicForm, build_form
+from .submission_schemas import (
     AcceptedSubmission,
     DraftView,
     PublicSubmission,
@@ -23,13 +29,8 @@ from app.domain.forms.submissions.submission_schemas import (
     SubmitPublicForm,
     UploadedFile,
 )
-from app.domain.forms.submissions.submitting import Answers
-from app.domain.forms.submissions.uploads import Sender
-from app.http import cors, idempotency, multipart
-from app.http.authorization import caller_of
-from app.http.dependencies import HttpRequest, Id, Services
-from app.kit.views import Data
-from db.session import Tx
+from .submitting import Answers
+from .uploads import Sender
 
 _FILE = "file"
 # Room for the longest answers of a form with many fields.

@@ -7,12 +7,13 @@ from typing import Any, Final
 from app.domain.forms.definition.api import FormDefinition, LiveForm, live, recipients
 from app.domain.forms.definition.api import recipient_queries as queries
 from app.domain.forms.definition.errors import FormNotFound
-from app.domain.forms.submissions.work_kinds import SEND_DIGEST
 from app.domain.platform.mail import api as mail
 from app.jobs import work
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from .work_kinds import SEND_DIGEST
 
 MAX_PER_HOUR: Final = 30
 _MAX_ANSWER_CHARS: Final = 2000

@@ -6,11 +6,6 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.forms.definition.api import count_sql
-from app.domain.forms.submissions.submission_schemas import (
-    SubmissionStatus,
-    SubmissionSummary,
-)
-from app.domain.forms.submissions.work_kinds import PROCESS
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page
@@ -19,6 +14,9 @@ from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.session import Tx
 from db.views import View
+
+from .submission_schemas import SubmissionStatus, SubmissionSummary
+from .work_kinds import PROCESS
 
 # Lists and events contain answers up to this size.
 LISTED_BYTES: Final = 32 * 1024

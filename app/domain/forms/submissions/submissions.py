@@ -4,22 +4,19 @@ from app.domain.automation.workflows import api as workflows
 from app.domain.forms.definition import api as definition
 from app.domain.forms.definition.api import visibility
 from app.domain.forms.definition.errors import InvalidFormState
-from app.domain.forms.submissions import erasure
-from app.domain.forms.submissions import submission_queries as queries
-from app.domain.forms.submissions.errors import SubmissionNotFound
-from app.domain.forms.submissions.events import SubmissionUpdated
-from app.domain.forms.submissions.submission_queries import SubmissionFilter
-from app.domain.forms.submissions.submission_schemas import (
-    SubmissionSummary,
-    SubmissionView,
-    SubmissionWorkflow,
-)
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from db.fast import Row
 from db.session import Tx
+
+from . import erasure
+from . import submission_queries as queries
+from .errors import SubmissionNotFound
+from .events import SubmissionUpdated
+from .submission_queries import SubmissionFilter
+from .submission_schemas import SubmissionSummary, SubmissionView, SubmissionWorkflow
 
 
 async def list_page(tx: Tx, filters: SubmissionFilter, page: Page) -> Paged[SubmissionSummary]:

@@ -12,14 +12,6 @@ import msgspec
 
 from app.domain.forms.definition.api import FormDefinition, LiveForm, live, options
 from app.domain.forms.definition.errors import FormClosed, FormNotFound
-from app.domain.forms.submissions import answer_threads, answers, uploads
-from app.domain.forms.submissions import submission_queries as queries
-from app.domain.forms.submissions.errors import InvalidAnswers
-from app.domain.forms.submissions.events import SubmissionCreated
-from app.domain.forms.submissions.submission_queries import LISTED_BYTES, NewRow
-from app.domain.forms.submissions.submission_schemas import AcceptedSubmission
-from app.domain.forms.submissions.triggers import try_workflow
-from app.domain.forms.submissions.work_kinds import PROCESS
 from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Invalid
@@ -28,6 +20,15 @@ from app.kit.texts import as_json, is_deeper, storable
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import answer_threads, answers, uploads
+from . import submission_queries as queries
+from .errors import InvalidAnswers
+from .events import SubmissionCreated
+from .submission_queries import LISTED_BYTES, NewRow
+from .submission_schemas import AcceptedSubmission
+from .triggers import try_workflow
+from .work_kinds import PROCESS
 
 _PER_SECOND: Final = 50.0
 _BURST: Final = 50.0

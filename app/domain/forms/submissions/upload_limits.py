@@ -4,9 +4,10 @@ from typing import Final
 
 import msgspec
 
-from app.domain.forms.submissions.errors import TooManyUploads
 from app.domain.platform.storage.errors import QuotaExceeded
 from app.kit.concurrency import ConcurrencyLimit
+
+from .errors import TooManyUploads
 
 MEGABYTE: Final = 1024 * 1024
 _MAX_OF_ADDRESS: Final = 3

@@ -2,16 +2,12 @@
 
 from datetime import datetime
 
-from app.domain.forms.submissions.upload_limits import (
-    MAX_WAITING,
-    MAX_WAITING_OF_TENANT,
-    MEGABYTE,
-    WaitingFiles,
-)
 from app.security.plans import limit_sql
 from db import fast
 from db.fast import Row
 from db.session import Tx
+
+from .upload_limits import MAX_WAITING, MAX_WAITING_OF_TENANT, MEGABYTE, WaitingFiles
 
 # What waits before an upload, for `WaitingFiles`: `$2` is the form and `$3` the sender's network.
 _WAITING = f"""

@@ -7,10 +7,6 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from app.domain.forms.definition.api import FileRules, FormDefinition, LiveForm, live
-from app.domain.forms.submissions import upload_queries as queries
-from app.domain.forms.submissions.errors import InvalidAnswers
-from app.domain.forms.submissions.submission_schemas import UploadedFile
-from app.domain.forms.submissions.upload_limits import SenderLimit
 from app.domain.platform.files import api as files
 from app.domain.platform.files.api import Arrival, Conditions, Content, StoredUpload
 from app.domain.platform.files.errors import FileNotFound
@@ -22,6 +18,11 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Tx
+
+from . import upload_queries as queries
+from .errors import InvalidAnswers
+from .submission_schemas import UploadedFile
+from .upload_limits import SenderLimit
 
 log = logs.get("forms")
 

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from app.domain.identity.accounts import one_time_tokens
 from app.domain.platform.mail import api as mail
 from app.kit import email_addresses
 from app.security import throttle
@@ -10,6 +9,8 @@ from app.security.throttle import Subject
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import one_time_tokens
 
 AccountChange = Literal[
     "password_changed",

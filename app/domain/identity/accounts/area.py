@@ -1,7 +1,11 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.identity.accounts.events import (
+from app.security.permissions import Permission
+from db.retention import RetentionRule
+from db.storage_quota import UncountedTable
+
+from .events import (
     EmailVerified,
     InvitationRevoked,
     PasswordChanged,
@@ -19,9 +23,6 @@ from app.domain.identity.accounts.events import (
     UserSignedOut,
     UserUpdated,
 )
-from app.security.permissions import Permission
-from db.retention import RetentionRule
-from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="accounts",

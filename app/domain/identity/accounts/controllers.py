@@ -4,15 +4,23 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.identity.accounts import (
-    invitations,
-    own_sessions,
-    password,
-    registration,
-    sign_in,
-    users,
+from app.http import idempotency
+from app.http.dependencies import (
+    Address,
+    ClientInfo,
+    HttpRequest,
+    Id,
+    Page,
+    Principal,
+    Services,
+    Tx,
 )
-from app.domain.identity.accounts.schemas import (
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from app.kit.views import Done
+
+from . import invitations, own_sessions, password, registration, sign_in, users
+from .schemas import (
     ChangePassword,
     ChangeRole,
     ForgotPassword,
@@ -36,21 +44,7 @@ from app.domain.identity.accounts.schemas import (
     UserView,
     VerifyEmail,
 )
-from app.domain.identity.accounts.user_queries import UserFilter
-from app.http import idempotency
-from app.http.dependencies import (
-    Address,
-    ClientInfo,
-    HttpRequest,
-    Id,
-    Page,
-    Principal,
-    Services,
-    Tx,
-)
-from app.http.paging import Search, Sort
-from app.kit.paging import Paged
-from app.kit.views import Done
+from .user_queries import UserFilter
 
 
 class AuthController(Controller):

@@ -4,11 +4,6 @@ from datetime import timedelta
 
 from msgspec import UNSET
 
-from app.domain.identity.accounts import account_mails, queries, service, user_queries
-from app.domain.identity.accounts.errors import InvitationNotFound
-from app.domain.identity.accounts.events import InvitationRevoked, UserInvited
-from app.domain.identity.accounts.schemas import InvitationEntry, InvitationView, Invite
-from app.domain.identity.accounts.users import refuse_higher_role
 from app.domain.identity.tenants import api as tenants
 from app.domain.platform.events import api as events
 from app.kit import clock, paging
@@ -22,6 +17,12 @@ from app.services import Services
 from db.fast import Row
 from db.models import Invitation
 from db.session import Tx
+
+from . import account_mails, queries, service, user_queries
+from .errors import InvitationNotFound
+from .events import InvitationRevoked, UserInvited
+from .schemas import InvitationEntry, InvitationView, Invite
+from .users import refuse_higher_role
 
 INVITATION_DAYS = 7
 

@@ -5,13 +5,14 @@ from typing import Final
 
 import msgspec
 
-from app.domain.identity.accounts import queries
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.security import tokens
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
 
 
 class Purpose(msgspec.Struct, frozen=True):

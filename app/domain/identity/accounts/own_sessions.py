@@ -2,12 +2,6 @@
 
 from functools import partial
 
-from app.domain.identity.accounts import queries, user_queries
-from app.domain.identity.accounts.errors import SessionNotFound
-from app.domain.identity.accounts.events import SessionEndedByUser, UserSignedOut
-from app.domain.identity.accounts.schemas import SessionView
-from app.domain.identity.accounts.user_agents import describe_user_agent
-from app.domain.identity.accounts.users import lock_own_user
 from app.domain.platform.events import api as events
 from app.kit import clock, paging
 from app.kit.paging import Page, Paged
@@ -15,6 +9,13 @@ from app.security.principal import Principal
 from app.security.sessions import SessionCache
 from db.fast import Row
 from db.session import Tx
+
+from . import queries, user_queries
+from .errors import SessionNotFound
+from .events import SessionEndedByUser, UserSignedOut
+from .schemas import SessionView
+from .user_agents import describe_user_agent
+from .users import lock_own_user
 
 
 async def list_page(tx: Tx, principal: Principal, page: Page) -> Paged[SessionView]:

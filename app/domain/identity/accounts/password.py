@@ -3,19 +3,6 @@
 import asyncio
 from typing import Literal
 
-from app.domain.identity.accounts import account_mails, one_time_tokens, queries, sessions
-from app.domain.identity.accounts.events import (
-    EmailVerified,
-    PasswordChanged,
-    PasswordResetRequested,
-)
-from app.domain.identity.accounts.schemas import ChangePassword, ResetPassword
-from app.domain.identity.accounts.sign_in import (
-    emit_sign_in_blocked,
-    sign_in_subject,
-    sign_in_subject_at,
-)
-from app.domain.identity.accounts.users import lock_own_user
 from app.domain.platform.events import api as events
 from app.kit import clock, email_addresses, trace
 from app.kit.errors import Invalid
@@ -26,6 +13,12 @@ from app.security.throttle import Subject
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
+
+from . import account_mails, one_time_tokens, queries, sessions
+from .events import EmailVerified, PasswordChanged, PasswordResetRequested
+from .schemas import ChangePassword, ResetPassword
+from .sign_in import emit_sign_in_blocked, sign_in_subject, sign_in_subject_at
+from .users import lock_own_user
 
 # Longer than queueing a mail takes, so that the response time does not reveal an account.
 _MIN_RESPONSE_SECONDS = 0.05

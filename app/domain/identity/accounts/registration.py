@@ -4,11 +4,6 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import UNSET
 
-from app.domain.identity.accounts import account_mails, one_time_tokens, queries, service, sessions
-from app.domain.identity.accounts.errors import SignupClosed
-from app.domain.identity.accounts.events import EmailVerified, UserRegistered
-from app.domain.identity.accounts.schemas import Register, Registered
-from app.domain.identity.accounts.users import lock_own_user
 from app.domain.identity.tenants import api as tenants
 from app.domain.platform.events import api as events
 from app.kit import clock, trace
@@ -21,6 +16,12 @@ from app.security.throttle import Subject
 from app.services import Services
 from db.models import User
 from db.session import ALL_TENANTS, Tx
+
+from . import account_mails, one_time_tokens, queries, service, sessions
+from .errors import SignupClosed
+from .events import EmailVerified, UserRegistered
+from .schemas import Register, Registered
+from .users import lock_own_user
 
 _EMAIL_TAKEN = "An account with this e-mail already exists"
 

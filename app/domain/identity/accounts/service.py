@@ -1,10 +1,11 @@
 """Finds users for other areas."""
 
-from app.domain.identity.accounts import queries
 from app.kit import email_addresses
 from app.kit.errors import Invalid
 from db.fast import Row
 from db.session import Tx
+
+from . import queries
 
 
 async def find_email(

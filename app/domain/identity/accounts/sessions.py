@@ -6,10 +6,6 @@ from typing import Final
 
 import msgspec
 
-from app.domain.identity.accounts import queries
-from app.domain.identity.accounts.errors import MfaCodeRequired
-from app.domain.identity.accounts.schemas import TokenPair
-from app.domain.identity.accounts.user_agents import clean_user_agent
 from app.kit import clock
 from app.kit.ids import new_id
 from app.security import tokens
@@ -20,6 +16,11 @@ from app.services import Services
 from db.fast import Row
 from db.models import Session
 from db.session import Tx
+
+from . import queries
+from .errors import MfaCodeRequired
+from .schemas import TokenPair
+from .user_agents import clean_user_agent
 
 GRACE_SECONDS: Final = 10
 _MAX_SPENT_TOKENS = 50

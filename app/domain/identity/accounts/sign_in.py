@@ -6,22 +6,6 @@ session) are committed here in their own transaction before the error is raised.
 
 import msgspec
 
-from app.domain.identity.accounts import one_time_tokens, queries, sessions
-from app.domain.identity.accounts.events import (
-    SessionRevoked,
-    SignInBlocked,
-    UserSignedIn,
-    UserSignedOut,
-)
-from app.domain.identity.accounts.schemas import (
-    Login,
-    MfaRequired,
-    SignedIn,
-    SignedInUser,
-    TokenPair,
-    UserView,
-)
-from app.domain.identity.accounts.sessions import SessionEnded
 from app.domain.platform.events import api as events
 from app.kit import email_addresses, trace
 from app.kit.errors import Unauthorized
@@ -33,6 +17,11 @@ from app.security.tokens import Claims
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
+
+from . import one_time_tokens, queries, sessions
+from .events import SessionRevoked, SignInBlocked, UserSignedIn, UserSignedOut
+from .schemas import Login, MfaRequired, SignedIn, SignedInUser, TokenPair, UserView
+from .sessions import SessionEnded
 
 _WRONG_CREDENTIALS = "The e-mail or the password is wrong"
 

@@ -5,13 +5,6 @@ from datetime import datetime
 import msgspec
 from sqlalchemy import select
 
-from app.domain.identity.accounts.schemas import (
-    InvitationEntry,
-    Role,
-    SessionView,
-    Status,
-    UserView,
-)
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db.fast import Row, tenant_of
@@ -19,6 +12,8 @@ from db.lists import Total, Where
 from db.models import Invitation, User
 from db.session import Tx
 from db.views import View
+
+from .schemas import InvitationEntry, Role, SessionView, Status, UserView
 
 _USER_SORT_ORDERS = SortOrders(
     "-created_at",

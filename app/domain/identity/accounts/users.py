@@ -3,16 +3,6 @@ remove the last administrator.
 """
 
 from app.domain.area import Event
-from app.domain.identity.accounts import one_time_tokens, queries, sessions, user_queries
-from app.domain.identity.accounts.errors import LastAdmin, UserNotFound
-from app.domain.identity.accounts.events import (
-    RoleChanged,
-    UserDeactivated,
-    UserDeleted,
-    UserReactivated,
-)
-from app.domain.identity.accounts.schemas import Role, Users, UserView
-from app.domain.identity.accounts.user_queries import UserFilter
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
 from app.kit import clock
@@ -25,6 +15,12 @@ from app.services import Services
 from db.fast import Row
 from db.models import User
 from db.session import Tx
+
+from . import one_time_tokens, queries, sessions, user_queries
+from .errors import LastAdmin, UserNotFound
+from .events import RoleChanged, UserDeactivated, UserDeleted, UserReactivated
+from .schemas import Role, Users, UserView
+from .user_queries import UserFilter
 
 
 def picture_path(tenant_id: str, key: str) -> str:

@@ -1,7 +1,9 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.identity.mfa.events import (
+from db.storage_quota import UncountedTable
+
+from .events import (
     MfaDeviceAdded,
     MfaDeviceRemoved,
     MfaDisabled,
@@ -10,7 +12,6 @@ from app.domain.identity.mfa.events import (
     RecoveryCodesReplaced,
     RecoveryCodeUsed,
 )
-from db.storage_quota import UncountedTable
 
 AREA: Final = Area(
     name="mfa",

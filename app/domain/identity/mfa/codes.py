@@ -9,8 +9,6 @@ import pyotp
 
 from app.crypto.keyring import Keyring, SealContext
 from app.domain.identity.accounts import api as accounts
-from app.domain.identity.mfa import queries
-from app.domain.identity.mfa.events import RecoveryCodeUsed
 from app.domain.platform.events import api as events
 from app.kit import clock
 from app.security import passwords, throttle
@@ -18,6 +16,9 @@ from app.security.throttle import AttemptResult, Subject
 from db.fast import Row
 from db.models import MfaDevice
 from db.session import Tx
+
+from . import queries
+from .events import RecoveryCodeUsed
 
 RECOVERY_CODE_COUNT = 10
 _RECOVERY_CODE_LENGTH = 10

@@ -2,8 +2,11 @@ from litestar import Controller, delete, get, post
 from litestar.params import JSONBody
 
 from app.domain.identity.accounts.schemas import MfaVerify, TokenPair
-from app.domain.identity.mfa import service, sign_in
-from app.domain.identity.mfa.schemas import (
+from app.http.dependencies import Address, ClientInfo, Id, Principal, Services, Tx
+from app.kit.views import Done
+
+from . import service, sign_in
+from .schemas import (
     CodeVerdict,
     Devices,
     EnableMfa,
@@ -14,8 +17,6 @@ from app.domain.identity.mfa.schemas import (
     RecoveryCodes,
     ShowCode,
 )
-from app.http.dependencies import Address, ClientInfo, Id, Principal, Services, Tx
-from app.kit.views import Done
 
 
 class MfaSignInController(Controller):

@@ -7,32 +7,6 @@ import segno
 from msgspec import UNSET
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.identity.mfa import codes, queries
-from app.domain.identity.mfa.codes import CodeMatch, Owner
-from app.domain.identity.mfa.errors import (
-    DeviceNotFound,
-    MfaNotEnabled,
-    MfaNotSetUp,
-    TooManyDevices,
-)
-from app.domain.identity.mfa.events import (
-    MfaDeviceAdded,
-    MfaDeviceRemoved,
-    MfaDisabled,
-    MfaEnabled,
-    MfaReset,
-    RecoveryCodesReplaced,
-)
-from app.domain.identity.mfa.schemas import (
-    Device,
-    Devices,
-    EnableMfa,
-    MfaEnabledView,
-    MfaResetView,
-    MfaSetup,
-    MfaStatus,
-    RecoveryCodes,
-)
 from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Invalid, Unauthorized
@@ -43,6 +17,28 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import codes, queries
+from .codes import CodeMatch, Owner
+from .errors import DeviceNotFound, MfaNotEnabled, MfaNotSetUp, TooManyDevices
+from .events import (
+    MfaDeviceAdded,
+    MfaDeviceRemoved,
+    MfaDisabled,
+    MfaEnabled,
+    MfaReset,
+    RecoveryCodesReplaced,
+)
+from .schemas import (
+    Device,
+    Devices,
+    EnableMfa,
+    MfaEnabledView,
+    MfaResetView,
+    MfaSetup,
+    MfaStatus,
+    RecoveryCodes,
+)
 
 _WRONG_CODE = "is wrong or was used before"
 _NOT_ENABLED = "Multi-factor authentication is off; set it up with POST /api/v1/mfa/setup"

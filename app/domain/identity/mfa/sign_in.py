@@ -2,8 +2,6 @@
 
 from app.domain.identity.accounts import api as accounts
 from app.domain.identity.accounts.schemas import MfaVerify, TokenPair
-from app.domain.identity.mfa import codes
-from app.domain.identity.mfa.codes import Owner
 from app.kit import trace
 from app.kit.errors import Unauthorized
 from app.security import throttle
@@ -11,6 +9,9 @@ from app.security.principal import ClientInfo
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
+
+from . import codes
+from .codes import Owner
 
 _WRONG_CODE = "The code is wrong or was used before"
 _INVALID_TOKEN = (

@@ -1,17 +1,12 @@
 from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody, MultipartBody
 
-from app.domain.identity.profile import service
-from app.domain.identity.profile.schemas import (
-    AvatarSet,
-    AvatarUpload,
-    ProfileUpdated,
-    ProfileView,
-    UpdateProfile,
-)
 from app.http.dependencies import Id, Principal, Services, Tx
 from app.http.uploads import MEGABYTE
 from app.kit.views import Done
+
+from . import service
+from .schemas import AvatarSet, AvatarUpload, ProfileUpdated, ProfileView, UpdateProfile
 
 _CACHE_CONTROL = "public, max-age=86400, immutable"
 

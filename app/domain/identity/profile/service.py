@@ -9,15 +9,6 @@ from msgspec import UNSET, UnsetType
 
 from app.domain.identity.accounts import api as accounts
 from app.domain.identity.accounts.events import UserUpdated
-from app.domain.identity.profile import images
-from app.domain.identity.profile.errors import AvatarNotFound
-from app.domain.identity.profile.images import NotAPicture, Picture
-from app.domain.identity.profile.schemas import (
-    AvatarSet,
-    ProfileUpdated,
-    ProfileView,
-    UpdateProfile,
-)
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
 from app.http import uploads
@@ -29,6 +20,11 @@ from app.security import tokens
 from app.security.principal import Principal
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
+
+from . import images
+from .errors import AvatarNotFound
+from .images import NotAPicture, Picture
+from .schemas import AvatarSet, ProfileUpdated, ProfileView, UpdateProfile
 
 AVATAR_MAX_MB = 2
 _MAX_SIDE_PIXELS = 512

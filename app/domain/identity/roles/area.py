@@ -1,9 +1,10 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.identity.roles.events import RolePermissionsChanged
 from app.security.permissions import Permission
 from db.storage_quota import UncountedTable
+
+from .events import RolePermissionsChanged
 
 AREA: Final = Area(
     name="roles",

@@ -2,14 +2,10 @@ from litestar import Controller, get, put
 from litestar.params import JSONBody
 
 from app.domain.area import Areas
-from app.domain.identity.roles import service
-from app.domain.identity.roles.schemas import (
-    Permissions,
-    PermissionsSet,
-    RolePermissions,
-    SetPermissions,
-)
 from app.http.dependencies import Id, Principal, Services, Tx
+
+from . import service
+from .schemas import Permissions, PermissionsSet, RolePermissions, SetPermissions
 
 
 class RoleController(Controller):

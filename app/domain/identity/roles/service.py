@@ -5,16 +5,6 @@ from typing import get_args
 
 from app.domain.area import Areas
 from app.domain.identity.accounts.schemas import Role
-from app.domain.identity.roles import queries
-from app.domain.identity.roles.errors import RoleNotFound
-from app.domain.identity.roles.events import RolePermissionsChanged
-from app.domain.identity.roles.schemas import (
-    Permissions,
-    PermissionsSet,
-    PermissionView,
-    RolePermissions,
-    SetPermissions,
-)
 from app.domain.platform.events import api as events
 from app.kit.errors import Forbidden, Invalid
 from app.security.permissions import ROLES
@@ -22,6 +12,11 @@ from app.security.principal import Principal
 from app.security.sessions import bump_grants, require_active_session
 from app.services import Services
 from db.session import Tx
+
+from . import queries
+from .errors import RoleNotFound
+from .events import RolePermissionsChanged
+from .schemas import Permissions, PermissionsSet, PermissionView, RolePermissions, SetPermissions
 
 
 def list_permissions(areas: Areas) -> Permissions:

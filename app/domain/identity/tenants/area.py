@@ -1,9 +1,10 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.identity.tenants.events import TenantCreated, TenantDeleted, TenantUpdated
 from app.security.permissions import Permission
 from db.storage_quota import UncountedTable
+
+from .events import TenantCreated, TenantDeleted, TenantUpdated
 
 AREA: Final = Area(
     name="tenants",

@@ -4,11 +4,12 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.area import Areas
-from app.domain.identity.tenants import service
-from app.domain.identity.tenants.schemas import CreateTenant, PlanName, TenantView, UpdateTenant
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
+
+from . import service
+from .schemas import CreateTenant, PlanName, TenantView, UpdateTenant
 
 
 class TenantController(Controller):

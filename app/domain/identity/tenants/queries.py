@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from app.domain.identity.tenants.schemas import TenantView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db.fast import Row
@@ -10,6 +9,8 @@ from db.lists import Total, Where
 from db.models import Tenant
 from db.session import Tx
 from db.views import View
+
+from .schemas import TenantView
 
 _SORT_ORDERS = SortOrders(
     "-created_at", Tenant.id, name=Tenant.name, plan=Tenant.plan, created_at=Tenant.created_at

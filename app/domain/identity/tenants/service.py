@@ -7,10 +7,6 @@ import msgspec
 from msgspec import UNSET
 
 from app.domain.area import Areas
-from app.domain.identity.tenants import queries
-from app.domain.identity.tenants.errors import TenantIsDefault, TenantNotEmpty
-from app.domain.identity.tenants.events import TenantCreated, TenantDeleted, TenantUpdated
-from app.domain.identity.tenants.schemas import CreateTenant, Limits, TenantView, UpdateTenant
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.errors import Invalid, TenantNotFound, Unavailable
@@ -20,6 +16,11 @@ from app.security.plans import plan_of
 from app.security.sessions import SessionCache
 from db.models import Tenant
 from db.session import Tx
+
+from . import queries
+from .errors import TenantIsDefault, TenantNotEmpty
+from .events import TenantCreated, TenantDeleted, TenantUpdated
+from .schemas import CreateTenant, Limits, TenantView, UpdateTenant
 
 
 async def list_page(

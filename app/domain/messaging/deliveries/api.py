@@ -1,6 +1,6 @@
 """What other areas may call."""
 
-from app.domain.messaging.deliveries.endpoints import (
+from .endpoints import (
     change_headers,
     check_move,
     check_url,
@@ -10,9 +10,9 @@ from app.domain.messaging.deliveries.endpoints import (
     renew_secret,
     reset_health,
 )
-from app.domain.messaging.deliveries.queries import DELIVER, EndpointRef
-from app.domain.messaging.deliveries.requests import encode_body, new_request, sign_all
-from app.domain.messaging.deliveries.service import (
+from .queries import DELIVER, EndpointRef
+from .requests import encode_body, new_request, sign_all
+from .service import (
     Leases,
     NewDelivery,
     create,
@@ -23,4 +23,4 @@ from app.domain.messaging.deliveries.service import (
     redeliver,
     wait_for,
 )
-from app.domain.messaging.deliveries.signing import sign
+from .signing import sign

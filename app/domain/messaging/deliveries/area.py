@@ -2,11 +2,12 @@ from typing import Final
 
 from app.domain import retention_queries
 from app.domain.area import Area, AreaJob, CourierOptions
-from app.domain.messaging.deliveries.events import WebhookDisabled
-from app.domain.messaging.deliveries.jobs import WEBHOOKS
-from app.domain.messaging.deliveries.queries import DELIVER
 from db.retention import CASCADE_BATCH
 from db.storage_quota import CountedTable, UncountedTable
+
+from .events import WebhookDisabled
+from .jobs import WEBHOOKS
+from .queries import DELIVER
 
 COURIER: Final = CourierOptions(WEBHOOKS.load, total=500, per_tenant=120, per_lane=10)
 

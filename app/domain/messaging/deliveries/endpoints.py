@@ -11,8 +11,6 @@ from yarl import URL
 
 from app.context import RequestContext
 from app.crypto.keyring import CannotOpen, Keyring
-from app.domain.messaging.deliveries import endpoint_keys, signing
-from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
 from app.kit import clock
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
@@ -21,6 +19,9 @@ from app.net.egress import Guard
 from app.net.guard import find_character_problem
 from app.net.secret_fields import HEADERS
 from db.models import Webhook
+
+from . import endpoint_keys, signing
+from .endpoint_keys import EndpointKeys
 
 # Sealed headers that are larger are opened each time.
 _MAX_CACHED_BYTES = 2048

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from app.domain.area import Areas
-from app.domain.messaging.deliveries import queries, requests, sending
-from app.domain.messaging.deliveries.endpoints import origin_of
-from app.domain.messaging.deliveries.events import WebhookDisabled
-from app.domain.messaging.deliveries.requests import DeliveryRequest
-from app.domain.messaging.deliveries.sending import GONE
 from app.domain.messaging.outbox.api import Attempt, Outbox, OutboxEgress, Outcome, Schedule
 from app.domain.platform.events import api as events
 from app.kit import logs
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import queries, requests, sending
+from .endpoints import origin_of
+from .events import WebhookDisabled
+from .requests import DeliveryRequest
+from .sending import GONE
 
 log = logs.get("deliveries")
 

@@ -5,7 +5,6 @@ from typing import Final
 import asyncpg
 import msgspec
 
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, OutboxSql, list_newest
 from app.jobs.work import WorkKind
 from app.kit.paging import Page
@@ -14,6 +13,8 @@ from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.session import Tx
 from db.views import View
+
+from .schemas import DeliveryView, FullDelivery
 
 # The retry schedule is a setting; the timeout is longer than that of one request.
 DELIVER: Final = WorkKind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True)

@@ -8,8 +8,6 @@ import msgspec
 from multidict import CIMultiDict
 
 from app.crypto.keyring import CannotOpen, Keyring
-from app.domain.messaging.deliveries import endpoint_keys, queries, signing
-from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
 from app.domain.messaging.outbox.api import OutboxRequest
 from app.kit import clock
 from app.kit.pacing import Pace
@@ -17,6 +15,9 @@ from app.net import headers
 from app.net.egress import custom_headers
 from db.fast import Row
 from db.session import Tx
+
+from . import endpoint_keys, queries, signing
+from .endpoint_keys import EndpointKeys
 
 _USER_AGENT = "Parley-Webhooks/1"
 # The caller of `sign_all` has a transaction open, which must not wait for hashes of large bodies.

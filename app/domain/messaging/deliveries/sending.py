@@ -7,9 +7,6 @@ from typing import Final
 import aiohttp
 
 from app.crypto.keyring import CannotOpen, Keyring
-from app.domain.messaging.deliveries import requests
-from app.domain.messaging.deliveries.endpoint_keys import EndpointKeys
-from app.domain.messaging.deliveries.requests import DeliveryRequest
 from app.domain.messaging.outbox.api import Attempt, OutboxEgress, read_body
 from app.kit import clock
 from app.kit.texts import storable
@@ -17,6 +14,10 @@ from app.net import headers
 from app.net.egress import BlockedAddress, EgressError
 from app.net.redaction import Redactor
 from app.net.retry_after import parse_retry_after
+
+from . import requests
+from .endpoint_keys import EndpointKeys
+from .requests import DeliveryRequest
 
 TIMEOUT_SECONDS: Final = 15.0
 BODY_BYTES: Final = 16 * 1024

@@ -9,12 +9,6 @@ from typing import NamedTuple
 import msgspec
 
 from app.crypto.keyring import Keyring
-from app.domain.messaging.deliveries import queries, requests
-from app.domain.messaging.deliveries.endpoints import masked_headers
-from app.domain.messaging.deliveries.errors import DeliveryNotFound, WebhookInactive
-from app.domain.messaging.deliveries.queries import DELIVER, EndpointRef
-from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery, RequestView
-from app.domain.messaging.deliveries.sending import BODY_BYTES, TIMEOUT_SECONDS
 from app.domain.messaging.outbox.api import LogFilter
 from app.domain.platform.events.api import EmittedEvent
 from app.jobs import work
@@ -26,6 +20,13 @@ from db import ledger
 from db.fast import Row
 from db.models import Webhook
 from db.session import Tx
+
+from . import queries, requests
+from .endpoints import masked_headers
+from .errors import DeliveryNotFound, WebhookInactive
+from .queries import DELIVER, EndpointRef
+from .schemas import DeliveryView, FullDelivery, RequestView
+from .sending import BODY_BYTES, TIMEOUT_SECONDS
 
 # How long a test delivery may wait for a worker, besides the timeout of its request.
 _QUEUE_SECONDS = 15.0

@@ -1,10 +1,8 @@
 """What other areas may call."""
 
-from app.domain.messaging.notifications.channel_queries import (
-    find_existing_ids as find_existing_channel_ids,
-)
-from app.domain.messaging.notifications.channels import find as find_channel
-from app.domain.messaging.notifications.messages import (
+from .channel_queries import find_existing_ids as find_existing_channel_ids
+from .channels import find as find_channel
+from .messages import (
     MAX_MESSAGE_CHARS,
     MAX_TITLE_CHARS,
     NewMessage,
@@ -13,5 +11,5 @@ from app.domain.messaging.notifications.messages import (
     delete,
     delete_about,
 )
-from app.domain.messaging.notifications.rules import type_of
-from app.domain.messaging.notifications.types import Recipients
+from .rules import type_of
+from .types import Recipients

@@ -2,19 +2,20 @@ from operator import attrgetter
 from typing import Final
 
 from app.domain.area import Area, AreaJob, CourierOptions
-from app.domain.messaging.notifications.events import (
+from app.security.permissions import DEVELOPERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.storage_quota import UncountedTable
+
+from .events import (
     ChannelCreated,
     ChannelDeleted,
     ChannelRevealed,
     ChannelUpdated,
     NotificationSent,
 )
-from app.domain.messaging.notifications.feed import Feed
-from app.domain.messaging.notifications.jobs import CHANNELS, dispatch_message, send_digest
-from app.domain.messaging.notifications.message_queries import DISPATCH, SEND, SEND_DIGEST
-from app.security.permissions import DEVELOPERS, Permission
-from db.retention import CASCADE_BATCH, RetentionRule
-from db.storage_quota import UncountedTable
+from .feed import Feed
+from .jobs import CHANNELS, dispatch_message, send_digest
+from .message_queries import DISPATCH, SEND, SEND_DIGEST
 
 # A channel has more slots than `per_lane` once its first work shows that its provider allows them.
 COURIER: Final = CourierOptions(

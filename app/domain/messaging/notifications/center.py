@@ -4,13 +4,21 @@ import msgspec
 
 from app.context import RequestContext
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import center_queries as queries
-from app.domain.messaging.notifications import messages, preferences
-from app.domain.messaging.notifications.center_queries import NotificationFilter
-from app.domain.messaging.notifications.errors import NotificationNotFound
-from app.domain.messaging.notifications.events import NotificationSent
-from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.schemas import (
+from app.domain.platform.events import api as events
+from app.kit import validation
+from app.kit.errors import Invalid
+from app.kit.paging import Page
+from app.kit.texts import as_json
+from app.security.permissions import ROLES
+from db.session import Tx
+
+from . import center_queries as queries
+from . import messages, preferences
+from .center_queries import NotificationFilter
+from .errors import NotificationNotFound
+from .events import NotificationSent
+from .messages import NewMessage
+from .schemas import (
     MarkedRead,
     NotificationPage,
     NotificationView,
@@ -20,14 +28,7 @@ from app.domain.messaging.notifications.schemas import (
     UnreadCount,
     UpdatePreferences,
 )
-from app.domain.messaging.notifications.types import TYPES, Recipients
-from app.domain.platform.events import api as events
-from app.kit import validation
-from app.kit.errors import Invalid
-from app.kit.paging import Page
-from app.kit.texts import as_json
-from app.security.permissions import ROLES
-from db.session import Tx
+from .types import TYPES, Recipients
 
 _MAX_DATA_BYTES = 16 * 1024
 _MAX_DEPTH = 16

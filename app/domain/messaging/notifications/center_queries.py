@@ -4,8 +4,6 @@ from datetime import datetime
 
 import msgspec
 
-from app.domain.messaging.notifications.schemas import NotificationView
-from app.domain.messaging.notifications.types import NAMES, TypeName
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast, lists
@@ -13,6 +11,9 @@ from db.fast import tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
 from db.views import View
+
+from .schemas import NotificationView
+from .types import NAMES, TypeName
 
 _VIEW = View(NotificationView, "n", title="m.title", message="m.message", data="m.data")
 _JOIN = "JOIN notification_messages m ON m.id = n.message_id AND m.tenant_id = n.tenant_id"

@@ -2,9 +2,14 @@
 
 from typing import Final
 
-from app.domain.messaging.notifications import channel_queries as queries
-from app.domain.messaging.notifications import channels
-from app.domain.messaging.notifications.channel_schemas import (
+from app.domain.messaging.outbox.api import LogFilter
+from app.kit.paging import Flat, Page, flat
+from db.fast import Row
+from db.session import Tx
+
+from . import channel_queries as queries
+from . import channels
+from .channel_schemas import (
     AllStats,
     DayStats,
     LogEntryView,
@@ -14,10 +19,6 @@ from app.domain.messaging.notifications.channel_schemas import (
     StatsBreakdown,
     TypeStats,
 )
-from app.domain.messaging.outbox.api import LogFilter
-from app.kit.paging import Flat, Page, flat
-from db.fast import Row
-from db.session import Tx
 
 _DAYS: Final[dict[Period, int]] = {"7d": 7, "30d": 30, "90d": 90}
 

@@ -1,11 +1,6 @@
 """SQL of channels, of their log and of their figures."""
 
 from app.domain import quota
-from app.domain.messaging.notifications.channel_schemas import (
-    ChannelSummary,
-    ChannelView,
-    LogEntryView,
-)
 from app.domain.messaging.outbox.api import LogFilter, list_newest
 from app.kit.paging import Page
 from db import fast
@@ -14,6 +9,8 @@ from db.lists import Total, Where
 from db.models import NotificationChannel
 from db.session import Tx
 from db.views import View
+
+from .channel_schemas import ChannelSummary, ChannelView, LogEntryView
 
 MAX_CHANNELS = 200
 _SUMMARY = View(ChannelSummary)

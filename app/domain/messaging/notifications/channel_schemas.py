@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.messaging.notifications.providers.protocol import ChannelType
 from app.domain.messaging.outbox.api import Status
 from app.kit.validation import ONE_LINE
+
+from .providers.protocol import ChannelType
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
 _SUMMARY: dict[str, Any] = {

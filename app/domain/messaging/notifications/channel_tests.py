@@ -5,27 +5,6 @@ from typing import Final
 import msgspec
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import (
-    channel_queries,
-    channels,
-    messages,
-    outgoing,
-    rate_limits,
-)
-from app.domain.messaging.notifications.channel_schemas import ChannelTest, LogEntryView
-from app.domain.messaging.notifications.errors import (
-    ChannelInactive,
-    ChannelNotFound,
-    ChannelRateLimited,
-    DeliveryFailed,
-)
-from app.domain.messaging.notifications.feed import Feed
-from app.domain.messaging.notifications.messages import NewMessage
-from app.domain.messaging.notifications.outgoing import Outgoing
-from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.domain.messaging.notifications.schemas import TestNotification
-from app.domain.messaging.notifications.sending import TIMEOUT_SECONDS
-from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import api as mail
 from app.jobs import work
 from app.kit.errors import Conflict, Invalid, ProviderError
@@ -33,6 +12,17 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import channel_queries, channels, messages, outgoing, rate_limits
+from .channel_schemas import ChannelTest, LogEntryView
+from .errors import ChannelInactive, ChannelNotFound, ChannelRateLimited, DeliveryFailed
+from .feed import Feed
+from .messages import NewMessage
+from .outgoing import Outgoing
+from .providers.registry import PROVIDERS
+from .schemas import TestNotification
+from .sending import TIMEOUT_SECONDS
+from .types import Recipients
 
 # How long a test may wait for a worker, besides the timeout of its attempt.
 _QUEUE_SECONDS: Final = 10.0

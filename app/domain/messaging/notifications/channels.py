@@ -7,36 +7,6 @@ import msgspec
 from app.context import RequestContext
 from app.crypto.keyring import CannotOpen, Keyring
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import channel_queries as queries
-from app.domain.messaging.notifications import configs, sealed_configs
-from app.domain.messaging.notifications.channel_schemas import (
-    ChannelList,
-    ChannelView,
-    ConfigKey,
-    CreateChannel,
-    ProviderList,
-    ProviderView,
-    RevealedChannel,
-    UpdateChannel,
-)
-from app.domain.messaging.notifications.errors import (
-    ChannelNotFound,
-    ChannelTypeNotFound,
-    InvalidConfig,
-    UnusableConfig,
-)
-from app.domain.messaging.notifications.events import (
-    ChannelCreated,
-    ChannelDeleted,
-    ChannelRevealed,
-    ChannelUpdated,
-)
-from app.domain.messaging.notifications.providers.protocol import (
-    ChannelType,
-    Provider,
-    ProviderConfig,
-)
-from app.domain.messaging.notifications.providers.registry import PROVIDERS
 from app.domain.platform.events import api as events
 from app.kit import clock, validation
 from app.kit.errors import Conflict, Invalid
@@ -47,6 +17,23 @@ from app.services import Services
 from db.fast import Row
 from db.models import NotificationChannel
 from db.session import Tx
+
+from . import channel_queries as queries
+from . import configs, sealed_configs
+from .channel_schemas import (
+    ChannelList,
+    ChannelView,
+    ConfigKey,
+    CreateChannel,
+    ProviderList,
+    ProviderView,
+    RevealedChannel,
+    UpdateChannel,
+)
+from .errors import ChannelNotFound, ChannelTypeNotFound, InvalidConfig, UnusableConfig
+from .events import ChannelCreated, ChannelDeleted, ChannelRevealed, ChannelUpdated
+from .providers.protocol import ChannelType, Provider, ProviderConfig
+from .providers.registry import PROVIDERS
 
 _MAX_LISTED = 1000
 

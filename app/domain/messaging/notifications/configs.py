@@ -13,18 +13,15 @@ import msgspec
 from msgspec import inspect
 from yarl import URL
 
-from app.domain.messaging.notifications.errors import InvalidConfig
-from app.domain.messaging.notifications.providers.protocol import (
-    Provider,
-    ProviderConfig,
-    SendFailed,
-)
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
 from app.net.egress import Guard
 from app.net.guard import find_character_problem
 from app.net.redaction import Redactor
 from app.net.secret_fields import HEADERS, SecretFields
+
+from .errors import InvalidConfig
+from .providers.protocol import Provider, ProviderConfig, SendFailed
 
 _FIELD = "config"
 _NOT_PUBLIC = "is not a public address"

@@ -6,15 +6,18 @@ import msgspec
 from litestar import Controller, delete, get, post, put
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
 
-from app.domain.messaging.notifications import (
-    center,
-    channel_figures,
-    channel_tests,
-    channels,
-    feed,
-)
-from app.domain.messaging.notifications.center_queries import NotificationFilter
-from app.domain.messaging.notifications.channel_schemas import (
+from app.domain.messaging.outbox.api import LogFilter, Status
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import Active, From, To, parse_time
+from app.http.sse import EventStream
+from app.kit import sse
+from app.kit.paging import Flat
+from app.security.principal import Principal as _Principal
+from app.services import Services as _Services
+
+from . import center, channel_figures, channel_tests, channels, feed
+from .center_queries import NotificationFilter
+from .channel_schemas import (
     AllStats,
     ChannelList,
     ChannelTest,
@@ -28,9 +31,9 @@ from app.domain.messaging.notifications.channel_schemas import (
     StatsBreakdown,
     UpdateChannel,
 )
-from app.domain.messaging.notifications.feed import Feed
-from app.domain.messaging.notifications.providers.protocol import ChannelType
-from app.domain.messaging.notifications.schemas import (
+from .feed import Feed
+from .providers.protocol import ChannelType
+from .schemas import (
     MarkedRead,
     NotificationPage,
     NotificationView,
@@ -41,15 +44,7 @@ from app.domain.messaging.notifications.schemas import (
     UnreadCount,
     UpdatePreferences,
 )
-from app.domain.messaging.notifications.types import TypeName
-from app.domain.messaging.outbox.api import LogFilter, Status
-from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Active, From, To, parse_time
-from app.http.sse import EventStream
-from app.kit import sse
-from app.kit.paging import Flat
-from app.security.principal import Principal as _Principal
-from app.services import Services as _Services
+from .types import TypeName
 
 OfStatus = Annotated[Status | None, QueryParameter(description="Only attempts with this status")]
 

@@ -3,14 +3,15 @@
 from typing import Final
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import message_queries, messages, outgoing, preferences
-from app.domain.messaging.notifications.messages import MAX_MESSAGE_CHARS, NewMessage
-from app.domain.messaging.notifications.outgoing import Addressee
-from app.domain.messaging.notifications.types import TYPES, Recipients
 from app.domain.platform.mail import api as mail
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import message_queries, messages, outgoing, preferences
+from .messages import MAX_MESSAGE_CHARS, NewMessage
+from .outgoing import Addressee
+from .types import TYPES, Recipients
 
 MAX_ITEMS: Final = 100
 _MAX_LINE_CHARS = 300

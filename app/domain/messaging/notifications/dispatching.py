@@ -6,16 +6,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import (
-    channel_queries,
-    message_queries,
-    outgoing,
-    preferences,
-)
-from app.domain.messaging.notifications.messages import RULE_SOURCE
-from app.domain.messaging.notifications.outgoing import Addressee, Outgoing
-from app.domain.messaging.notifications.preferences import Timing
-from app.domain.messaging.notifications.types import Recipients
 from app.domain.platform.mail import api as mail
 from app.kit import clock, logs
 from app.kit.ids import new_id
@@ -23,6 +13,12 @@ from app.kit.texts import as_json
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import channel_queries, message_queries, outgoing, preferences
+from .messages import RULE_SOURCE
+from .outgoing import Addressee, Outgoing
+from .preferences import Timing
+from .types import Recipients
 
 log = logs.get("notifications")
 

@@ -3,14 +3,15 @@
 from functools import partial
 
 from app.crypto.keyring import Keyring
-from app.domain.messaging.notifications import channel_queries, delivery_queries, outgoing
-from app.domain.messaging.notifications.outgoing import Outgoing
-from app.domain.messaging.notifications.sending import SendRequest
 from app.domain.messaging.outbox.api import Fallback
 from app.domain.platform.mail import api as mail
 from app.kit import logs
 from db.fast import Row
 from db.session import Tx
+
+from . import channel_queries, delivery_queries, outgoing
+from .outgoing import Outgoing
+from .sending import SendRequest
 
 log = logs.get("notifications")
 

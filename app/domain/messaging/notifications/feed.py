@@ -13,8 +13,6 @@ from typing import Final
 import msgspec
 from redis.exceptions import RedisError
 
-from app.domain.messaging.notifications import center_queries as queries
-from app.domain.messaging.notifications.schemas import NotificationView
 from app.jobs import background
 from app.jobs.pubsub import listen_forever
 from app.kit import logs
@@ -23,6 +21,9 @@ from app.kit.redis import connect
 from app.security import sessions
 from app.security.principal import Principal
 from app.services import Services
+
+from . import center_queries as queries
+from .schemas import NotificationView
 
 log = logs.get("notifications")
 

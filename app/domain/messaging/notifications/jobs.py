@@ -7,18 +7,6 @@ from functools import partial
 from typing import Final
 
 from app.domain.job import Job
-from app.domain.messaging.notifications import (
-    delivery_queries,
-    digests,
-    dispatching,
-    failover,
-    rate_limits,
-    sending,
-)
-from app.domain.messaging.notifications.feed import Feed
-from app.domain.messaging.notifications.message_queries import RETRY_DELAYS
-from app.domain.messaging.notifications.rate_limits import ChannelSend
-from app.domain.messaging.notifications.sending import SendRequest
 from app.domain.messaging.outbox.api import (
     Attempt,
     Fallback,
@@ -31,6 +19,12 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import delivery_queries, digests, dispatching, failover, rate_limits, sending
+from .feed import Feed
+from .message_queries import RETRY_DELAYS
+from .rate_limits import ChannelSend
+from .sending import SendRequest
 
 # The longest wait that a provider may ask for between two attempts.
 MAX_RETRY_AFTER: Final = 600.0

@@ -5,15 +5,16 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.messaging.notifications import message_queries as queries
-from app.domain.messaging.notifications.message_queries import DISPATCH
-from app.domain.messaging.notifications.rules import RULES
-from app.domain.messaging.notifications.types import Recipients, TypeName
 from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json, storable
 from db.fast import Row
 from db.session import Tx
+
+from . import message_queries as queries
+from .message_queries import DISPATCH
+from .rules import RULES
+from .types import Recipients, TypeName
 
 MAX_TITLE_CHARS: Final = 200
 MAX_MESSAGE_CHARS: Final = 10_000

@@ -4,16 +4,17 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.crypto.keyring import Keyring
-from app.domain.messaging.notifications import channel_queries, message_queries
-from app.domain.messaging.notifications.errors import UnusableConfig
-from app.domain.messaging.notifications.message_queries import SEND
-from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.domain.messaging.notifications.sealed_configs import open_config
 from app.domain.platform.mail import api as mail
 from app.kit.ids import new_id
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
+
+from . import channel_queries, message_queries
+from .errors import UnusableConfig
+from .message_queries import SEND
+from .providers.registry import PROVIDERS
+from .sealed_configs import open_config
 
 
 class Outgoing(NamedTuple):

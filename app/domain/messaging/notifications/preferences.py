@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.messaging.notifications.types import TYPES
 from app.kit.errors import Invalid, Problem
 from app.kit.validation import describe_pattern, set_fields
+
+from .types import TYPES
 
 _TIME_OF_DAY = r"^(?![\s\S]*\n)([01][0-9]|2[0-3]):[0-5][0-9]$"
 describe_pattern(_TIME_OF_DAY, "must be a time of day like 22:30")

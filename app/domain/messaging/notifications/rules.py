@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.messaging.notifications.types import TYPES, Recipients, TypeName
 from app.domain.platform.events.api import NOTIFIED_TYPES
+
+from .types import TYPES, Recipients, TypeName
 
 # Returns the recipients that the data of an event name, or None when there are none.
 FindRecipients = Callable[[dict[str, Any]], Recipients | None]

@@ -4,9 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.messaging.notifications.preferences import Preference, PreferenceChange
-from app.domain.messaging.notifications.types import TypeName
 from app.kit.validation import NOT_BLANK, ONE_LINE
+
+from .preferences import Preference, PreferenceChange
+from .types import TypeName
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
 _NOTIFICATION: dict[str, Any] = {

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring, SealContext
-from app.domain.messaging.notifications.errors import UnusableConfig
-from app.domain.messaging.notifications.providers.protocol import Provider, ProviderConfig
 from db.models import NotificationChannel
+
+from .errors import UnusableConfig
+from .providers.protocol import Provider, ProviderConfig
 
 
 def _seal_context(tenant_id: str, channel_id: str) -> SealContext:

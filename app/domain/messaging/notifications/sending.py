@@ -9,15 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from app.crypto.keyring import Keyring
-from app.domain.messaging.notifications import configs
-from app.domain.messaging.notifications.errors import UnusableConfig
-from app.domain.messaging.notifications.providers.protocol import Notice, SendFailed
-from app.domain.messaging.notifications.providers.registry import PROVIDERS
-from app.domain.messaging.notifications.sealed_configs import open_config
 from app.domain.messaging.outbox.api import Attempt, OutboxEgress, OutboxRequest
 from app.domain.platform.mail import api as mail
 from app.kit import logs
 from app.net.egress import EgressError
+
+from . import configs
+from .errors import UnusableConfig
+from .providers.protocol import Notice, SendFailed
+from .providers.registry import PROVIDERS
+from .sealed_configs import open_config
 
 log = logs.get("notifications")
 

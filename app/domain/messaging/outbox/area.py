@@ -1,6 +1,7 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.messaging.outbox.egress import OutboxEgress
+
+from .egress import OutboxEgress
 
 AREA: Final = Area(name="outbox", shared=lambda services: (OutboxEgress(services.egress.guard),))

@@ -12,8 +12,6 @@ import msgspec
 
 from app.domain.area import Span, SpanKind
 from app.domain.job import Job, LeaseLost
-from app.domain.messaging.outbox.attempts import Attempt, NextStep, Schedule, next_step
-from app.domain.messaging.outbox.queries import OutboxSql
 from app.domain.platform.events import api as events
 from app.jobs.batches import run_together
 from app.kit import clock
@@ -22,6 +20,9 @@ from app.services import Services
 from db import fast, ledger
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
+
+from .attempts import Attempt, NextStep, Schedule, next_step
+from .queries import OutboxSql
 
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003

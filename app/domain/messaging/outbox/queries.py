@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.domain.messaging.outbox.attempts import Status
 from app.kit import paging
 from app.kit.paging import Page
 from db import ledger
 from db.fast import Row
 from db.lists import BOUND, Total, Where
 from db.session import Tx
+
+from .attempts import Status
 
 _STATUSES = ("pending", "delivered", "failed")
 

@@ -1,3 +1,3 @@
 """What other areas may call."""
 
-from app.domain.messaging.webhooks.service import find
+from .service import find

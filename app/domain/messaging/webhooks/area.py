@@ -1,8 +1,9 @@
 from typing import Final
 
 from app.domain.area import Area
-from app.domain.messaging.webhooks.events import WebhookCreated, WebhookDeleted, WebhookUpdated
 from app.security.permissions import DEVELOPERS, Permission
+
+from .events import WebhookCreated, WebhookDeleted, WebhookUpdated
 
 AREA: Final = Area(
     name="webhooks",

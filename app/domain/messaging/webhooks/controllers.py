@@ -6,17 +6,12 @@ from litestar.params import JSONBody, QueryParameter
 from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, Status
-from app.domain.messaging.webhooks import service
-from app.domain.messaging.webhooks.schemas import (
-    CreateWebhook,
-    TestWebhook,
-    UpdateWebhook,
-    WebhookView,
-    WebhookWithSecret,
-)
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, Sort, To, parse_time
 from app.kit.paging import Flat, Paged
+
+from . import service
+from .schemas import CreateWebhook, TestWebhook, UpdateWebhook, WebhookView, WebhookWithSecret
 
 OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
 

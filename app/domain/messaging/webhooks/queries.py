@@ -1,7 +1,6 @@
 """The webhooks' SQL. Leaves out subscriptions' own addresses, which are in the same table."""
 
 from app.domain import quota
-from app.domain.messaging.webhooks.schemas import WebhookView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -10,6 +9,8 @@ from db.lists import Total, Where
 from db.models import Webhook
 from db.session import Tx
 from db.views import View
+
+from .schemas import WebhookView
 
 MAX_WEBHOOKS = 500
 _SORT_ORDERS = SortOrders(

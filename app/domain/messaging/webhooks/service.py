@@ -9,15 +9,6 @@ from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.deliveries.api import EndpointRef
 from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter
-from app.domain.messaging.webhooks import queries
-from app.domain.messaging.webhooks.errors import WebhookNotFound
-from app.domain.messaging.webhooks.events import WebhookCreated, WebhookDeleted, WebhookUpdated
-from app.domain.messaging.webhooks.schemas import (
-    CreateWebhook,
-    UpdateWebhook,
-    WebhookView,
-    WebhookWithSecret,
-)
 from app.domain.platform.events import api as events
 from app.kit import clock, paging, validation
 from app.kit.errors import Invalid
@@ -30,6 +21,11 @@ from db import ledger
 from db.fast import Row
 from db.models import Webhook
 from db.session import Tx
+
+from . import queries
+from .errors import WebhookNotFound
+from .events import WebhookCreated, WebhookDeleted, WebhookUpdated
+from .schemas import CreateWebhook, UpdateWebhook, WebhookView, WebhookWithSecret
 
 
 async def list_page(

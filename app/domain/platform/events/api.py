@@ -1,7 +1,7 @@
 """What other areas may call."""
 
-from app.domain.platform.events.catalogue import NO_EVENT_TYPE, check_type
-from app.domain.platform.events.queries import (
+from .catalogue import NO_EVENT_TYPE, check_type
+from .queries import (
     FAN_OUT,
     MAX_DEPTH,
     NOTIFIED_TYPES,
@@ -17,8 +17,8 @@ from app.domain.platform.events.queries import (
     find_event,
     lock_derived_work,
 )
-from app.domain.platform.events.request_spans import RequestSpans
-from app.domain.platform.events.service import (
+from .request_spans import RequestSpans
+from .service import (
     IS_SETTLED,
     MAX_SPANS,
     EmittedEvent,

@@ -2,13 +2,14 @@ from typing import Final
 
 from app.domain import retention_queries
 from app.domain.area import Area
-from app.domain.platform.events.events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
-from app.domain.platform.events.request_spans import RequestSpans
-from app.domain.platform.events.service import IS_SETTLED
 from app.security.permissions import DEVELOPERS, Permission
 from app.security.plans import TEST_EVENTS_DAYS
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
+
+from .events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
+from .request_spans import RequestSpans
+from .service import IS_SETTLED
 
 AREA: Final = Area(
     name="events",

@@ -6,15 +6,10 @@ from typing import Any
 import msgspec
 
 from app.domain.area import CATEGORIES, Areas, Event
-from app.domain.platform.events.errors import EventTypeNotFound
-from app.domain.platform.events.schemas import (
-    Categories,
-    Category,
-    EventType,
-    EventTypes,
-    FullEventType,
-)
 from app.kit.errors import Invalid
+
+from .errors import EventTypeNotFound
+from .schemas import Categories, Category, EventType, EventTypes, FullEventType
 
 NO_EVENT_TYPE = "is not an event type; GET /api/v1/event-types lists them"
 

@@ -4,18 +4,13 @@ from litestar import Controller, get
 from litestar.params import QueryParameter
 
 from app.domain.area import Areas
-from app.domain.platform.events import catalogue, service, tracing
-from app.domain.platform.events.queries import Filter
-from app.domain.platform.events.schemas import (
-    Categories,
-    Entry,
-    EventTypes,
-    FullEventType,
-    TraceView,
-)
 from app.http.dependencies import Id, Page, Services, Tx
 from app.http.paging import From, To, parse_time
 from app.kit.paging import Flat
+
+from . import catalogue, service, tracing
+from .queries import Filter
+from .schemas import Categories, Entry, EventTypes, FullEventType, TraceView
 
 CategoryName = Literal["agent", "workflow", "form", "approval", "data_table", "system"]
 ShortText = Annotated[str | None, QueryParameter(max_length=200)]

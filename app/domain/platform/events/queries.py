@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from app.domain.platform.events.schemas import Entry
 from app.jobs.work import WorkKind
 from app.kit import paging
 from app.kit.paging import Page
@@ -14,6 +13,8 @@ from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
 from db.views import View
+
+from .schemas import Entry
 
 MAX_DEPTH: Final = 8
 

@@ -4,13 +4,14 @@ import asyncio
 from datetime import datetime
 from typing import Final
 
-from app.domain.platform.events import queries
-from app.domain.platform.events.queries import FinishedRequest
 from app.jobs import background
 from app.kit import logs
 from app.kit.ids import new_id
 from app.kit.trace import Trace
 from db.session import ALL_TENANTS, Database
+
+from . import queries
+from .queries import FinishedRequest
 
 log = logs.get("events")
 

@@ -7,13 +7,6 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.area import Event
-from app.domain.platform.events import queries
-from app.domain.platform.events.errors import EventNotFound
-from app.domain.platform.events.events import WorkDead
-from app.domain.platform.events.queries import (
-    FAN_OUT,
-)
-from app.domain.platform.events.schemas import Entry
 from app.kit import trace
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
@@ -24,6 +17,12 @@ from db import ledger
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
+
+from . import queries
+from .errors import EventNotFound
+from .events import WorkDead
+from .queries import FAN_OUT
+from .schemas import Entry
 
 MAX_SPANS: Final = 5000
 # For rules of retention: all work that an event caused is finished. `t` is the event, or another

@@ -3,14 +3,15 @@
 from datetime import datetime, timedelta
 
 from app.domain.area import Areas, Span
-from app.domain.platform.events import queries
-from app.domain.platform.events.errors import TraceNotFound
-from app.domain.platform.events.schemas import TraceView
-from app.domain.platform.events.service import MAX_SPANS, to_entry
 from app.kit import clock, ids
 from db import ledger
 from db.fast import Row, tenant_of
 from db.session import Tx
+
+from . import queries
+from .errors import TraceNotFound
+from .schemas import TraceView
+from .service import MAX_SPANS, to_entry
 
 
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:

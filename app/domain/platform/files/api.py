@@ -1,8 +1,8 @@
 """What other areas may call."""
 
-from app.domain.platform.files.queries import find_unknown_ids
-from app.domain.platform.files.records import StoredUpload
-from app.domain.platform.files.service import (
+from .queries import find_unknown_ids
+from .records import StoredUpload
+from .service import (
     FOLDER,
     Arrival,
     StreamedFile,
@@ -16,4 +16,4 @@ from app.domain.platform.files.service import (
     serve,
     store,
 )
-from app.domain.platform.files.serving import Conditions, Content
+from .serving import Conditions, Content

@@ -1,13 +1,14 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob, PeriodicTask
-from app.domain.platform.files import maintenance
-from app.domain.platform.files.events import FileCreated, FileDeleted
-from app.domain.platform.files.jobs import sweep_files
-from app.domain.platform.files.maintenance import SWEEP
-from app.domain.platform.files.service import UploadLimit
 from app.security.permissions import DEVELOPERS, Permission
 from db.storage_quota import UncountedTable
+
+from . import maintenance
+from .events import FileCreated, FileDeleted
+from .jobs import sweep_files
+from .maintenance import SWEEP
+from .service import UploadLimit
 
 AREA: Final = Area(
     name="files",

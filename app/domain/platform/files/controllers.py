@@ -5,9 +5,6 @@ from litestar import Controller, Response, delete, get, head, post
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
-from app.domain.platform.files import service
-from app.domain.platform.files.schemas import FileView, ListedPurpose
-from app.domain.platform.files.serving import Conditions
 from app.domain.platform.storage import api as storage
 from app.domain.platform.storage.schemas import StorageView
 from app.http import idempotency, multipart
@@ -16,6 +13,10 @@ from app.http.paging import Search, Sort
 from app.kit.paging import Paged
 from app.kit.views import Data
 from db.fast import tenant_of
+
+from . import service
+from .schemas import FileView, ListedPurpose
+from .serving import Conditions
 
 _FIELD = "file"
 

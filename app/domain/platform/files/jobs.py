@@ -1,7 +1,8 @@
 """Job function of stored files."""
 
 from app.domain.job import Job
-from app.domain.platform.files import maintenance
+
+from . import maintenance
 
 
 async def sweep_files(job: Job) -> None:

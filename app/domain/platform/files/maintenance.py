@@ -5,13 +5,14 @@ of deleted tenants.
 from datetime import datetime, timedelta
 from typing import Final
 
-from app.domain.platform.files import queries
-from app.domain.platform.files.service import FOLDER
 from app.jobs import work
 from app.jobs.work import WorkKind
 from app.kit import clock, logs
 from app.services import Services
 from db.session import ALL_TENANTS
+
+from . import queries
+from .service import FOLDER
 
 # Deletes files that no row refers to.
 SWEEP: Final = WorkKind("files.sweep", timeout_seconds=1800, retry_delays=(60,))

@@ -1,6 +1,5 @@
 """SQL of stored files, and of what each tenant stores."""
 
-from app.domain.platform.files.schemas import FileView
 from app.domain.platform.storage.api import COUNT_FILE, RELEASE_FILES
 from app.kit import paging
 from app.kit.errors import Invalid
@@ -11,6 +10,8 @@ from db.lists import Total, Where
 from db.models import File
 from db.session import Tx
 from db.views import View
+
+from .schemas import FileView
 
 VIEW = View(FileView)
 _SORT_ORDERS = SortOrders(

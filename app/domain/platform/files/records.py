@@ -2,7 +2,7 @@
 
 import msgspec
 
-from app.domain.platform.files.schemas import FileView, Purpose
+from .schemas import FileView, Purpose
 
 
 class StoredUpload(msgspec.Struct, frozen=True):

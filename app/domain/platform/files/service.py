@@ -8,13 +8,6 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from app.domain.platform.events import api as events
-from app.domain.platform.files import queries, serving
-from app.domain.platform.files.errors import FileNotFound
-from app.domain.platform.files.events import FileCreated, FileDeleted
-from app.domain.platform.files.ranges import ByteRange
-from app.domain.platform.files.records import FileRecord, StoredUpload
-from app.domain.platform.files.schemas import FileView, Purpose
-from app.domain.platform.files.serving import Conditions, Content
 from app.domain.platform.storage import api as storage
 from app.jobs import background
 from app.kit import filenames, paging
@@ -29,6 +22,14 @@ from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Tx
+
+from . import queries, serving
+from .errors import FileNotFound
+from .events import FileCreated, FileDeleted
+from .ranges import ByteRange
+from .records import FileRecord, StoredUpload
+from .schemas import FileView, Purpose
+from .serving import Conditions, Content
 
 _MAX_UPLOADS = 20
 

@@ -5,16 +5,11 @@ from typing import Final
 
 import msgspec
 
-from app.domain.platform.files.errors import RangeNotSatisfiable
-from app.domain.platform.files.ranges import (
-    ByteRange,
-    Unsatisfiable,
-    matches_any,
-    may_use_range,
-    parse_range,
-)
-from app.domain.platform.files.records import FileRecord
 from app.kit import content_types, filenames
+
+from .errors import RangeNotSatisfiable
+from .ranges import ByteRange, Unsatisfiable, matches_any, may_use_range, parse_range
+from .records import FileRecord
 
 _OK, _PARTIAL, _NOT_MODIFIED = 200, 206, 304
 # The content never changes, but only its tenant may have it.

@@ -1,11 +1,12 @@
 from typing import Final
 
 from app.domain.area import Area, AreaJob
-from app.domain.platform.mail.jobs import send_mail
-from app.domain.platform.mail.service import SEND_MAIL
 from db import ledger
 from db.retention import RetentionRule
 from db.storage_quota import UncountedTable
+
+from .jobs import send_mail
+from .service import SEND_MAIL
 
 _IS_WAITING = ledger.unfinished_sql("w.kind = 'mail.send' AND w.dedupe_key = t.id")
 

@@ -4,11 +4,12 @@ import asyncio
 
 from app.crypto.keyring import CannotOpen
 from app.domain.job import GiveUp, Job, Retry
-from app.domain.platform.mail import service as mail
-from app.domain.platform.mail.rendering import MailContent
 from app.kit import clock
 from app.net.smtp import SessionRefused, SmtpFailed
 from db.models import MailMessage
+
+from . import service as mail
+from .rendering import MailContent
 
 
 async def send_mail(job: Job) -> None:

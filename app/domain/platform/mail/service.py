@@ -13,9 +13,6 @@ import idna
 import msgspec
 
 from app.crypto.keyring import Keyring, SealContext
-from app.domain.platform.mail import queries
-from app.domain.platform.mail.queries import Cause, NewMail
-from app.domain.platform.mail.rendering import MailContent
 from app.jobs.work import WorkKind
 from app.kit import clock, files, trace
 from app.kit.ids import new_id
@@ -24,6 +21,10 @@ from app.net.smtp import SmtpServer
 from app.settings import Settings
 from db.models import MailMessage
 from db.session import Tx
+
+from . import queries
+from .queries import Cause, NewMail
+from .rendering import MailContent
 
 SEND_MAIL: Final = WorkKind(
     "mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)

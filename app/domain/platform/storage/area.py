@@ -1,10 +1,11 @@
 from typing import Final
 
 from app.domain.area import Area, PeriodicTask
-from app.domain.platform.storage import service
-from app.domain.platform.storage.events import StorageWarning
-from app.domain.platform.storage.service import AmpleSpace
 from db.storage_quota import UncountedTable
+
+from . import service
+from .events import StorageWarning
+from .service import AmpleSpace
 
 AREA: Final = Area(
     name="storage",

@@ -8,15 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.platform.events import api as events
-from app.domain.platform.storage import queries
-from app.domain.platform.storage.errors import QuotaExceeded
-from app.domain.platform.storage.events import StorageWarning
-from app.domain.platform.storage.schemas import (
-    RetentionDays,
-    StorageLimit,
-    StorageView,
-    StoredBytes,
-)
 from app.kit import logs, trace
 from app.kit.errors import TenantNotFound
 from app.kit.ids import new_id
@@ -25,6 +16,11 @@ from app.security.plans import TEST_EVENTS_DAYS, plan_of
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
+
+from . import queries
+from .errors import QuotaExceeded
+from .events import StorageWarning
+from .schemas import RetentionDays, StorageLimit, StorageView, StoredBytes
 
 log = logs.get("storage")
 

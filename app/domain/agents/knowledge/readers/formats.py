@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from app.domain.agents.knowledge.readers import pdf, table, text, word
-from app.domain.agents.knowledge.readers.cutting import Chunk, Refused
+from . import pdf, table, text, word
+from .cutting import Chunk, Refused
 
 MAX_CHARACTERS: Final = 20_000_000
 MAX_CHUNKS: Final = 50_000

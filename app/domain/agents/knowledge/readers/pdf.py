@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from app.domain.agents.knowledge.readers.cutting import Chunk, Refused, cut
+from .cutting import Chunk, Refused, cut
 
 MAX_PAGES: Final = 10_000
 _SIGNATURE_BYTES = 1024

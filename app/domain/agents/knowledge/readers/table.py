@@ -6,15 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from app.domain.agents.knowledge.readers.cutting import (
-    CHUNK_BYTES,
-    Chunk,
-    Refused,
-    clean,
-    count_bytes,
-    cut,
-)
-from app.domain.agents.knowledge.readers.text import decode
+from .cutting import CHUNK_BYTES, Chunk, Refused, clean, count_bytes, cut
+from .text import decode
 
 MAX_FIELD_CHARS: Final = 1_000_000
 _SAMPLE_CHARS = 64 * 1024

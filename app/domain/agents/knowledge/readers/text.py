@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from app.domain.agents.knowledge.readers.cutting import (
-    CONTROL,
-    Chunk,
-    Line,
-    Refused,
-    cut,
-    cut_sections,
-)
+from .cutting import CONTROL, Chunk, Line, Refused, cut, cut_sections
 
 _SAMPLE = 256 * 1024
 _MAX_FRONT_MATTER_LINES = 100

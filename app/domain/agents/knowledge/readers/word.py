@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from app.domain.agents.knowledge.readers.cutting import Chunk, Line, Refused, cut_sections
+from .cutting import Chunk, Line, Refused, cut_sections
 
 _MAX_UNPACKED_BYTES = 200 * 1024 * 1024
 # A parsed tree takes several times the memory of its XML.

@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 import msgspec
 from yarl import URL
 
-from app.domain.agents.search.engines.http import fetch
-from app.domain.agents.search.engines.protocol import Hit, SearchFailed, SearchRequest
 from app.net.egress import Egress
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
+
+from .http import fetch
+from .protocol import Hit, SearchFailed, SearchRequest
 
 ADDRESS: Final = "https://html.duckduckgo.com/html/"
 _STRICT, _OFF = "1", "-2"

@@ -6,8 +6,9 @@ from typing import Any, Final
 import msgspec
 from yarl import URL
 
-from app.domain.agents.search.engines.protocol import SearchFailed
 from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout, ResponseTooLarge
+
+from .protocol import SearchFailed
 
 SECONDS: Final = 10.0
 _MAX_BYTES = 2 * 1024 * 1024

@@ -4,13 +4,14 @@ import asyncio
 from typing import Final
 from weakref import WeakValueDictionary
 
-from app.domain.agents.search.engines.brave import Brave
-from app.domain.agents.search.engines.duckduckgo import DuckDuckGo
-from app.domain.agents.search.engines.http import SECONDS
-from app.domain.agents.search.engines.protocol import Engine, Hit, SearchFailed, SearchRequest
-from app.domain.agents.search.engines.searxng import Searxng, open_egress
-from app.domain.agents.search.engines.tavily import Tavily
 from app.net.egress import Egress
+
+from .brave import Brave
+from .duckduckgo import DuckDuckGo
+from .http import SECONDS
+from .protocol import Engine, Hit, SearchFailed, SearchRequest
+from .searxng import Searxng, open_egress
+from .tavily import Tavily
 
 # Searches of one tenant at a time, so that it does not occupy all connections to an engine.
 _MAX_SEARCHES: Final = 5

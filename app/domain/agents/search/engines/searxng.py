@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 import msgspec
 from yarl import URL
 
-from app.domain.agents.search.engines.http import as_text, decode_json, fetch
-from app.domain.agents.search.engines.protocol import Hit, SearchRequest
 from app.net.egress import Egress, Guard
+
+from .http import as_text, decode_json, fetch
+from .protocol import Hit, SearchRequest
 
 _STRICT, _OFF = "2", "0"
 

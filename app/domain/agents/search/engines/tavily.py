@@ -5,9 +5,10 @@ from typing import Any, ClassVar, Final
 import msgspec
 from yarl import URL
 
-from app.domain.agents.search.engines.http import as_text, decode_json, fetch
-from app.domain.agents.search.engines.protocol import Hit, SearchFailed, SearchRequest
 from app.net.egress import Egress
+
+from .http import as_text, decode_json, fetch
+from .protocol import Hit, SearchFailed, SearchRequest
 
 ADDRESS: Final = "https://api.tavily.com"
 # Tavily does not document which of them is the answer to a key without safe search.

@@ -13,7 +13,10 @@ from yarl import URL
 
 from app.domain.agents.tools.configs import CustomConfig
 from app.domain.agents.tools.errors import McpServerRefused, ToolFailed
-from app.domain.agents.tools.executors.protocol import (
+from app.net.egress import Egress, EgressError, custom_headers
+from app.net.redaction import Redactor
+
+from .protocol import (
     OUTPUT_BYTES,
     Auth,
     ExecutorEnvironment,
@@ -22,8 +25,6 @@ from app.domain.agents.tools.executors.protocol import (
     record_renewed_secrets,
     require_http_auth,
 )
-from app.net.egress import Egress, EgressError, custom_headers
-from app.net.redaction import Redactor
 
 R = TypeVar("R")
 
@@ -125,7 +126,7 @@ async def connect(egress: Egress, url: str, auth: Auth, seconds: float) -> Async
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    from app.domain.agents.tools.executors.mcp_transport import EgressTransport
+    from .mcp_transport import EgressTransport
 
     failures: list[ToolFailed] = []
     address = str(URL(url).update_query(auth.params)) if auth.params else url

@@ -7,16 +7,17 @@ import msgspec
 
 from app.domain.agents.tools.configs import DatabaseConfig, DatabaseInput
 from app.domain.agents.tools.errors import StatementRejected, ToolFailed
-from app.domain.agents.tools.executors import mysql, postgresql, sql, sqlite
-from app.domain.agents.tools.executors.protocol import (
+from app.net import databases
+from app.net.egress import EgressError
+
+from . import mysql, postgresql, sql, sqlite
+from .protocol import (
     DatabaseLogin,
     ExecutorEnvironment,
     Task,
     egress_failure,
     require_database_login,
 )
-from app.net import databases
-from app.net.egress import EgressError
 
 
 async def run(task: Task[DatabaseConfig], environment: ExecutorEnvironment) -> dict[str, Any]:

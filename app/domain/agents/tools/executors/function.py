@@ -4,9 +4,10 @@ import msgspec
 
 from app.domain.agents.tools.configs import FunctionConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors import user_code
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
 from app.sandbox.program import Program
+
+from . import user_code
+from .protocol import ExecutorEnvironment, Task
 
 # Each calls `main(input)` of the user's code and writes the result to file descriptor 3 as JSON.
 _PYTHON = """

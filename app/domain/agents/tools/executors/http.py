@@ -10,14 +10,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import (
-    OUTPUT_BYTES,
-    Auth,
-    egress_failure,
-    require_http_auth,
-)
 from app.net.egress import Answer, BlockedAddress, Egress, EgressError, custom_headers
 from app.net.headers import fold_name, is_secret
+
+from .protocol import OUTPUT_BYTES, Auth, egress_failure, require_http_auth
 
 _BAD, _UNAUTHORIZED, _SERVER_ERROR = 400, 401, 500
 # Response headers that the output omits: about the connection only, or private.

@@ -10,8 +10,9 @@ import aiohttp
 import httpx2
 
 from app.domain.agents.tools.errors import McpServerRefused, ToolFailed
-from app.domain.agents.tools.executors.protocol import OUTPUT_BYTES
 from app.net.egress import Egress, EgressError
+
+from .protocol import OUTPUT_BYTES
 
 _MAX_RESPONSE_BYTES = 4 * OUTPUT_BYTES
 # Headers that the egress sets itself.

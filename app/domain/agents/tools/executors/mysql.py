@@ -6,10 +6,11 @@ import aiomysql
 
 from app.domain.agents.tools.configs import DatabaseConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import OUTPUT_BYTES, ExecutorEnvironment, Task
-from app.domain.agents.tools.executors.rows import build_result, rows_too_large
-from app.domain.agents.tools.executors.sql import Statement
 from app.net import databases
+
+from .protocol import OUTPUT_BYTES, ExecutorEnvironment, Task
+from .rows import build_result, rows_too_large
+from .sql import Statement
 
 _MAX_BYTES = 4 * OUTPUT_BYTES
 _AUTH_ERRORS: Final = {1044, 1045, 1698}

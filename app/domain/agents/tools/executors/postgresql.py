@@ -13,11 +13,12 @@ import msgspec
 
 from app.domain.agents.tools.configs import DatabaseConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
-from app.domain.agents.tools.executors.rows import build_result, rows_too_large
-from app.domain.agents.tools.executors.sql import Statement
 from app.net import databases
 from app.net.postgres_relay import SessionTooLarge
+
+from .protocol import ExecutorEnvironment, Task
+from .rows import build_result, rows_too_large
+from .sql import Statement
 
 _CONNECTION_ERRORS: Final = (
     asyncpg.PostgresConnectionError,

@@ -3,14 +3,15 @@
 from typing import Any, Final
 
 from app.domain.agents.tools.configs import DatabaseConfig
-from app.domain.agents.tools.executors import custom, function, rest_api, script, webhook
-from app.domain.agents.tools.executors.protocol import Executor, ExecutorEnvironment, Task
+
+from . import custom, function, rest_api, script, webhook
+from .protocol import Executor, ExecutorEnvironment, Task
 
 
 async def _run_database(
     task: Task[DatabaseConfig], environment: ExecutorEnvironment
 ) -> dict[str, Any]:
-    from app.domain.agents.tools.executors import database
+    from . import database
 
     return await database.run(task, environment)
 

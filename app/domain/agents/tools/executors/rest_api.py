@@ -7,8 +7,9 @@ from yarl import URL
 
 from app.domain.agents.tools.configs import Endpoint, RestApiConfig, RestInput
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors import http
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
+
+from . import http
+from .protocol import ExecutorEnvironment, Task
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _DOT_SEGMENTS = {".", ".."}

@@ -11,7 +11,8 @@ import asyncpg
 import msgspec
 
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import OUTPUT_BYTES
+
+from .protocol import OUTPUT_BYTES
 
 # The largest integer that every JSON parser reads exactly.
 _MAX_INT = 2**53

@@ -4,9 +4,10 @@ import msgspec
 
 from app.domain.agents.tools.configs import ScriptConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors import user_code
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
 from app.sandbox.program import Program
+
+from . import user_code
+from .protocol import ExecutorEnvironment, Task
 
 
 async def run(task: Task[ScriptConfig], environment: ExecutorEnvironment) -> Any:

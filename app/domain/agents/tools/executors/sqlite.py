@@ -12,11 +12,12 @@ import msgspec
 
 from app.domain.agents.tools.configs import DatabaseConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
-from app.domain.agents.tools.executors.rows import build_result
-from app.domain.agents.tools.executors.sql import Statement
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed
+
+from .protocol import ExecutorEnvironment, Task
+from .rows import build_result
+from .sql import Statement
 
 _CHILD = Path(__file__).with_name("sqlite_child.py")
 _MAX_FILE_MIB = 256

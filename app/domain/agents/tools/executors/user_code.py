@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
 from app.sandbox import packages
 from app.sandbox.box import SandboxUnavailable
 from app.sandbox.limits import MIB
 from app.sandbox.program import Program, RunResult
 from app.sandbox.watcher import NoRoom
+
+from .protocol import ExecutorEnvironment, Task
 
 _MAX_LOG_CHARS = 2000
 _MACHINE_FULL = (

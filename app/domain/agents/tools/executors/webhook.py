@@ -4,8 +4,9 @@ from yarl import URL
 
 from app.domain.agents.tools.configs import WebhookToolConfig
 from app.domain.agents.tools.errors import ToolFailed
-from app.domain.agents.tools.executors import http
-from app.domain.agents.tools.executors.protocol import ExecutorEnvironment, Task
+
+from . import http
+from .protocol import ExecutorEnvironment, Task
 
 
 async def run(task: Task[WebhookToolConfig], environment: ExecutorEnvironment) -> dict[str, Any]:

@@ -5,17 +5,11 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.agents.definition import api as agents
-from app.domain.automation.workflows.nodes.protocol import (
-    Id,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-    Wait,
-)
 from app.domain.conversations.chat import api as chat
 from app.kit.validation import NOT_BLANK
 from db.session import Tx
+
+from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
 
 
 class AgentConfig(msgspec.Struct, forbid_unknown_fields=True):

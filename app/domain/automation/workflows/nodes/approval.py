@@ -6,18 +6,10 @@ from msgspec import Meta
 
 from app.domain.automation.approvals import api as approvals
 from app.domain.automation.workflows.definitions import Edge
-from app.domain.automation.workflows.nodes.notification import find_recipient_problems, list_users
-from app.domain.automation.workflows.nodes.protocol import (
-    Done,
-    Failed,
-    Id,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-    Wait,
-)
 from app.kit.errors import Problem
+
+from .notification import find_recipient_problems, list_users
+from .protocol import Done, Failed, Id, NodeCall, NodeType, Outcome, Reference, Wait
 
 
 class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):

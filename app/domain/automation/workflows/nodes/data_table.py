@@ -4,21 +4,13 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.automation.workflows.nodes.protocol import (
-    ColumnReference,
-    Done,
-    Failed,
-    Id,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-)
 from app.domain.data.tables import api as tables
 from app.domain.data.tables.errors import RowsTooLarge
 from app.kit.errors import Invalid, Problem
 from app.templating.expressions import has_templates
 from db.session import Tx
+
+from .protocol import ColumnReference, Done, Failed, Id, NodeCall, NodeType, Outcome, Reference
 
 
 class DataTableConfig(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,9 +5,10 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.automation.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcome, Wait
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
+
+from .protocol import Done, NodeCall, NodeType, Outcome, Wait
 
 _MAX_SECONDS = 366 * 86400
 

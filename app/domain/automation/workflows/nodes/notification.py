@@ -4,21 +4,14 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.automation.workflows.nodes.protocol import (
-    Done,
-    Id,
-    Kind,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-)
 from app.domain.identity.accounts import api as accounts
 from app.domain.messaging.notifications import api as notifications
 from app.domain.messaging.notifications.errors import ChannelInactive
 from app.kit.errors import Invalid, Problem
 from app.security.permissions import ROLES
 from app.templating.expressions import has_templates
+
+from .protocol import Done, Id, Kind, NodeCall, NodeType, Outcome, Reference
 
 _MAX_USERS = 100
 

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from app.domain.automation.workflows.nodes.agent import AgentNode
-from app.domain.automation.workflows.nodes.approval import ApprovalNode
-from app.domain.automation.workflows.nodes.condition import ConditionNode
-from app.domain.automation.workflows.nodes.data_table import DataTableNode
-from app.domain.automation.workflows.nodes.delay import DelayNode
-from app.domain.automation.workflows.nodes.notification import NotificationNode
-from app.domain.automation.workflows.nodes.protocol import NodeTypes
-from app.domain.automation.workflows.nodes.tool import ToolNode
-from app.domain.automation.workflows.nodes.transform import TransformNode
-from app.domain.automation.workflows.nodes.workflow import WorkflowNode
+from .agent import AgentNode
+from .approval import ApprovalNode
+from .condition import ConditionNode
+from .data_table import DataTableNode
+from .delay import DelayNode
+from .notification import NotificationNode
+from .protocol import NodeTypes
+from .tool import ToolNode
+from .transform import TransformNode
+from .workflow import WorkflowNode
 
 NODE_TYPES: Final = NodeTypes(
     (node_type.name, node_type)

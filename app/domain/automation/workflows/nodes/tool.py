@@ -4,15 +4,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from app.domain.agents.tools import api as tools
-from app.domain.automation.workflows.nodes.protocol import (
-    Id,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-    Wait,
-)
 from db.session import Tx
+
+from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
 
 
 class ToolConfig(msgspec.Struct, forbid_unknown_fields=True):

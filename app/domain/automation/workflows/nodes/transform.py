@@ -3,7 +3,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.automation.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcome
+from .protocol import Done, NodeCall, NodeType, Outcome
 
 
 class TransformConfig(msgspec.Struct, forbid_unknown_fields=True):

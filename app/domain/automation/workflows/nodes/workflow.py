@@ -5,14 +5,8 @@ import msgspec
 
 from app.domain.automation.workflows import starting
 from app.domain.automation.workflows.errors import WorkflowDepthExceeded
-from app.domain.automation.workflows.nodes.protocol import (
-    Id,
-    NodeCall,
-    NodeType,
-    Outcome,
-    Reference,
-    Wait,
-)
+
+from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
 
 _MAX_CALL_DEPTH = 5
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.domain.forms.definition.fields.options import Option, OptionIndex, fold
+from .options import Option, OptionIndex, fold
 
 _SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
 

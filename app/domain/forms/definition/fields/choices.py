@@ -6,25 +6,13 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.definition.fields.choice_parser import (
-    parse_consent,
-    parse_option,
-    parse_options,
-    split_parts,
-)
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import (
-    FieldType,
-    InputField,
-    MissingAnswer,
-    NoRules,
-    R,
-    check_message,
-    join_words,
-)
-from app.domain.forms.definition.fields.texts import check_characters
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue, check_boolean
+
+from .choice_parser import parse_consent, parse_option, parse_options, split_parts
+from .options import Option
+from .protocol import FieldType, InputField, MissingAnswer, NoRules, R, check_message, join_words
+from .texts import check_characters
 
 # How many options a message lists.
 _LISTED: Final = 20

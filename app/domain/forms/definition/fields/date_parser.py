@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Final
 
-from app.domain.forms.definition.fields.protocol import check_message
 from app.kit.value_checks import WrongValue
+
+from .protocol import check_message
 
 _NO_DATE = "must be one date, like 2026-01-31 or 31 January 2026"
 _NO_TIME = "must be one date and one time of day, like 2026-01-31 09:30"

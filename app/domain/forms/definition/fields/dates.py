@@ -10,12 +10,13 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.definition.fields.date_parser import parse_date, parse_time
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import FieldType, InputField
 from app.kit import value_checks
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue
+
+from .date_parser import parse_date, parse_time
+from .options import Option
+from .protocol import FieldType, InputField
 
 _MAX_CHARS = 40
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

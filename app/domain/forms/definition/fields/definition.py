@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.registry import FIELD_TYPES
 from app.kit import validation
 from app.kit.validation import NOT_BLANK
+
+from .options import Option
+from .registry import FIELD_TYPES
 
 ID = r"^(?![\s\S]*\n)[A-Za-z][A-Za-z0-9_-]{0,63}$"
 validation.describe_pattern(

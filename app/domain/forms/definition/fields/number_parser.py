@@ -5,8 +5,9 @@ readings, like 1,5 or "two million", is refused.
 import re
 from typing import Final
 
-from app.domain.forms.definition.fields.protocol import check_message
 from app.kit.value_checks import WrongValue
+
+from .protocol import check_message
 
 _NO_NUMBER = "must be one number in digits, like 3.5"
 _SMALL_WORDS = (

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.definition.fields.number_parser import parse_number, parse_score
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import FieldType, InputField, R
 from app.kit import value_checks
 from app.kit.errors import Problem
 from app.kit.value_checks import MAX_INTEGER, WrongValue, is_number
+
+from .number_parser import parse_number, parse_score
+from .options import Option
+from .protocol import FieldType, InputField, R
 
 _DEFAULT_STARS = 5
 _MAX_STARS = 100

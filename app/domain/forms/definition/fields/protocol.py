@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from app.domain.forms.definition.fields.files import FileRules
-from app.domain.forms.definition.fields.options import Option, OptionIndex
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue
 
+from .files import FileRules
+from .options import Option, OptionIndex
+
 if TYPE_CHECKING:
     # It has the names of the types, which are known once these are.
-    from app.domain.forms.definition.fields.definition import Field
+    from .definition import Field
 
 _EMPTY = "must not be empty"
 _MAX_MESSAGE_CHARS = 2000

@@ -2,26 +2,13 @@
 
 from typing import Any, Final
 
-from app.domain.forms.definition.fields.choices import (
-    CheckboxField,
-    CheckboxGroupField,
-    MultiSelectField,
-    RadioField,
-    SelectField,
-)
-from app.domain.forms.definition.fields.dates import DateField, DatetimeField
-from app.domain.forms.definition.fields.numbers import NumberField, RatingField, SliderField
-from app.domain.forms.definition.fields.protocol import FieldType
-from app.domain.forms.definition.fields.static import ParagraphField, SectionField
-from app.domain.forms.definition.fields.texts import (
-    EmailField,
-    HiddenField,
-    PhoneField,
-    TextareaField,
-    TextField,
-    UrlField,
-)
-from app.domain.forms.definition.fields.uploads import FileField, SignatureField
+from .choices import CheckboxField, CheckboxGroupField, MultiSelectField, RadioField, SelectField
+from .dates import DateField, DatetimeField
+from .numbers import NumberField, RatingField, SliderField
+from .protocol import FieldType
+from .static import ParagraphField, SectionField
+from .texts import EmailField, HiddenField, PhoneField, TextareaField, TextField, UrlField
+from .uploads import FileField, SignatureField
 
 FIELD_TYPES: Final[dict[str, FieldType[Any]]] = {
     kind.name: kind

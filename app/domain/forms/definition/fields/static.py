@@ -2,8 +2,9 @@
 
 from typing import Any, ClassVar
 
-from app.domain.forms.definition.fields.protocol import FieldType, InputField, NoRules
 from app.kit.value_checks import WrongValue
+
+from .protocol import FieldType, InputField, NoRules
 
 
 class _StaticField(FieldType[NoRules]):

@@ -9,18 +9,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from app.domain.forms.definition.fields.numbers import check_number, is_storable
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.patterns import compile_pattern, matches
-from app.domain.forms.definition.fields.protocol import (
-    FieldType,
-    InputField,
-    NoRules,
-    check_message,
-)
 from app.kit import email_addresses
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue, check_text
+
+from .numbers import check_number, is_storable
+from .options import Option
+from .patterns import compile_pattern, matches
+from .protocol import FieldType, InputField, NoRules, check_message
 
 MAX_TEXT_CHARS: Final = 10_000
 MAX_TEXTAREA_CHARS: Final = 100_000

@@ -7,17 +7,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from app.domain.forms.definition.fields.files import CONTENT, FileRules
-from app.domain.forms.definition.fields.options import Option
-from app.domain.forms.definition.fields.protocol import (
-    FieldType,
-    InputField,
-    NoRules,
-    join_words,
-)
 from app.kit import content_types
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue
+
+from .files import CONTENT, FileRules
+from .options import Option
+from .protocol import FieldType, InputField, NoRules, join_words
 
 _MAX_FILE_ID_CHARS = 64
 _MAX_SIGNATURE_CHARS = 200_000

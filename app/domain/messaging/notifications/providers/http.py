@@ -8,18 +8,13 @@ import msgspec
 from multidict import CIMultiDict
 
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.notifications.providers import addresses
-from app.domain.messaging.notifications.providers.protocol import (
-    Line,
-    Provider,
-    ProviderConfig,
-    SendFailed,
-    Token,
-)
 from app.domain.messaging.outbox.api import OutboxEgress, read_body
 from app.kit.texts import storable
 from app.net.egress import BlockedAddress, EgressError
 from app.net.retry_after import parse_retry_after
+
+from . import addresses
+from .protocol import Line, Provider, ProviderConfig, SendFailed, Token
 
 TIMEOUT_SECONDS = 15.0
 # Of an answer that accepts a message, which may repeat it, and of one that explains a refusal.

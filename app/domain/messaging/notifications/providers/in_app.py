@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from app.domain.messaging.notifications.providers.protocol import (
-    Notice,
-    Provider,
-    ProviderConfig,
-    SendFailed,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
+
+from .protocol import Notice, Provider, ProviderConfig, SendFailed
 
 
 class InAppConfig(ProviderConfig, frozen=True, kw_only=True):

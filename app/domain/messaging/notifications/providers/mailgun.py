@@ -5,17 +5,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.protocol import (
-    ApiBase,
-    Line,
-    Notice,
-    ProviderConfig,
-    Token,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.validation import describe_pattern
 from app.net.http_auth import basic
+
+from . import addresses, http
+from .protocol import ApiBase, Line, Notice, ProviderConfig, Token
 
 # It is a part of the path: no other character may be in it.
 _DOMAIN = r"^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+\Z"

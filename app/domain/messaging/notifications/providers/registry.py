@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from app.domain.messaging.notifications.providers.in_app import InApp
-from app.domain.messaging.notifications.providers.mailgun import Mailgun
-from app.domain.messaging.notifications.providers.protocol import Provider
-from app.domain.messaging.notifications.providers.resend import Resend
-from app.domain.messaging.notifications.providers.sendgrid import SendGrid
-from app.domain.messaging.notifications.providers.slack import SlackBot, SlackWebhook
-from app.domain.messaging.notifications.providers.smtp import Smtp
-from app.domain.messaging.notifications.providers.twilio import Twilio
-from app.domain.messaging.notifications.providers.vonage import Vonage
-from app.domain.messaging.notifications.providers.webhook import Webhook
+from .in_app import InApp
+from .mailgun import Mailgun
+from .protocol import Provider
+from .resend import Resend
+from .sendgrid import SendGrid
+from .slack import SlackBot, SlackWebhook
+from .smtp import Smtp
+from .twilio import Twilio
+from .vonage import Vonage
+from .webhook import Webhook
 
 _ALL: tuple[Provider, ...] = (
     Smtp(),

@@ -1,9 +1,10 @@
 """Resend's API for sending a mail."""
 
-from app.domain.messaging.notifications.providers import addresses, http
-from app.domain.messaging.notifications.providers.protocol import ApiBase, Notice
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
+
+from . import addresses, http
+from .protocol import ApiBase, Notice
 
 
 class ResendConfig(http.HostedMailConfig, frozen=True, kw_only=True):

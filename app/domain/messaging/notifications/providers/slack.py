@@ -6,19 +6,11 @@ from typing import Any
 from yarl import URL
 
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.notifications.providers import http
-from app.domain.messaging.notifications.providers.protocol import (
-    ApiBase,
-    Line,
-    Notice,
-    Provider,
-    ProviderConfig,
-    Secret,
-    SendFailed,
-    Token,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.net.http_auth import bearer
+
+from . import http
+from .protocol import ApiBase, Line, Notice, Provider, ProviderConfig, Secret, SendFailed, Token
 
 # Slack has no escape for its marks of bold, struck and code text: similar characters replace them.
 _MARKS = str.maketrans(

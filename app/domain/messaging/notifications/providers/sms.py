@@ -2,7 +2,7 @@
 
 import re
 
-from app.domain.messaging.notifications.providers.protocol import Notice
+from .protocol import Notice
 
 # The limit of Twilio; Vonage accepts more.
 MAX_CHARS = 1600

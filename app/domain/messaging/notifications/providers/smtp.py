@@ -6,16 +6,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from app.domain.messaging.notifications.providers import addresses
-from app.domain.messaging.notifications.providers.addresses import Mailbox
-from app.domain.messaging.notifications.providers.protocol import (
-    Line,
-    Notice,
-    Provider,
-    ProviderConfig,
-    Secret,
-    SendFailed,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.domain.platform.mail import api as mail
 from app.kit.texts import storable
@@ -23,6 +13,10 @@ from app.kit.validation import describe_pattern
 from app.net import smtp
 from app.net.egress import BlockedAddress, EgressError
 from app.net.smtp import SmtpFailed, SmtpServer
+
+from . import addresses
+from .addresses import Mailbox
+from .protocol import Line, Notice, Provider, ProviderConfig, Secret, SendFailed
 
 TIMEOUT_SECONDS = 30.0
 _HOST = r"^[A-Za-z0-9._:-]+\Z"

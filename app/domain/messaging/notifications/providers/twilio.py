@@ -6,17 +6,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from app.domain.messaging.notifications.providers import http, sms
-from app.domain.messaging.notifications.providers.protocol import (
-    ApiBase,
-    Line,
-    Notice,
-    ProviderConfig,
-    Token,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.validation import describe_pattern
 from app.net.http_auth import basic
+
+from . import http, sms
+from .protocol import ApiBase, Line, Notice, ProviderConfig, Token
 
 # It is a part of the path: no other character may be in it.
 _ACCOUNT_SID = r"^AC[0-9a-fA-F]{32}\Z"

@@ -4,17 +4,11 @@ from typing import Any
 
 import msgspec
 
-from app.domain.messaging.notifications.providers import http, sms
-from app.domain.messaging.notifications.providers.protocol import (
-    ApiBase,
-    Line,
-    Notice,
-    ProviderConfig,
-    Secret,
-    SendFailed,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit.texts import storable
+
+from . import http, sms
+from .protocol import ApiBase, Line, Notice, ProviderConfig, Secret, SendFailed
 
 _ACCEPTED = "0"
 _THROTTLED = "1"

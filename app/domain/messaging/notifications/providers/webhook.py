@@ -7,18 +7,14 @@ from msgspec import Meta
 from multidict import CIMultiDict
 
 from app.domain.messaging.deliveries import api as deliveries
-from app.domain.messaging.notifications.providers import http
-from app.domain.messaging.notifications.providers.protocol import (
-    Notice,
-    Provider,
-    ProviderConfig,
-    Secret,
-)
 from app.domain.messaging.outbox.api import OutboxEgress
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.net import headers
 from app.net.egress import custom_headers
+
+from . import http
+from .protocol import Notice, Provider, ProviderConfig, Secret
 
 
 class WebhookChannelConfig(ProviderConfig, frozen=True, kw_only=True):
