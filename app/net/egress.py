@@ -144,7 +144,7 @@ class Egress:
         `idle_seconds` bounds the pause between two chunks. Connection failures are EgressErrors.
         """
         check_wait("a server")
-        target = self._check(url)
+        target = self.check_url(url)
         timeout = aiohttp.ClientTimeout(
             total=timeout_seconds,
             sock_connect=TIMEOUT_SECONDS if idle_seconds else None,
@@ -169,7 +169,7 @@ class Egress:
             async with response:
                 yield response
 
-    def _check(self, url: str | URL) -> URL:
+    def check_url(self, url: str | URL) -> URL:
         return (
             self.guard.check_url(url) if isinstance(url, str) else self.guard.check_parsed_url(url)
         )

@@ -234,7 +234,7 @@ async def test_another_tenant_opens_nothing_with_a_rule(world: World, services: 
     owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
     credential = await create_credential(owner)
     await grant_access(owner, credential["id"])
-    with pytest.raises(AccessDenied, match="does not exist"):
+    with pytest.raises(AccessDenied, match="no longer exists"):
         await unseal_credential(services, stranger, credential["id"])
     assert await list_audit(stranger) == []
     assert await list_actions(owner, credential["id"]) == ["access_granted", "created"]
@@ -244,7 +244,7 @@ async def test_a_deleted_credential_opens_nothing(admin: Client, services: Servi
     credential = await create_credential(admin)
     await grant_access(admin, credential["id"])
     await admin.delete(f"{PATH}/{credential['id']}")
-    with pytest.raises(AccessDenied, match="does not exist"):
+    with pytest.raises(AccessDenied, match="no longer exists"):
         await unseal_credential(services, admin, credential["id"])
 
 

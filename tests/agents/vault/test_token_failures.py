@@ -107,7 +107,7 @@ async def test_a_deleted_credential_gets_no_token(
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
     await admin.delete(f"{PATH}/{credential.id}")
-    with pytest.raises(TokenRefused, match="does not exist"):
+    with pytest.raises(TokenRefused, match="no longer exists"):
         await services.get(TokenRefresher).get_fresh_secrets(credential)
     assert token_server.requests == []
 
@@ -127,7 +127,7 @@ async def test_another_tenant_s_credential_is_not_renewed(
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
     foreign = msgspec.structs.replace(credential, tenant_id=super_admin.tenant_id)
-    with pytest.raises(TokenRefused, match="does not exist"):
+    with pytest.raises(TokenRefused, match="no longer exists"):
         await services.get(TokenRefresher).get_fresh_secrets(foreign)
     assert token_server.requests == []
 

@@ -15,5 +15,5 @@ async def host_site() -> AsyncIterator[HostSite]:
 
 
 @pytest.fixture
-def shop(page: Page, host_site: HostSite, server: Server, talk: Talker) -> Shop:
+async def shop(page: Page, host_site: HostSite, server: Server, talk: Talker) -> Shop:
     return Shop(page, host_site, server, talk)

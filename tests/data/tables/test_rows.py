@@ -45,7 +45,7 @@ _WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"email": "a", "born": "2026-02-30"}, "born", "date"),
     ({"email": "a", "seen": "yesterday"}, "seen", "time"),
     ({"email": "a", "status": "open"}, "status", "one of new, won, lost"),
-    ({"email": "a", "photo": "fil_none"}, "photo", "no such file"),
+    ({"email": "a", "photo": "fil_none"}, "photo", "does not exist"),
     ({"email": "a", "photo": 7}, "photo", "id of a file"),
 ]
 

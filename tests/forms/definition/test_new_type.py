@@ -93,7 +93,9 @@ def field_struct(monkeypatch: pytest.MonkeyPatch) -> type[Field]:
     """The struct of definitions as it is in a process whose registry has the types."""
     for kind in MADE_UP:
         monkeypatch.setitem(FIELD_TYPES, kind.name, kind)
-    spec = util.spec_from_file_location("definition_with_new_types", definition.__file__)
+    spec = util.spec_from_file_location(
+        f"{definition.__name__}_with_new_types", definition.__file__
+    )
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)

@@ -102,7 +102,7 @@ async def find_role_problems(tx: Tx, _tenant_id: str, roles: list[str]) -> dict[
     """Returns why users with these roles cannot decide approvals."""
     deciding_roles = await queries.list_deciding_roles(tx, roles)
     return {
-        role: f"users with the role {role} must not decide approvals"
+        role: f"users with the role {role} may not decide approvals"
         for role in roles
         if role not in deciding_roles
     }

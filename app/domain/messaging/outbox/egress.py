@@ -16,12 +16,12 @@ class OutboxEgress(Egress):
     def __init__(self, guard: Guard) -> None:
         super().__init__(guard, limit=0, per_host=0, decompress=False)
 
-    def _check(self, url: str | URL) -> URL:
+    def check_url(self, url: str | URL) -> URL:
         # The operator may have removed the host from the allow list since it was saved.
         problem = self.guard.problem_with(str(url))
         if problem is not None:
             raise BlockedAddress(problem)
-        return super()._check(url)
+        return super().check_url(url)
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
