@@ -29,12 +29,12 @@ from app.http.uploads import MAX_FULL_FILES
 from app.jobs import background
 from app.kit import clock, logs, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
-from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited, TenantNotFound
+from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited
 from app.kit.redis import LuaScriptClient
 from app.kit.trace import Trace
 from app.observe import metrics
 from app.security import plans, sessions
-from app.security.errors import TokenInvalid
+from app.security.errors import TenantNotFound, TokenInvalid
 from app.security.plans import Charge, Verdict
 from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
 from app.security.tokens import Claims

@@ -58,10 +58,6 @@ class NotFound(ApiError):
     status, code = 404, "not_found"
 
 
-class TenantNotFound(NotFound):
-    status, code = 404, "tenant_not_found"
-
-
 class MethodNotAllowed(ApiError):
     status, code = 405, "method_not_allowed"
 

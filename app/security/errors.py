@@ -1,4 +1,4 @@
-from app.kit.errors import Forbidden
+from app.kit.errors import Forbidden, NotFound
 
 
 class TokenInvalid(ValueError):
@@ -11,3 +11,7 @@ class EmailNotVerified(Forbidden):
     """
 
     code = "email_not_verified"
+
+
+class TenantNotFound(NotFound):
+    code = "tenant_not_found"

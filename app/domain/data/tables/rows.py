@@ -9,10 +9,11 @@ from msgspec import UNSET
 
 from app.domain.platform.files import api as files
 from app.kit import clock, ids, paging
-from app.kit.errors import Conflict, Invalid, Problem, TenantNotFound
+from app.kit.errors import Conflict, Invalid, Problem
 from app.kit.ids import new_id
 from app.kit.pacing import Pace
 from app.kit.paging import Page, Paged
+from app.security.errors import TenantNotFound
 from app.security.plans import plan_of
 from db.fast import Row, tenant_of
 from db.session import Tx

@@ -9,9 +9,10 @@ from msgspec import UNSET
 from app.domain.area import Areas
 from app.domain.platform.events import api as events
 from app.kit import paging
-from app.kit.errors import Invalid, TenantNotFound, Unavailable
+from app.kit.errors import Invalid, Unavailable
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from app.security.errors import TenantNotFound
 from app.security.plans import plan_of
 from app.security.sessions import SessionCache
 from db.models import Tenant

@@ -13,11 +13,12 @@ from app.jobs import background
 from app.kit import filenames, paging
 from app.kit.concurrency import ConcurrencyLimit
 from app.kit.content_types import ContentDetector
-from app.kit.errors import FileTooLarge, TenantNotFound
+from app.kit.errors import FileTooLarge
 from app.kit.files import FileNotStored, as_stream
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.views import Data, build_view
+from app.security.errors import TenantNotFound
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of

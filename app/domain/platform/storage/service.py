@@ -9,9 +9,9 @@ import msgspec
 
 from app.domain.platform.events import api as events
 from app.kit import logs, trace
-from app.kit.errors import TenantNotFound
 from app.kit.ids import new_id
 from app.kit.trace import Trace
+from app.security.errors import TenantNotFound
 from app.security.plans import TEST_EVENTS_DAYS, plan_of
 from app.services import Services
 from db.fast import Row
