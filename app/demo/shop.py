@@ -1,4 +1,4 @@
-"""The made-up shop of the demo: its agent, its documents and its form."""
+"""The fictional shop of the demo: its agent, its documents and its form."""
 
 from pathlib import Path
 from typing import Final

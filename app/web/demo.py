@@ -1,4 +1,4 @@
-"""The page of the demo: a made-up shop that embeds the chat widget and a form."""
+"""The page of the demo: a fictional shop that embeds the chat widget and a form."""
 
 from functools import cache
 from html import escape
