@@ -7,9 +7,10 @@ workers and clean-up read that list, so that a new area changes no file of anoth
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from app.domain.job import JobFunction, OnDead
 from app.jobs.work import WorkKind
@@ -25,11 +26,30 @@ SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notif
 
 
 class Event(msgspec.Struct):
-    """A typed payload without secrets: payloads are stored, shown and delivered unchanged."""
+    """A typed payload without secrets: payloads are stored, shown and delivered unchanged.
+
+    The first paragraph of a subclass's docstring is what the catalogue says about the event.
+    """
 
     type: ClassVar[str]
-    description: ClassVar[str]
-    example: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def description(cls) -> str:
+        return " ".join((cls.__doc__ or "").partition("\n\n")[0].split()).removesuffix(".")
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        hints = get_type_hints(cls, include_extras=True)
+        return {name: _read_example(hints[name]) for name in cls.__struct_fields__}
+
+
+def example(value: Any) -> Meta:
+    """Annotates a field of an event with a value for the catalogue."""
+    return Meta(examples=[value])
+
+
+def _read_example(hint: Any) -> Any:
+    return next(meta.examples[0] for meta in hint.__metadata__ if meta.examples)
 
 
 class Span(msgspec.Struct):

@@ -65,7 +65,7 @@ async def test_the_default_data_is_the_types_example(
             result = await _emit(developer, event_type)
             (row,) = await load_events(services, developer.tenant_id, event_type)
             assert (row["id"], row["test"]) == (result["event_id"], True)
-            assert row["data"] == AREAS.event_types[event_type].example
+            assert row["data"] == AREAS.event_types[event_type].example()
 
 
 async def test_data_may_be_empty_and_null_is_the_example(
@@ -74,7 +74,7 @@ async def test_data_may_be_empty_and_null_is_the_example(
     await _emit(developer, data={})
     await _emit(developer, data=None)
     events = await load_events(services, developer.tenant_id)
-    assert [row["data"] for row in events] == [{}, AREAS.event_types["agent.created"].example]
+    assert [row["data"] for row in events] == [{}, AREAS.event_types["agent.created"].example()]
 
 
 async def test_a_test_event_has_the_correlation_id_of_its_request(developer: Client) -> None:

@@ -98,8 +98,8 @@ def test_a_type_has_a_category_and_a_description(subtests: pytest.Subtests) -> N
     for event in AREAS.event_types.values():
         with subtests.test(event.type):
             assert category_of(event.type) in CATEGORY_NAMES
-            assert len(event.description) > 10
-            assert event.description == event.description.strip()
+            assert len(event.description()) > 10
+            assert event.description() == event.description().strip()
 
 
 def test_a_schema_is_a_valid_json_schema_of_an_object(subtests: pytest.Subtests) -> None:
@@ -108,7 +108,7 @@ def test_a_schema_is_a_valid_json_schema_of_an_object(subtests: pytest.Subtests)
             schema = schema_of(event)
             assert jsonschema_rs.meta.is_valid(schema)
             assert schema["type"] == "object"
-            assert schema["description"] == event.description
+            assert schema["description"] == event.description()
 
 
 def test_a_schema_contains_all_its_definitions(subtests: pytest.Subtests) -> None:
@@ -133,7 +133,7 @@ def test_a_schema_names_every_field(subtests: pytest.Subtests) -> None:
 def test_an_example_matches_its_schema(subtests: pytest.Subtests) -> None:
     for event in AREAS.event_types.values():
         with subtests.test(event.type):
-            example = json.loads(json.dumps(event.example))
+            example = json.loads(json.dumps(event.example()))
             jsonschema_rs.validator_for(schema_of(event)).validate(example)
             assert msgspec.convert(example, event) is not None
 
@@ -145,7 +145,7 @@ def test_a_schema_refuses_other_data(subtests: pytest.Subtests) -> None:
             assert not validator.is_valid([])
             assert not validator.is_valid("text")
             for name in schema_of(event).get("required", []):
-                assert not validator.is_valid({**event.example, name: {"no": ["such"]}}) or (
+                assert not validator.is_valid({**event.example(), name: {"no": ["such"]}}) or (
                     _accepts_any_data(schema_of(event)["properties"][name])
                 )
 
@@ -158,7 +158,7 @@ def _accepts_any_data(schema: dict[str, Any]) -> bool:
 def test_an_example_holds_ids_of_the_right_kind(subtests: pytest.Subtests) -> None:
     for event in AREAS.event_types.values():
         with subtests.test(event.type):
-            example = event.example
+            example = event.example()
             for name in ID_PREFIXES.keys() & example.keys():
                 assert example[name] is None or str(example[name]).startswith(ID_PREFIXES[name])
 
@@ -182,7 +182,7 @@ async def test_a_listed_type_is_described_as_in_the_catalogue(developer: Client)
     for event_type in event_types:
         event = AREAS.event_types[event_type["name"]]
         assert event_type["category"] == category_of(event.type)
-        assert event_type["description"] == event.description
+        assert event_type["description"] == event.description()
         assert event_type["schema"] == schema_of(event)
 
 
@@ -232,9 +232,9 @@ async def test_one_type_is_shown_in_full(developer: Client, subtests: pytest.Sub
             assert answer.json() == {
                 "name": event.type,
                 "category": category_of(event.type),
-                "description": event.description,
+                "description": event.description(),
                 "schema": schema_of(event),
-                "example": event.example,
+                "example": event.example(),
             }
 
 

@@ -1,51 +1,39 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _AgentEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-    }
-
-    agent_id: str
-    name: str
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]
 
 
 class AgentCreated(_AgentEvent):
-    type: ClassVar[str] = "agent.created"
-    description: ClassVar[str] = "An agent was created"
-    example: ClassVar[dict[str, Any]] = {
-        **_AgentEvent.example,
-        "status": "published",
-        "primary_model": "local/smollm2",
-    }
+    """An agent was created."""
 
-    status: str
-    primary_model: str
+    type = "agent.created"
+
+    status: Annotated[str, example("published")]
+    primary_model: Annotated[str, example("local/smollm2")]
 
 
 class AgentUpdated(_AgentEvent):
-    type: ClassVar[str] = "agent.updated"
-    description: ClassVar[str] = "An agent was changed"
-    example: ClassVar[dict[str, Any]] = {
-        **_AgentEvent.example,
-        "status": "published",
-        "version": 3,
-        "changed": ["name"],
-    }
+    """An agent was changed."""
 
-    status: str
-    version: int
-    changed: list[str]
+    type = "agent.updated"
+
+    status: Annotated[str, example("published")]
+    version: Annotated[int, example(3)]
+    changed: Annotated[list[str], example(["name"])]
 
 
 class AgentPublished(_AgentEvent):
-    type: ClassVar[str] = "agent.published"
-    description: ClassVar[str] = "An agent was published"
+    """An agent was published."""
+
+    type = "agent.published"
 
 
 class AgentDeleted(_AgentEvent):
-    type: ClassVar[str] = "agent.deleted"
-    description: ClassVar[str] = "An agent was deleted, with everything that it owned"
+    """An agent was deleted, with everything that it owned."""
+
+    type = "agent.deleted"

@@ -1,37 +1,26 @@
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class DocumentProcessed(Event):
-    type: ClassVar[str] = "system.document.processed"
-    description: ClassVar[str] = "A document of an agent's knowledge base was read, or failed"
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "document_id": "doc_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "handbook.pdf",
-        "status": "ready",
-        "chunk_count": 42,
-        "error": None,
-    }
+    """A document of an agent's knowledge base was read, or failed."""
 
-    agent_id: str
-    document_id: str
-    name: str
-    status: Literal["ready", "failed"]
-    chunk_count: int
-    error: str | None = None
+    type = "system.document.processed"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    document_id: Annotated[str, example("doc_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("handbook.pdf")]
+    status: Annotated[Literal["ready", "failed"], example("ready")]
+    chunk_count: Annotated[int, example(42)]
+    error: Annotated[str | None, example(None)] = None
 
 
 class DocumentDeleted(Event):
-    type: ClassVar[str] = "system.document.deleted"
-    description: ClassVar[str] = "A document was deleted from an agent's knowledge base"
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "document_id": "doc_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "handbook.pdf",
-    }
+    """A document was deleted from an agent's knowledge base."""
 
-    agent_id: str
-    document_id: str
-    name: str
+    type = "system.document.deleted"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    document_id: Annotated[str, example("doc_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("handbook.pdf")]

@@ -1,25 +1,21 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _ProviderKeyEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "provider": "openai",
-        "name": "Orders",
-    }
-
-    key_id: str
-    provider: str
-    name: str
+    key_id: Annotated[str, example("pvk_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    provider: Annotated[str, example("openai")]
+    name: Annotated[str, example("Orders")]
 
 
 class ProviderKeyCreated(_ProviderKeyEvent):
-    type: ClassVar[str] = "system.provider_key.created"
-    description: ClassVar[str] = "A key of a model provider was added"
+    """A key of a model provider was added."""
+
+    type = "system.provider_key.created"
 
 
 class ProviderKeyDeleted(_ProviderKeyEvent):
-    type: ClassVar[str] = "system.provider_key.deleted"
-    description: ClassVar[str] = "A key of a model provider was deleted"
+    """A key of a model provider was deleted."""
+
+    type = "system.provider_key.deleted"

@@ -1,33 +1,29 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _ToolEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "tool_type": "rest_api",
-    }
-
-    tool_id: str
-    name: str
-    tool_type: str
+    tool_id: Annotated[str, example("tool_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]
+    tool_type: Annotated[str, example("rest_api")]
 
 
 class ToolCreated(_ToolEvent):
-    type: ClassVar[str] = "system.tool.created"
-    description: ClassVar[str] = "A tool was added"
+    """A tool was added."""
+
+    type = "system.tool.created"
 
 
 class ToolUpdated(_ToolEvent):
-    type: ClassVar[str] = "system.tool.updated"
-    description: ClassVar[str] = "A tool was changed"
-    example: ClassVar[dict[str, Any]] = {**_ToolEvent.example, "changed": ["name"]}
+    """A tool was changed."""
 
-    changed: list[str]
+    type = "system.tool.updated"
+
+    changed: Annotated[list[str], example(["name"])]
 
 
 class ToolDeleted(_ToolEvent):
-    type: ClassVar[str] = "system.tool.deleted"
-    description: ClassVar[str] = "A tool was deleted"
+    """A tool was deleted."""
+
+    type = "system.tool.deleted"

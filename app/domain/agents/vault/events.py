@@ -1,41 +1,37 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _CredentialEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "credential_id": "crd_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "credential_type": "api_key",
-    }
-
-    credential_id: str
-    name: str
-    credential_type: str
+    credential_id: Annotated[str, example("crd_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]
+    credential_type: Annotated[str, example("api_key")]
 
 
 class CredentialCreated(_CredentialEvent):
-    type: ClassVar[str] = "system.credential.created"
-    description: ClassVar[str] = "A credential was added to the vault"
+    """A credential was added to the vault."""
+
+    type = "system.credential.created"
 
 
 class CredentialUpdated(_CredentialEvent):
-    type: ClassVar[str] = "system.credential.updated"
-    description: ClassVar[str] = "A credential, or who may use it, was changed"
-    example: ClassVar[dict[str, Any]] = {**_CredentialEvent.example, "changed": ["name"]}
+    """A credential, or who may use it, was changed."""
 
-    changed: list[str]
+    type = "system.credential.updated"
+
+    changed: Annotated[list[str], example(["name"])]
 
 
 class CredentialDeleted(_CredentialEvent):
-    type: ClassVar[str] = "system.credential.deleted"
-    description: ClassVar[str] = "A credential was deleted from the vault"
+    """A credential was deleted from the vault."""
+
+    type = "system.credential.deleted"
 
 
 class CredentialInvalid(_CredentialEvent):
-    type: ClassVar[str] = "system.credential.invalid"
-    description: ClassVar[str] = "A credential no longer works: its test or a token refresh failed"
-    example: ClassVar[dict[str, Any]] = {**_CredentialEvent.example, "reason": "expired"}
+    """A credential no longer works: its test or a token refresh failed."""
 
-    reason: str
+    type = "system.credential.invalid"
+
+    reason: Annotated[str, example("expired")]

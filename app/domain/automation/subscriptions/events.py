@@ -1,33 +1,29 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _SubscriptionEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "event_type": "agent.created",
-        "action_type": "webhook",
-    }
-
-    subscription_id: str
-    event_type: str
-    action_type: str
+    subscription_id: Annotated[str, example("sub_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    event_type: Annotated[str, example("agent.created")]
+    action_type: Annotated[str, example("webhook")]
 
 
 class SubscriptionCreated(_SubscriptionEvent):
-    type: ClassVar[str] = "system.subscription.created"
-    description: ClassVar[str] = "A subscription was added"
+    """A subscription was added."""
+
+    type = "system.subscription.created"
 
 
 class SubscriptionUpdated(_SubscriptionEvent):
-    type: ClassVar[str] = "system.subscription.updated"
-    description: ClassVar[str] = "A subscription was changed"
-    example: ClassVar[dict[str, Any]] = {**_SubscriptionEvent.example, "changed": ["active"]}
+    """A subscription was changed."""
 
-    changed: list[str]
+    type = "system.subscription.updated"
+
+    changed: Annotated[list[str], example(["active"])]
 
 
 class SubscriptionDeleted(_SubscriptionEvent):
-    type: ClassVar[str] = "system.subscription.deleted"
-    description: ClassVar[str] = "A subscription was deleted"
+    """A subscription was deleted."""
+
+    type = "system.subscription.deleted"

@@ -204,7 +204,7 @@ async def emit_test(context: RequestContext, data: TestEvent) -> TestEmitted:
     events.check_type(areas, data.event_type)
     payload = data.data
     if payload is None:
-        payload = areas.event_types[data.event_type].example
+        payload = areas.event_types[data.event_type].example()
     else:
         validation.check_size("data", payload, _MAX_DEPTH, _MAX_TEST_BYTES)
     triggered = await fan_out.find_triggered(context.tx, tenant_id, data.event_type, payload)

@@ -1,117 +1,89 @@
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _WorkflowEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "workflow_id": "wfl_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-    }
-
-    workflow_id: str
-    name: str
+    workflow_id: Annotated[str, example("wfl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]
 
 
 class WorkflowCreated(_WorkflowEvent):
-    type: ClassVar[str] = "workflow.created"
-    description: ClassVar[str] = "A workflow was created"
+    """A workflow was created."""
+
+    type = "workflow.created"
 
 
 class WorkflowUpdated(_WorkflowEvent):
-    type: ClassVar[str] = "workflow.updated"
-    description: ClassVar[str] = "A workflow was changed; a change of nodes or edges is a version"
-    example: ClassVar[dict[str, Any]] = {
-        **_WorkflowEvent.example,
-        "version": 3,
-        "changed": ["nodes"],
-    }
+    """A workflow was changed; a change of nodes or edges is a version."""
 
-    version: int
-    changed: list[str]
+    type = "workflow.updated"
+
+    version: Annotated[int, example(3)]
+    changed: Annotated[list[str], example(["nodes"])]
 
 
 class WorkflowPublished(_WorkflowEvent):
-    type: ClassVar[str] = "workflow.published"
-    description: ClassVar[str] = "A version of a workflow was published: triggers start it"
-    example: ClassVar[dict[str, Any]] = {**_WorkflowEvent.example, "version": 3}
+    """A version of a workflow was published: triggers start it."""
 
-    version: int
+    type = "workflow.published"
+
+    version: Annotated[int, example(3)]
 
 
 class WorkflowDeleted(_WorkflowEvent):
-    type: ClassVar[str] = "workflow.deleted"
-    description: ClassVar[str] = "A workflow was deleted, with its executions"
+    """A workflow was deleted, with its executions."""
+
+    type = "workflow.deleted"
 
 
 class _ExecutionEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "execution_id": "wfx_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "workflow_id": "wfl_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "workflow_name": "Orders",
-        "version": 3,
-        "trigger": "manual",
-        "started_by": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    }
-
-    execution_id: str
-    workflow_id: str
-    workflow_name: str
-    version: int
-    trigger: str
-    started_by: str | None
+    execution_id: Annotated[str, example("wfx_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    workflow_id: Annotated[str, example("wfl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    workflow_name: Annotated[str, example("Orders")]
+    version: Annotated[int, example(3)]
+    trigger: Annotated[str, example("manual")]
+    started_by: Annotated[str | None, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
 
 
 class ExecutionStarted(_ExecutionEvent):
-    type: ClassVar[str] = "workflow.execution.started"
-    description: ClassVar[str] = "An execution of a workflow was started, or continued by a retry"
+    """An execution of a workflow was started, or continued by a retry."""
+
+    type = "workflow.execution.started"
 
 
 class ExecutionCompleted(_ExecutionEvent):
-    type: ClassVar[str] = "workflow.execution.completed"
-    description: ClassVar[str] = (
-        "An execution of a workflow was completed; `output` is null when it is large"
-    )
-    example: ClassVar[dict[str, Any]] = {**_ExecutionEvent.example, "output": {"total": 3}}
+    """An execution of a workflow was completed; `output` is null when it is large."""
 
-    output: Any
+    type = "workflow.execution.completed"
+
+    output: Annotated[Any, example({"total": 3})]
 
 
 class ExecutionFailed(_ExecutionEvent):
-    type: ClassVar[str] = "workflow.execution.failed"
-    description: ClassVar[str] = "An execution of a workflow failed, at a node"
-    example: ClassVar[dict[str, Any]] = {
-        **_ExecutionEvent.example,
-        "owner_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "error_code": "timeout",
-        "error": "took more than 600 s",
-        "node_id": "ask_agent",
-    }
+    """An execution of a workflow failed, at a node."""
 
-    owner_id: str | None
-    error_code: str
-    error: str
-    node_id: str | None
+    type = "workflow.execution.failed"
+
+    owner_id: Annotated[str | None, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    error_code: Annotated[str, example("timeout")]
+    error: Annotated[str, example("took more than 600 s")]
+    node_id: Annotated[str | None, example("ask_agent")]
 
 
 class ExecutionCancelled(_ExecutionEvent):
-    type: ClassVar[str] = "workflow.execution.cancelled"
-    description: ClassVar[str] = "An execution of a workflow was cancelled"
+    """An execution of a workflow was cancelled."""
+
+    type = "workflow.execution.cancelled"
 
 
 class NodeCompleted(Event):
-    type: ClassVar[str] = "workflow.execution.node_completed"
-    description: ClassVar[str] = "A node of an execution was completed"
-    example: ClassVar[dict[str, Any]] = {
-        "execution_id": "wfx_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "workflow_id": "wfl_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "node_id": "ask_agent",
-        "node_type": "agent",
-        "attempt": 1,
-    }
+    """A node of an execution was completed."""
 
-    execution_id: str
-    workflow_id: str
-    node_id: str
-    node_type: str
-    attempt: int
+    type = "workflow.execution.node_completed"
+
+    execution_id: Annotated[str, example("wfx_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    workflow_id: Annotated[str, example("wfl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    node_id: Annotated[str, example("ask_agent")]
+    node_type: Annotated[str, example("agent")]
+    attempt: Annotated[int, example(1)]

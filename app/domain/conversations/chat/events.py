@@ -1,68 +1,50 @@
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class ChatStarted(Event):
-    type: ClassVar[str] = "agent.chat.started"
-    description: ClassVar[str] = "A conversation with an agent began"
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "source": "console",
-    }
+    """A conversation with an agent began."""
 
-    agent_id: str
-    conversation_id: str
-    user_id: str | None
-    source: str
+    type = "agent.chat.started"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    user_id: Annotated[str | None, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    source: Annotated[str, example("console")]
 
 
 class ChatMessage(Event):
-    """Where the agent may not log messages, `content` stays out of the event log, too."""
+    """A message was added to a conversation.
 
-    type: ClassVar[str] = "agent.chat.message"
-    description: ClassVar[str] = "A message was added to a conversation"
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "message_id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "role": "user",
-        "status": "complete",
-        "content": "What is the weather like?",
-    }
+    Where the agent may not log messages, `content` stays out of the event log, too.
+    """
 
-    agent_id: str
-    conversation_id: str
-    message_id: str
-    role: Literal["user", "assistant"]
-    status: Literal["complete", "interrupted"]
-    content: str | None
+    type = "agent.chat.message"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    message_id: Annotated[str, example("msg_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    role: Annotated[Literal["user", "assistant"], example("user")]
+    status: Annotated[Literal["complete", "interrupted"], example("complete")]
+    content: Annotated[str | None, example("What is the weather like?")]
 
 
 class ChatCompleted(Event):
-    """`job_id`, `status` and `message` are there when an asynchronous chat ended; `error` is the
-    code of what went wrong, and the job says it in words.
+    """A conversation or an asynchronous chat ended.
+
+    `job_id`, `status` and `message` are there when an asynchronous chat ended; `error` is the code
+    of what went wrong, and the job says it in words.
     """
 
-    type: ClassVar[str] = "agent.chat.completed"
-    description: ClassVar[str] = "A conversation or an asynchronous chat ended"
+    type = "agent.chat.completed"
 
-    example: ClassVar[dict[str, Any]] = {
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "reason": "job",
-        "job_id": "job_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "status": "completed",
-        "message": "It is sunny.",
-        "error": None,
-    }
-
-    agent_id: str
-    conversation_id: str
-    reason: Literal["job", "idle", "ended"]
-    job_id: str | None = None
-    status: Literal["completed", "failed", "cancelled"] | None = None
-    message: str | None = None
-    error: str | None = None
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    reason: Annotated[Literal["job", "idle", "ended"], example("job")]
+    job_id: Annotated[str | None, example("job_01k9x3m7e8c0v2q4r6t8w0y2a4")] = None
+    status: Annotated[Literal["completed", "failed", "cancelled"] | None, example("completed")] = (
+        None
+    )
+    message: Annotated[str | None, example("It is sunny.")] = None
+    error: Annotated[str | None, example(None)] = None

@@ -1,42 +1,31 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _EmbedKeyEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "key_id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Our shop",
-    }
-
-    key_id: str
-    agent_id: str
-    name: str
+    key_id: Annotated[str, example("emk_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Our shop")]
 
 
 class EmbedKeyCreated(_EmbedKeyEvent):
-    type: ClassVar[str] = "system.embed_key.created"
-    description: ClassVar[str] = "A key was created with which a web site can use an agent"
-    example: ClassVar[dict[str, Any]] = {
-        **_EmbedKeyEvent.example,
-        "allowed_domains": ["https://example.com"],
-    }
+    """A key was created with which a web site can use an agent."""
 
-    allowed_domains: list[str]
+    type = "system.embed_key.created"
+
+    allowed_domains: Annotated[list[str], example(["https://example.com"])]
 
 
 class EmbedKeyUpdated(_EmbedKeyEvent):
-    type: ClassVar[str] = "system.embed_key.updated"
-    description: ClassVar[str] = "The rules of an embed key, or its identity secret, were changed"
-    example: ClassVar[dict[str, Any]] = {
-        **_EmbedKeyEvent.example,
-        "changed": ["require_session_token"],
-    }
+    """The rules of an embed key, or its identity secret, were changed."""
 
-    changed: list[str]
+    type = "system.embed_key.updated"
+
+    changed: Annotated[list[str], example(["require_session_token"])]
 
 
 class EmbedKeyRevoked(_EmbedKeyEvent):
-    type: ClassVar[str] = "system.embed_key.revoked"
-    description: ClassVar[str] = "An embed key was revoked"
+    """An embed key was revoked."""
+
+    type = "system.embed_key.revoked"

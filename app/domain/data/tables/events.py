@@ -1,76 +1,65 @@
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from app.domain.area import Event
-
-_TABLE_ID = "tbl_01k9x3m7e8c0v2q4r6t8w0y2a4"
+from app.domain.area import Event, example
 
 
 class _TableEvent(Event):
-    example: ClassVar[dict[str, Any]] = {"table_id": _TABLE_ID, "name": "Leads"}
-
-    table_id: str
-    name: str
+    table_id: Annotated[str, example("tbl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Leads")]
 
 
 class DataTableCreated(_TableEvent):
-    type: ClassVar[str] = "data_table.created"
-    description: ClassVar[str] = "A data table was created"
-    example: ClassVar[dict[str, Any]] = {**_TableEvent.example, "columns": ["email", "score"]}
+    """A data table was created."""
 
-    columns: list[str]
+    type = "data_table.created"
+
+    columns: Annotated[list[str], example(["email", "score"])]
 
 
 class DataTableUpdated(_TableEvent):
-    type: ClassVar[str] = "data_table.updated"
-    description: ClassVar[str] = "A data table's name, description or columns were changed"
-    example: ClassVar[dict[str, Any]] = {**_TableEvent.example, "changed": ["columns"]}
+    """A data table's name, description or columns were changed."""
 
-    changed: list[str]
+    type = "data_table.updated"
+
+    changed: Annotated[list[str], example(["columns"])]
 
 
 class DataTableDeleted(_TableEvent):
-    type: ClassVar[str] = "data_table.deleted"
-    description: ClassVar[str] = "A data table was deleted with its rows"
+    """A data table was deleted with its rows."""
+
+    type = "data_table.deleted"
 
 
 class _RowEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "table_id": _TABLE_ID,
-        "row_id": "row_01k9x3m7e8c0v2q4r6t8w0y2a5",
-        "values": {"email": "ann@example.com", "score": 7},
-    }
-
-    table_id: str
-    row_id: str
-    values: dict[str, Any]
+    table_id: Annotated[str, example("tbl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    row_id: Annotated[str, example("row_01k9x3m7e8c0v2q4r6t8w0y2a5")]
+    values: Annotated[dict[str, Any], example({"email": "ann@example.com", "score": 7})]
 
 
 class RowCreated(_RowEvent):
-    type: ClassVar[str] = "data_table.row.created"
-    description: ClassVar[str] = "A row was added to a data table; not for imported rows"
+    """A row was added to a data table; not for imported rows."""
+
+    type = "data_table.row.created"
 
 
 class RowUpdated(_RowEvent):
-    type: ClassVar[str] = "data_table.row.updated"
-    description: ClassVar[str] = "A row of a data table was changed"
+    """A row of a data table was changed."""
+
+    type = "data_table.row.updated"
 
 
 class RowDeleted(_RowEvent):
-    type: ClassVar[str] = "data_table.row.deleted"
-    description: ClassVar[str] = "A row of a data table was deleted"
+    """A row of a data table was deleted."""
+
+    type = "data_table.row.deleted"
 
 
 class DataTableImported(Event):
-    type: ClassVar[str] = "data_table.imported"
-    description: ClassVar[str] = "The import of a CSV file into a data table is complete"
-    example: ClassVar[dict[str, Any]] = {
-        "table_id": _TABLE_ID,
-        "import_id": "imp_01k9x3m7e8c0v2q4r6t8w0y2a6",
-        "rows_done": 1000,
-        "rows_failed": 3,
-    }
+    """The import of a CSV file into a data table is complete."""
 
-    table_id: str
-    import_id: str
-    rows_done: int
-    rows_failed: int
+    type = "data_table.imported"
+
+    table_id: Annotated[str, example("tbl_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    import_id: Annotated[str, example("imp_01k9x3m7e8c0v2q4r6t8w0y2a6")]
+    rows_done: Annotated[int, example(1000)]
+    rows_failed: Annotated[int, example(3)]

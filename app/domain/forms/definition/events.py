@@ -1,44 +1,38 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
-
-_TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
+from app.domain.area import Event, example
 
 
 class _FormEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "form_id": f"frm_{_TAIL}",
-        "name": "Contact",
-        "slug": "contact-8k2m4q6t",
-    }
-
-    form_id: str
-    name: str
-    slug: str
+    form_id: Annotated[str, example("frm_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Contact")]
+    slug: Annotated[str, example("contact-8k2m4q6t")]
 
 
 class FormCreated(_FormEvent):
-    type: ClassVar[str] = "form.created"
-    description: ClassVar[str] = "A form was created"
+    """A form was created."""
+
+    type = "form.created"
 
 
 class FormUpdated(_FormEvent):
-    type: ClassVar[str] = "form.updated"
-    description: ClassVar[str] = "A form was changed, unpublished or archived"
-    example: ClassVar[dict[str, Any]] = {**_FormEvent.example, "version": 2, "changed": ["fields"]}
+    """A form was changed, unpublished or archived."""
 
-    version: int
-    changed: list[str]
+    type = "form.updated"
+
+    version: Annotated[int, example(2)]
+    changed: Annotated[list[str], example(["fields"])]
 
 
 class FormDeleted(_FormEvent):
-    type: ClassVar[str] = "form.deleted"
-    description: ClassVar[str] = "A form was deleted, with all submissions"
+    """A form was deleted, with all submissions."""
+
+    type = "form.deleted"
 
 
 class FormPublished(_FormEvent):
-    type: ClassVar[str] = "form.published"
-    description: ClassVar[str] = "A form was published"
-    example: ClassVar[dict[str, Any]] = {**_FormEvent.example, "version": 1}
+    """A form was published."""
 
-    version: int
+    type = "form.published"
+
+    version: Annotated[int, example(1)]

@@ -1,56 +1,36 @@
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from app.domain.area import Event
-
-_TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
+from app.domain.area import Event, example
 
 
 class _SubmissionEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "submission_id": f"sbm_{_TAIL}",
-        "form_id": f"frm_{_TAIL}",
-        "form_name": "Contact",
-        "status": "received",
-    }
-
-    submission_id: str
-    form_id: str
-    form_name: str
-    status: str
+    submission_id: Annotated[str, example("sbm_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    form_id: Annotated[str, example("frm_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    form_name: Annotated[str, example("Contact")]
+    status: Annotated[str, example("received")]
 
 
 class SubmissionCreated(_SubmissionEvent):
-    """`data` is null for answers of more than 32 KiB, which the API returns. `owner_id` is the user
+    """A form was submitted.
+
+    `data` is null for answers of more than 32 KiB, which the API returns. `owner_id` is the user
     who created the form.
     """
 
-    type: ClassVar[str] = "form.submission.created"
-    description: ClassVar[str] = "A form was submitted"
-    example: ClassVar[dict[str, Any]] = {
-        **_SubmissionEvent.example,
-        "version": 1,
-        "data": {"email": "ada@example.com"},
-        "source": "public",
-        "flags": [],
-        "owner_id": f"usr_{_TAIL}",
-        "submitted_by": None,
-    }
+    type = "form.submission.created"
 
-    version: int
-    data: dict[str, Any] | None
-    source: str
-    flags: list[str]
-    owner_id: str | None
-    submitted_by: str | None
+    version: Annotated[int, example(1)]
+    data: Annotated[dict[str, Any] | None, example({"email": "ada@example.com"})]
+    source: Annotated[str, example("public")]
+    flags: Annotated[list[str], example([])]
+    owner_id: Annotated[str | None, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    submitted_by: Annotated[str | None, example(None)]
 
 
 class SubmissionUpdated(_SubmissionEvent):
-    type: ClassVar[str] = "form.submission.updated"
-    description: ClassVar[str] = "A submission was processed or archived"
-    example: ClassVar[dict[str, Any]] = {
-        **_SubmissionEvent.example,
-        "status": "processed",
-        "errors": [],
-    }
+    """A submission was processed or archived."""
 
-    errors: list[dict[str, str]]
+    type = "form.submission.updated"
+
+    status: Annotated[str, example("processed")]
+    errors: Annotated[list[dict[str, str]], example([])]

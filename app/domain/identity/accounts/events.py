@@ -1,166 +1,137 @@
 """Events about users. They never contain a password, a code or a token."""
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _InvitationEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "invitation_id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "email": "ada@example.com",
-    }
-
-    invitation_id: str
-    email: str
+    invitation_id: Annotated[str, example("inv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    email: Annotated[str, example("ada@example.com")]
 
 
 class UserInvited(_InvitationEvent):
-    type: ClassVar[str] = "system.user.invited"
-    description: ClassVar[str] = "Somebody was invited to the tenant"
-    example: ClassVar[dict[str, Any]] = {**_InvitationEvent.example, "role": "agent_developer"}
+    """Somebody was invited to the tenant."""
 
-    role: str
+    type = "system.user.invited"
+
+    role: Annotated[str, example("agent_developer")]
 
 
 class InvitationRevoked(_InvitationEvent):
-    type: ClassVar[str] = "system.user.invitation_revoked"
-    description: ClassVar[str] = "An invitation was revoked"
+    """An invitation was revoked."""
+
+    type = "system.user.invitation_revoked"
 
 
 class UserEvent(Event):
-    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
-
-    user_id: str
+    user_id: Annotated[str, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
 
 
 class UserRegistered(UserEvent):
-    type: ClassVar[str] = "system.user.registered"
-    description: ClassVar[str] = "A user registered, by invitation or without"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "email": "ada@example.com",
-        "role": "agent_developer",
-        "invited": True,
-    }
+    """A user registered, by invitation or without."""
 
-    email: str
-    role: str
-    invited: bool
+    type = "system.user.registered"
+
+    email: Annotated[str, example("ada@example.com")]
+    role: Annotated[str, example("agent_developer")]
+    invited: Annotated[bool, example(True)]
 
 
 class EmailVerified(UserEvent):
-    type: ClassVar[str] = "system.user.email_verified"
-    description: ClassVar[str] = "A user verified an e-mail address"
+    """A user verified an e-mail address."""
+
+    type = "system.user.email_verified"
 
 
 class UserSignedIn(UserEvent):
-    type: ClassVar[str] = "system.user.signed_in"
-    description: ClassVar[str] = "A user signed in"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "ip_address": "192.0.2.7",
-        "mfa": True,
-    }
+    """A user signed in."""
 
-    ip_address: str
-    mfa: bool
+    type = "system.user.signed_in"
+
+    ip_address: Annotated[str, example("192.0.2.7")]
+    mfa: Annotated[bool, example(True)]
 
 
 class SignInBlocked(UserEvent):
-    type: ClassVar[str] = "system.user.sign_in_blocked"
-    description: ClassVar[str] = "Too many wrong passwords or codes for a user; they must wait"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "ip_address": "192.0.2.7",
-        "reason": "password",
-    }
+    """Too many wrong passwords or codes for a user; they must wait."""
 
-    ip_address: str
-    reason: str
+    type = "system.user.sign_in_blocked"
+
+    ip_address: Annotated[str, example("192.0.2.7")]
+    reason: Annotated[str, example("password")]
 
 
 class UserSignedOut(UserEvent):
-    type: ClassVar[str] = "system.user.signed_out"
-    description: ClassVar[str] = "A user signed out"
+    """A user signed out."""
+
+    type = "system.user.signed_out"
 
 
 class SessionRevoked(UserEvent):
-    type: ClassVar[str] = "system.user.session_revoked"
-    description: ClassVar[str] = "A used refresh token came again, so its session was ended"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "session_id": "ses_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "ip_address": "192.0.2.7",
-    }
+    """A used refresh token came again, so its session was ended."""
 
-    session_id: str
-    ip_address: str
+    type = "system.user.session_revoked"
+
+    session_id: Annotated[str, example("ses_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    ip_address: Annotated[str, example("192.0.2.7")]
 
 
 class SessionEndedByUser(UserEvent):
-    type: ClassVar[str] = "system.user.session_ended"
-    description: ClassVar[str] = "A user ended another session of theirs"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "session_id": "ses_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    }
+    """A user ended another session of theirs."""
 
-    session_id: str
+    type = "system.user.session_ended"
+
+    session_id: Annotated[str, example("ses_01k9x3m7e8c0v2q4r6t8w0y2a4")]
 
 
 class PasswordResetRequested(UserEvent):
-    type: ClassVar[str] = "system.user.password_reset_requested"
-    description: ClassVar[str] = "A mail to reset a user's password was requested"
+    """A mail to reset a user's password was requested."""
+
+    type = "system.user.password_reset_requested"
 
 
 class PasswordChanged(UserEvent):
-    type: ClassVar[str] = "system.user.password_changed"
-    description: ClassVar[str] = "A user changed their password, or reset it by mail"
-    example: ClassVar[dict[str, Any]] = {**UserEvent.example, "by": "change"}
+    """A user changed their password, or reset it by mail."""
 
-    by: Literal["change", "mail"]
+    type = "system.user.password_changed"
+
+    by: Annotated[Literal["change", "mail"], example("change")]
 
 
 class RoleChanged(UserEvent):
-    type: ClassVar[str] = "system.user.role_changed"
-    description: ClassVar[str] = "A user was given another role"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "before": "agent_user",
-        "after": "agent_developer",
-    }
+    """A user was given another role."""
 
-    before: str
-    after: str
+    type = "system.user.role_changed"
+
+    before: Annotated[str, example("agent_user")]
+    after: Annotated[str, example("agent_developer")]
 
 
 class UserDeactivated(UserEvent):
-    type: ClassVar[str] = "system.user.deactivated"
-    description: ClassVar[str] = "A user was deactivated and can no longer sign in"
+    """A user was deactivated and can no longer sign in."""
+
+    type = "system.user.deactivated"
 
 
 class UserReactivated(UserEvent):
-    type: ClassVar[str] = "system.user.reactivated"
-    description: ClassVar[str] = "A user was reactivated"
+    """A user was reactivated."""
+
+    type = "system.user.reactivated"
 
 
 class UserDeleted(UserEvent):
-    type: ClassVar[str] = "system.user.deleted"
-    description: ClassVar[str] = "A user was deleted for good"
-    example: ClassVar[dict[str, Any]] = {
-        **UserEvent.example,
-        "email": "ada@example.com",
-        "role": "agent_developer",
-    }
+    """A user was deleted for good."""
 
-    email: str
-    role: str
+    type = "system.user.deleted"
+
+    email: Annotated[str, example("ada@example.com")]
+    role: Annotated[str, example("agent_developer")]
 
 
 class UserUpdated(UserEvent):
-    type: ClassVar[str] = "system.user.updated"
-    description: ClassVar[str] = "A user changed their profile or picture"
-    example: ClassVar[dict[str, Any]] = {**UserEvent.example, "changed": ["first_name"]}
+    """A user changed their profile or picture."""
 
-    changed: list[str]
+    type = "system.user.updated"
+
+    changed: Annotated[list[str], example(["first_name"])]

@@ -1,17 +1,13 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class RolePermissionsChanged(Event):
-    type: ClassVar[str] = "system.role.permissions_changed"
-    description: ClassVar[str] = "The permissions of a role were changed, for the whole instance"
-    example: ClassVar[dict[str, Any]] = {
-        "role": "agent_developer",
-        "added": ["agents:write"],
-        "removed": ["agents:delete"],
-    }
+    """The permissions of a role were changed, for the whole instance."""
 
-    role: str
-    added: list[str]
-    removed: list[str]
+    type = "system.role.permissions_changed"
+
+    role: Annotated[str, example("agent_developer")]
+    added: Annotated[list[str], example(["agents:write"])]
+    removed: Annotated[list[str], example(["agents:delete"])]

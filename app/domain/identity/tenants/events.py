@@ -1,43 +1,34 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class TenantCreated(Event):
-    type: ClassVar[str] = "system.tenant.created"
-    description: ClassVar[str] = "A tenant was created"
-    example: ClassVar[dict[str, Any]] = {
-        "tenant_id": "ten_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "plan": "team",
-    }
+    """A tenant was created."""
 
-    tenant_id: str
-    name: str
-    plan: str
+    type = "system.tenant.created"
+
+    tenant_id: Annotated[str, example("ten_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]
+    plan: Annotated[str, example("team")]
 
 
 class TenantUpdated(Event):
-    type: ClassVar[str] = "system.tenant.updated"
-    description: ClassVar[str] = "A tenant's name, plan or limits changed"
-    example: ClassVar[dict[str, Any]] = {
-        "tenant_id": "ten_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "changed": ["name"],
-    }
+    """A tenant's name, plan or limits changed."""
 
-    tenant_id: str
-    changed: list[str]
+    type = "system.tenant.updated"
+
+    tenant_id: Annotated[str, example("ten_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    changed: Annotated[list[str], example(["name"])]
 
 
 class TenantDeleted(Event):
-    """Stored in the event log of the tenant that deleted it, since its own log is deleted."""
+    """A tenant was deleted.
 
-    type: ClassVar[str] = "system.tenant.deleted"
-    description: ClassVar[str] = "A tenant was deleted"
-    example: ClassVar[dict[str, Any]] = {
-        "tenant_id": "ten_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-    }
+    Stored in the event log of the tenant that deleted it, since its own log is deleted.
+    """
 
-    tenant_id: str
-    name: str
+    type = "system.tenant.deleted"
+
+    tenant_id: Annotated[str, example("ten_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Orders")]

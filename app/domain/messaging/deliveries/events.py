@@ -1,25 +1,18 @@
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class WebhookDisabled(Event):
-    """`subscription_id` names the subscription whose address it was, `owner_id` who created it."""
+    """An endpoint gets no more deliveries: it answered 410, or failed for five days.
 
-    type: ClassVar[str] = "system.webhook.disabled"
-    description: ClassVar[str] = (
-        "An endpoint gets no more deliveries: it answered 410, or failed for five days"
-    )
-    example: ClassVar[dict[str, Any]] = {
-        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "url": "https://example.com",
-        "reason": "gone",
-        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "owner_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    }
+    `subscription_id` names the subscription whose address it was, `owner_id` who created it.
+    """
 
-    webhook_id: str
-    url: str
-    reason: Literal["gone", "failing"]
-    subscription_id: str | None = None
-    owner_id: str | None = None
+    type = "system.webhook.disabled"
+
+    webhook_id: Annotated[str, example("whk_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    url: Annotated[str, example("https://example.com")]
+    reason: Annotated[Literal["gone", "failing"], example("gone")]
+    subscription_id: Annotated[str | None, example("sub_01k9x3m7e8c0v2q4r6t8w0y2a4")] = None
+    owner_id: Annotated[str | None, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")] = None

@@ -1,64 +1,52 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _ChannelEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "channel_id": "nch_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Operations",
-        "channel_type": "email",
-        "provider": "smtp",
-    }
-
-    channel_id: str
-    name: str
-    channel_type: str
-    provider: str
+    channel_id: Annotated[str, example("nch_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    name: Annotated[str, example("Operations")]
+    channel_type: Annotated[str, example("email")]
+    provider: Annotated[str, example("smtp")]
 
 
 class ChannelCreated(_ChannelEvent):
-    type: ClassVar[str] = "system.notification_channel.created"
-    description: ClassVar[str] = "A notification channel was added"
+    """A notification channel was added."""
+
+    type = "system.notification_channel.created"
 
 
 class ChannelUpdated(_ChannelEvent):
-    type: ClassVar[str] = "system.notification_channel.updated"
-    description: ClassVar[str] = "A notification channel was changed"
-    example: ClassVar[dict[str, Any]] = {**_ChannelEvent.example, "changed": ["config"]}
+    """A notification channel was changed."""
 
-    changed: list[str]
+    type = "system.notification_channel.updated"
+
+    changed: Annotated[list[str], example(["config"])]
 
 
 class ChannelDeleted(_ChannelEvent):
-    type: ClassVar[str] = "system.notification_channel.deleted"
-    description: ClassVar[str] = "A notification channel was deleted"
+    """A notification channel was deleted."""
+
+    type = "system.notification_channel.deleted"
 
 
 class ChannelRevealed(_ChannelEvent):
-    type: ClassVar[str] = "system.notification_channel.revealed"
-    description: ClassVar[str] = "Somebody read the secrets of a notification channel"
-    example: ClassVar[dict[str, Any]] = {
-        **_ChannelEvent.example,
-        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    }
+    """Somebody read the secrets of a notification channel."""
 
-    user_id: str
+    type = "system.notification_channel.revealed"
+
+    user_id: Annotated[str, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
 
 
 class NotificationSent(Event):
-    """One for each message that is sent by hand, not for each of its recipients."""
+    """Somebody sent a notification by hand.
 
-    type: ClassVar[str] = "system.notification.sent"
-    description: ClassVar[str] = "Somebody sent a notification by hand"
-    example: ClassVar[dict[str, Any]] = {
-        "notification_id": "ntm_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "notification_type": "message",
-        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "recipients": 3,
-    }
+    One for each message that is sent by hand, not for each of its recipients.
+    """
 
-    notification_id: str
-    notification_type: str
-    user_id: str
-    recipients: int
+    type = "system.notification.sent"
+
+    notification_id: Annotated[str, example("ntm_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    notification_type: Annotated[str, example("message")]
+    user_id: Annotated[str, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    recipients: Annotated[int, example(3)]

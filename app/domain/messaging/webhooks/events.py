@@ -1,36 +1,32 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 # In each event `url` is the endpoint's origin: the path often contains a key.
 
 
 class _WebhookEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "url": "https://example.com",
-    }
-
-    webhook_id: str
-    url: str
+    webhook_id: Annotated[str, example("whk_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    url: Annotated[str, example("https://example.com")]
 
 
 class WebhookCreated(_WebhookEvent):
-    type: ClassVar[str] = "system.webhook.created"
-    description: ClassVar[str] = "An outgoing webhook was added"
-    example: ClassVar[dict[str, Any]] = {**_WebhookEvent.example, "events": ["agent.created"]}
+    """An outgoing webhook was added."""
 
-    events: list[str]
+    type = "system.webhook.created"
+
+    events: Annotated[list[str], example(["agent.created"])]
 
 
 class WebhookUpdated(_WebhookEvent):
-    type: ClassVar[str] = "system.webhook.updated"
-    description: ClassVar[str] = "An outgoing webhook was changed, or its secret rotated"
-    example: ClassVar[dict[str, Any]] = {**_WebhookEvent.example, "changed": ["url"]}
+    """An outgoing webhook was changed, or its secret rotated."""
 
-    changed: list[str]
+    type = "system.webhook.updated"
+
+    changed: Annotated[list[str], example(["url"])]
 
 
 class WebhookDeleted(_WebhookEvent):
-    type: ClassVar[str] = "system.webhook.deleted"
-    description: ClassVar[str] = "An outgoing webhook was deleted"
+    """An outgoing webhook was deleted."""
+
+    type = "system.webhook.deleted"

@@ -131,7 +131,7 @@ async def send_test(
     events.check_type(areas, event_type)
     async with services.db.tx(principal.scope) as tx:
         webhook = await find(tx, webhook_id)
-        tenant_id, example = webhook.tenant_id, areas.event_types[event_type].example
+        tenant_id, example = webhook.tenant_id, areas.event_types[event_type].example()
         event = await events.emit_test(
             tx, event_type, example, tenant_id=tenant_id, is_routed=False
         )

@@ -35,11 +35,11 @@ def get_type(areas: Areas, name: str) -> FullEventType:
     event = areas.event_types.get(name)
     if event is None:
         raise EventTypeNotFound(f"There is no event type {name[:64]}")
-    return FullEventType(*_describe(event), event.example)
+    return FullEventType(*_describe(event), event.example())
 
 
 def _describe(event: type[Event]) -> tuple[str, str, str, dict[str, Any]]:
-    return event.type, category_of(event.type), event.description, schema_of(event)
+    return event.type, category_of(event.type), event.description(), schema_of(event)
 
 
 def category_of(event_type: str) -> str:
@@ -52,7 +52,7 @@ def schema_of(event: type[Event]) -> dict[str, Any]:
     (top,), definitions = msgspec.json.schema_components([event], ref_template="#/$defs/{name}")
     name = top["$ref"].rpartition("/")[2]
     schema = dict(definitions.pop(name))
-    schema["description"] = event.description
+    schema["description"] = event.description()
     return schema | ({"$defs": definitions} if definitions else {})
 
 

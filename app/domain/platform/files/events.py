@@ -1,31 +1,26 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class _FileEvent(Event):
-    example: ClassVar[dict[str, Any]] = {
-        "file_id": "fil_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "filename": "report.pdf",
-        "mime_type": "application/pdf",
-        "size_bytes": 48213,
-        "purpose": "upload",
-    }
-
-    file_id: str
-    filename: str
-    mime_type: str
-    size_bytes: int
-    purpose: str
+    file_id: Annotated[str, example("fil_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    filename: Annotated[str, example("report.pdf")]
+    mime_type: Annotated[str, example("application/pdf")]
+    size_bytes: Annotated[int, example(48213)]
+    purpose: Annotated[str, example("upload")]
 
 
 class FileCreated(_FileEvent):
-    type: ClassVar[str] = "system.file.created"
-    description: ClassVar[str] = "A file was uploaded"
+    """A file was uploaded."""
+
+    type = "system.file.created"
 
 
 class FileDeleted(_FileEvent):
-    """`filename` is empty for a file that a visitor uploaded to a form."""
+    """A file was deleted.
 
-    type: ClassVar[str] = "system.file.deleted"
-    description: ClassVar[str] = "A file was deleted"
+    `filename` is empty for a file that a visitor uploaded to a form.
+    """
+
+    type = "system.file.deleted"

@@ -1,21 +1,14 @@
-from typing import Any, ClassVar
+from typing import Annotated
 
-from app.domain.area import Event
+from app.domain.area import Event, example
 
 
 class StorageWarning(Event):
-    type: ClassVar[str] = "system.storage.warning"
-    description: ClassVar[str] = "A tenant stores 80 or 100 percent of its quota"
-    example: ClassVar[dict[str, Any]] = {
-        "percent": 80,
-        "used_bytes": 8589934592,
-        "limit_bytes": 10737418240,
-        "largest": "files",
-    }
+    """A tenant stores 80 or 100 percent of its quota."""
 
-    # The level that was reached.
-    percent: int
-    used_bytes: int
-    limit_bytes: int
-    # The kind that takes most.
-    largest: str
+    type = "system.storage.warning"
+
+    percent: Annotated[int, example(80)]
+    used_bytes: Annotated[int, example(8589934592)]
+    limit_bytes: Annotated[int, example(10737418240)]
+    largest: Annotated[str, example("files")]

@@ -117,7 +117,7 @@ class _RecordedKeys(dict[str, Any]):
 def test_the_example_of_an_event_has_recipients_and_all_values(subtests: pytest.Subtests) -> None:
     for event_type in EXISTING:
         with subtests.test(event_type=event_type):
-            rule, example = RULES[event_type], AREAS.event_types[event_type].example
+            rule, example = RULES[event_type], AREAS.event_types[event_type].example()
             assert rule.recipients(example) is not None
             data = _RecordedKeys(example)
             for write in (rule.title, rule.message):
