@@ -25,6 +25,12 @@ class ApiError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
 
+    def __init_subclass__(cls, *, status: int | None = None, code: str | None = None) -> None:
+        """Sets what the class does not share with its base."""
+        super().__init_subclass__()
+        cls.status = status or cls.status
+        cls.code = code or cls.code
+
     def __init__(
         self,
         message: str,
@@ -38,62 +44,46 @@ class ApiError(Exception):
         self.headers = headers
 
 
-class MalformedRequest(ApiError):
+class MalformedRequest(ApiError, status=400, code="malformed_request"):
     """The bytes of a connection are no HTTP request."""
 
-    status, code = 400, "malformed_request"
+
+class Unauthorized(ApiError, status=401, code="unauthorized"): ...
 
 
-class Unauthorized(ApiError):
-    status, code = 401, "unauthorized"
+class Forbidden(ApiError, status=403, code="forbidden"): ...
 
 
-class Forbidden(ApiError):
-    status, code = 403, "forbidden"
-
-
-class NotFound(ApiError):
+class NotFound(ApiError, status=404, code="not_found"):
     """A missing resource. Each area's subclass has the code `<resource>_not_found`."""
 
-    status, code = 404, "not_found"
+
+class MethodNotAllowed(ApiError, status=405, code="method_not_allowed"): ...
 
 
-class MethodNotAllowed(ApiError):
-    status, code = 405, "method_not_allowed"
+class RequestTimeout(ApiError, status=408, code="request_timeout"): ...
 
 
-class RequestTimeout(ApiError):
-    status, code = 408, "request_timeout"
+class Conflict(ApiError, status=409, code="conflict"): ...
 
 
-class Conflict(ApiError):
-    status, code = 409, "conflict"
+class PayloadTooLarge(ApiError, status=413, code="payload_too_large"): ...
 
 
-class PayloadTooLarge(ApiError):
-    status, code = 413, "payload_too_large"
+class UriTooLong(ApiError, status=414, code="uri_too_long"): ...
 
 
-class UriTooLong(ApiError):
-    status, code = 414, "uri_too_long"
+class HeadersTooLarge(ApiError, status=431, code="headers_too_large"): ...
 
 
-class HeadersTooLarge(ApiError):
-    status, code = 431, "headers_too_large"
+class FileTooLarge(ApiError, status=413, code="file_too_large"): ...
 
 
-class FileTooLarge(ApiError):
-    status, code = 413, "file_too_large"
+class UnsupportedFileType(ApiError, status=415, code="unsupported_file_type"): ...
 
 
-class UnsupportedFileType(ApiError):
-    status, code = 415, "unsupported_file_type"
-
-
-class Invalid(ApiError):
+class Invalid(ApiError, status=422, code="validation_error"):
     """Bad input; `details` maps a field to what is wrong with it."""
-
-    status, code = 422, "validation_error"
 
     @classmethod
     def field(cls, name: str, message: str) -> "Invalid":
@@ -127,21 +117,16 @@ class Invalid(ApiError):
             raise cls.fields(chain([first], iterator))
 
 
-class IdempotencyMismatch(ApiError):
-    status, code = 422, "idempotency_mismatch"
+class IdempotencyMismatch(ApiError, status=422, code="idempotency_mismatch"): ...
 
 
-class RateLimited(ApiError):
-    status, code = 429, "rate_limited"
+class RateLimited(ApiError, status=429, code="rate_limited"): ...
 
 
-class ProviderError(ApiError):
-    status, code = 502, "provider_error"
+class ProviderError(ApiError, status=502, code="provider_error"): ...
 
 
-class Unavailable(ApiError):
-    status, code = 503, "unavailable"
-
+class Unavailable(ApiError, status=503, code="unavailable"):
     def __init__(self, message: str, retry_after: int = 5) -> None:
         super().__init__(message, headers={"Retry-After": str(retry_after)})
 
@@ -150,11 +135,8 @@ class NotReady(Unavailable):
     """The process must not use its database; `Readiness` logs why."""
 
 
-class TooManyConnections(Unavailable):
-    code = "too_many_connections"
+class TooManyConnections(Unavailable, code="too_many_connections"): ...
 
 
-class ClientGone(ApiError):
+class ClientGone(ApiError, status=499, code="client_closed_request"):
     """The caller closed its connection during the request."""
-
-    status, code = 499, "client_closed_request"

@@ -1,9 +1,7 @@
 from app.kit.errors import Conflict, NotFound
 
 
-class DocumentNotFound(NotFound):
-    code = "document_not_found"
+class DocumentNotFound(NotFound, code="document_not_found"): ...
 
 
-class TooManyDocuments(Conflict):
-    code = "too_many_documents"
+class TooManyDocuments(Conflict, code="too_many_documents"): ...

@@ -8,12 +8,10 @@ Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refus
 TRANSIENT: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavailable", "broken"})
 
 
-class ProviderKeyNotFound(NotFound):
-    code = "provider_key_not_found"
+class ProviderKeyNotFound(NotFound, code="provider_key_not_found"): ...
 
 
-class ModelNotConfigured(Conflict):
-    code = "model_not_configured"
+class ModelNotConfigured(Conflict, code="model_not_configured"): ...
 
 
 class ModelBusy(Unavailable):

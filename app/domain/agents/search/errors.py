@@ -1,5 +1,4 @@
 from app.kit.errors import Conflict
 
 
-class SearchEngineNotConfigured(Conflict):
-    code = "search_engine_not_configured"
+class SearchEngineNotConfigured(Conflict, code="search_engine_not_configured"): ...

@@ -1,24 +1,19 @@
 from typing import Any
 
-from app.kit.errors import ApiError, NotFound
+from app.kit.errors import Conflict, NotFound
 
 
-class ToolNotFound(NotFound):
-    code = "tool_not_found"
+class ToolNotFound(NotFound, code="tool_not_found"): ...
 
 
-class ExecutionNotFound(NotFound):
-    code = "execution_not_found"
+class ExecutionNotFound(NotFound, code="execution_not_found"): ...
 
 
-class AttachmentNotFound(NotFound):
+class AttachmentNotFound(NotFound, code="tool_not_found"):
     """The agent does not have this tool."""
 
-    code = "tool_not_found"
 
-
-class ToolDisabled(ApiError):
-    status, code = 409, "tool_disabled"
+class ToolDisabled(Conflict, code="tool_disabled"): ...
 
 
 class ToolFailed(Exception):

@@ -1,12 +1,10 @@
 from app.kit.errors import NotFound
 
 
-class CredentialNotFound(NotFound):
-    code = "credential_not_found"
+class CredentialNotFound(NotFound, code="credential_not_found"): ...
 
 
-class AccessRuleNotFound(NotFound):
-    code = "access_rule_not_found"
+class AccessRuleNotFound(NotFound, code="access_rule_not_found"): ...
 
 
 class AccessDenied(Exception):

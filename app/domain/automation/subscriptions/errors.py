@@ -1,8 +1,7 @@
 from app.kit.errors import NotFound
 
 
-class SubscriptionNotFound(NotFound):
-    code = "subscription_not_found"
+class SubscriptionNotFound(NotFound, code="subscription_not_found"): ...
 
 
 class CannotRunAction(Exception):

@@ -3,46 +3,33 @@ from collections.abc import Sequence
 from app.kit.errors import ApiError, Conflict, NotFound, Unavailable
 
 
-class DataTableNotFound(NotFound):
-    code = "data_table_not_found"
+class DataTableNotFound(NotFound, code="data_table_not_found"): ...
 
 
-class RowNotFound(NotFound):
-    code = "row_not_found"
+class RowNotFound(NotFound, code="row_not_found"): ...
 
 
-class ImportNotFound(NotFound):
-    code = "import_not_found"
+class ImportNotFound(NotFound, code="import_not_found"): ...
 
 
-class TableTooLarge(ApiError):
+class TableTooLarge(Conflict, code="table_too_large"):
     """The table has too many rows for this change."""
 
-    status, code = 409, "table_too_large"
 
-
-class TableFull(ApiError):
+class TableFull(Conflict, code="table_full"):
     """The table has as many rows as it may have."""
 
-    status, code = 409, "table_full"
 
-
-class RowQuotaExceeded(Conflict):
+class RowQuotaExceeded(Conflict, code="row_quota_exceeded"):
     """The tenant has as many rows as its plan allows."""
 
-    code = "row_quota_exceeded"
 
-
-class RowsTooLarge(ApiError):
+class RowsTooLarge(ApiError, status=422, code="rows_too_large"):
     """The rows of a query are too large to be read at once."""
 
-    status, code = 422, "rows_too_large"
 
-
-class TableLocked(Unavailable):
+class TableLocked(Unavailable, code="table_locked"):
     """The columns of the table are being changed."""
-
-    code = "table_locked"
 
 
 class NotUnique(Conflict):

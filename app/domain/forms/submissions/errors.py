@@ -6,18 +6,14 @@ _MAX_PROBLEMS = 100
 _MAX_MESSAGE_CHARS = 300
 
 
-class SubmissionNotFound(NotFound):
-    code = "submission_not_found"
+class SubmissionNotFound(NotFound, code="submission_not_found"): ...
 
 
-class DraftNotFound(NotFound):
-    code = "draft_not_found"
+class DraftNotFound(NotFound, code="draft_not_found"): ...
 
 
-class InvalidAnswers(ApiError):
+class InvalidAnswers(ApiError, status=400, code="validation_error"):
     """`details.errors` has a field and a message for each problem."""
-
-    status, code = 400, "validation_error"
 
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> "InvalidAnswers":
@@ -30,9 +26,7 @@ class InvalidAnswers(ApiError):
         return cls(f"{first}{more}", details={"errors": errors})
 
 
-class TooManyUploads(RateLimited):
-    status, code = 429, "too_many_uploads"
+class TooManyUploads(RateLimited, code="too_many_uploads"): ...
 
 
-class TooManySubmissions(RateLimited):
-    status, code = 429, "rate_limit_exceeded"
+class TooManySubmissions(RateLimited, code="rate_limit_exceeded"): ...

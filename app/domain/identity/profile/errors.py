@@ -1,5 +1,4 @@
 from app.kit.errors import NotFound
 
 
-class AvatarNotFound(NotFound):
-    code = "avatar_not_found"
+class AvatarNotFound(NotFound, code="avatar_not_found"): ...

@@ -1,5 +1,4 @@
 from app.kit.errors import NotFound
 
 
-class RoleNotFound(NotFound):
-    code = "role_not_found"
+class RoleNotFound(NotFound, code="role_not_found"): ...

@@ -1,9 +1,7 @@
 from app.kit.errors import Conflict
 
 
-class TenantNotEmpty(Conflict):
-    code = "tenant_not_empty"
+class TenantNotEmpty(Conflict, code="tenant_not_empty"): ...
 
 
-class TenantIsDefault(Conflict):
-    code = "tenant_is_default"
+class TenantIsDefault(Conflict, code="tenant_is_default"): ...

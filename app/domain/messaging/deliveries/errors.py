@@ -1,9 +1,7 @@
 from app.kit.errors import Conflict, NotFound
 
 
-class DeliveryNotFound(NotFound):
-    code = "delivery_not_found"
+class DeliveryNotFound(NotFound, code="delivery_not_found"): ...
 
 
-class WebhookInactive(Conflict):
-    code = "webhook_inactive"
+class WebhookInactive(Conflict, code="webhook_inactive"): ...

@@ -1,5 +1,4 @@
 from app.kit.errors import NotFound
 
 
-class WebhookNotFound(NotFound):
-    code = "webhook_not_found"
+class WebhookNotFound(NotFound, code="webhook_not_found"): ...

@@ -1,5 +1,4 @@
 from app.kit.errors import ApiError
 
 
-class QuotaExceeded(ApiError):
-    status, code = 413, "quota_exceeded"
+class QuotaExceeded(ApiError, status=413, code="quota_exceeded"): ...
