@@ -1,13 +1,15 @@
 """Query parameters of lists: page number, page size, sort order, search text, time range."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from litestar.params import QueryParameter
 
 from app.kit import validation
 from app.kit.paging import MAX_ROWS, Page
 from db.lists import BOUND
+
+S = TypeVar("S")
 
 MAX_PER_PAGE = 100
 _MAX_PAGE = 10_000_000
@@ -51,6 +53,7 @@ def parse_time(name: str, text: str | None) -> datetime | None:
 
 From = Annotated[str | None, QueryParameter(name="from", schema_extra=TIME)]
 To = Annotated[str | None, QueryParameter(name="to", schema_extra=TIME)]
+OfStatus = Annotated[S | None, QueryParameter(description="Only those with this status")]
 Active = Annotated[
     bool | None, QueryParameter(description="Only active ones, or only inactive ones")
 ]

@@ -1,6 +1,6 @@
 """Accepts work: a ledger row in the caller's transaction, and a ring of the doorbell afterwards.
 
-An area declares its kinds of work in its `area.py`; `workers/main.py` has the functions.
+An area declares its kinds of work, with the functions that run them, in its `area.py`.
 """
 
 import asyncio
@@ -57,6 +57,11 @@ class WorkKind(msgspec.Struct, frozen=True):
     @property
     def max_attempts(self) -> int:
         return len(self.retry_delays) + 1
+
+    def insert_sql(self, source: str, tenant_id: str = "$1::text", **columns: str) -> str:
+        """Returns an INSERT of work of this kind that selects the other columns from `source`."""
+        own = {"kind": f"'{self.name}'", "max_attempts": str(self.max_attempts)}
+        return ledger.insert_sql(source, **{"tenant_id": tenant_id} | own | columns)
 
 
 class LeasedWork(NamedTuple):

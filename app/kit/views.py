@@ -1,6 +1,7 @@
 """Responses that several areas share."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -20,6 +21,22 @@ class Done(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"message": "Done"}
 
     message: str
+
+
+class TestResult(msgspec.Struct):
+    """Whether another service accepts what it is sent, for example a key."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "success": True,
+        "message": "The address answered 200",
+        "latency_ms": 38,
+        "tested_at": "2026-01-01T12:00:00Z",
+    }
+
+    success: bool
+    message: str
+    latency_ms: int
+    tested_at: datetime
 
 
 def build_view(kind: Callable[..., T], row: Any, **more: Any) -> T:

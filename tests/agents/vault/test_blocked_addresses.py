@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.agents.vault import connection_tests, schemas
+from app.domain.agents.vault import connection_tests
 from app.domain.agents.vault.oauth import TokenRefresher
 from app.domain.agents.vault.types import TYPES
+from app.kit import views
 from app.net.egress import Egress, Guard
 from app.security.principal import Principal
 from app.services import Services
@@ -92,7 +93,7 @@ def _replace_guard(services: Services, guard: Guard) -> Services:
     return msgspec.structs.replace(services, egress=egress, area_objects=replaced)
 
 
-async def _run_test(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:
+async def _run_test(services: Services, admin: Client, credential_id: str) -> views.TestResult:
     no_permissions: frozenset[str] = frozenset()
     principal = Principal(admin.user_id, admin.tenant_id, "tenant_admin", "ses_1", no_permissions)
     return await connection_tests.run(services, principal, admin.address, credential_id)

@@ -1,10 +1,8 @@
-from typing import Annotated
-
 from litestar import Controller, delete, get, patch, post, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
 from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
+from app.http.paging import OfStatus, Search, Sort
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -42,9 +40,7 @@ class AgentController(Controller):
         principal: Principal,
         page_in: Page,
         search: Search = None,
-        status: Annotated[
-            Status | None, QueryParameter(description="Only agents with this status")
-        ] = None,
+        status: OfStatus[Status] = None,
         sort: Sort = None,
     ) -> Paged[AgentSummary]:
         """`search` looks in names. Sort by name, status, created_at or updated_at; by default the

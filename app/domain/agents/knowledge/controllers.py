@@ -1,13 +1,11 @@
-from typing import Annotated
-
 import msgspec
 from litestar import Controller, delete, get, post
 from litestar.datastructures import UploadFile
-from litestar.params import JSONBody, MultipartBody, QueryParameter
+from litestar.params import JSONBody, MultipartBody
 from litestar.response import Stream
 
 from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
+from app.http.paging import OfStatus, Search, Sort
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -80,9 +78,7 @@ class KnowledgeController(Controller):
         tx: Tx,
         page_in: Page,
         agent_id: Id,
-        status: Annotated[
-            DocumentStatus | None, QueryParameter(description="Only documents with this status")
-        ] = None,
+        status: OfStatus[DocumentStatus] = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[DocumentView]:
@@ -118,19 +114,6 @@ class KnowledgeController(Controller):
             services, principal.scope, agent_id, document_id, page_in
         )
 
-    @post(
-        "/documents/{document_id:str}/reindex",
-        summary="Reindex a document",
-        stores=True,
-        needs="agents:write",
-        status_code=202,
-    )
-    async def reindex_document(
-        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
-    ) -> DocumentView:
-        """Reads the stored file again. Until then the agent uses the chunks of the last reading."""
-        return await documents.reindex(tx, services, agent_id, document_id)
-
     @get(
         "/documents/{document_id:str}/content",
         summary="Download a document",
@@ -148,3 +131,16 @@ class KnowledgeController(Controller):
             "content-type": file.mime_type,
         }
         return Stream(file.parts, headers=headers)
+
+    @post(
+        "/documents/{document_id:str}/reindex",
+        summary="Reindex a document",
+        stores=True,
+        needs="agents:write",
+        status_code=202,
+    )
+    async def reindex_document(
+        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
+    ) -> DocumentView:
+        """Reads the stored file again. Until then the agent uses the chunks of the last reading."""
+        return await documents.reindex(tx, services, agent_id, document_id)

@@ -5,6 +5,7 @@ import msgspec
 from msgspec import Meta
 
 from app.kit.validation import ONE_LINE, VISIBLE, WORD
+from app.kit.views import TestResult
 
 _KEY = {
     "id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -62,18 +63,11 @@ class ProviderKeyView(msgspec.Struct):
     created_at: datetime
 
 
-class KeyTest(msgspec.Struct):
+class KeyTest(TestResult):
     example: ClassVar[dict[str, Any]] = {
-        "success": True,
+        **TestResult.example,
         "message": "The provider accepted the key and lists 63 models",
-        "latency_ms": 212,
-        "tested_at": "2026-01-01T12:00:00Z",
     }
-
-    success: bool
-    message: str
-    latency_ms: int
-    tested_at: datetime
 
 
 class ModelView(msgspec.Struct):

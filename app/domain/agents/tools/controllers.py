@@ -4,7 +4,7 @@ from litestar import Controller, delete, get, patch, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import TIME, Search, Sort, parse_time
+from app.http.paging import TIME, OfStatus, Search, Sort, parse_time
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -111,9 +111,7 @@ class ToolController(Controller):
         principal: Principal,
         page_in: Page,
         tool_id: Id,
-        status: Annotated[
-            Status | None, QueryParameter(description="Only executions with this status")
-        ] = None,
+        status: OfStatus[Status] = None,
         after: Annotated[str | None, QueryParameter(schema_extra=TIME)] = None,
         before: Annotated[str | None, QueryParameter(schema_extra=TIME)] = None,
     ) -> Paged[ExecutionView]:

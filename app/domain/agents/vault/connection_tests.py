@@ -15,6 +15,7 @@ from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.kit.texts import storable
+from app.kit.views import TestResult
 from app.net import databases, smtp
 from app.net.egress import EgressError, custom_headers
 from app.net.http_auth import basic, bearer
@@ -31,7 +32,6 @@ from .decrypted import decrypt_secrets
 from .errors import ConnectionTestFailed, TokenRefused
 from .events import CredentialInvalid
 from .oauth import TokenRefresher
-from .schemas import TestResult
 from .types import (
     ApiKeySecrets,
     BasicAuthSecrets,

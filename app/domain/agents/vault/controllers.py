@@ -6,7 +6,7 @@ from litestar.params import JSONBody, QueryParameter
 from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
-from app.kit.views import Data
+from app.kit.views import Data, TestResult
 
 from . import audit, connection_tests, service
 from .schemas import (
@@ -17,7 +17,6 @@ from .schemas import (
     CredentialView,
     GrantAccess,
     Revealed,
-    TestResult,
     TypeView,
     UpdateCredential,
     UpdateSecrets,

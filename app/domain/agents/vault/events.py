@@ -23,15 +23,15 @@ class CredentialUpdated(_CredentialEvent):
     changed: Annotated[list[str], example(["name"])]
 
 
-class CredentialDeleted(_CredentialEvent):
-    """A credential was deleted from the vault."""
-
-    type = "system.credential.deleted"
-
-
 class CredentialInvalid(_CredentialEvent):
     """A credential no longer works: its test or a token refresh failed."""
 
     type = "system.credential.invalid"
 
     reason: Annotated[str, example("expired")]
+
+
+class CredentialDeleted(_CredentialEvent):
+    """A credential was deleted from the vault."""
+
+    type = "system.credential.deleted"

@@ -112,20 +112,6 @@ class Revealed(msgspec.Struct):
     secrets: dict[str, Any]
 
 
-class TestResult(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "success": True,
-        "message": "The address answered 200",
-        "latency_ms": 38,
-        "tested_at": "2026-01-01T12:00:00Z",
-    }
-
-    success: bool
-    message: str
-    latency_ms: int
-    tested_at: datetime
-
-
 class TypeView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "type": "bearer_token",

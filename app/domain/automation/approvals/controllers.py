@@ -4,7 +4,7 @@ from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Context, Id, Page
-from app.http.paging import Sort
+from app.http.paging import OfStatus, Sort
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -30,9 +30,7 @@ class ApprovalController(Controller):
                 "needs approvals:read",
             ),
         ] = "mine",
-        status: Annotated[
-            Status | None, QueryParameter(description="Only approvals with this status")
-        ] = None,
+        status: OfStatus[Status] = None,
         workflow_execution_id: Annotated[
             str | None,
             QueryParameter(max_length=64, description="Only approvals of this execution"),

@@ -17,11 +17,7 @@ class IncomingWebhookController(Controller):
 
     @get(summary="List incoming webhooks", needs="webhooks:read")
     async def list_incoming(
-        self,
-        context: Context,
-        page_in: Page,
-        active: Active = None,
-        sort: Sort = None,
+        self, context: Context, page_in: Page, active: Active = None, sort: Sort = None
     ) -> Paged[IncomingView]:
         """Sort by name, slug, created_at or updated_at; the default is the newest first."""
         return await service.list_page(context, page_in, active=active, sort=sort)

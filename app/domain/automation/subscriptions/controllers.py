@@ -8,7 +8,7 @@ from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
-from app.http.paging import Active, From, Sort, To, parse_time
+from app.http.paging import Active, From, OfStatus, Sort, To, parse_time
 from app.kit.paging import Flat, Paged
 
 from . import service
@@ -30,7 +30,6 @@ OfType = Annotated[
 OfAction = Annotated[
     ActionType | None, QueryParameter(description="Only subscriptions with this action")
 ]
-OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
 
 
 class SubscriptionController(Controller):
@@ -100,7 +99,7 @@ class SubscriptionController(Controller):
         tx: Tx,
         page_in: Page,
         subscription_id: Id,
-        status: OfStatus = None,
+        status: OfStatus[Status] = None,
         since: From = None,
         until: To = None,
     ) -> Flat[DeliveryView]:

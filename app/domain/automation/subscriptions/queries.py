@@ -7,7 +7,7 @@ from app.domain import quota
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
-from db import fast, ledger
+from db import fast
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import EventSubscription, Webhook
@@ -50,16 +50,13 @@ WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTIN
 ORDER BY s.id
 """
 # One statement for all actions; an event that is fanned out again adds none.
-_ADD_ACTIONS = ledger.insert_sql(
+_ADD_ACTIONS = events.RUN_ACTION.insert_sql(
     """unnest($4::text[], $5::text[]) WITH ORDINALITY AS g(id, work_id, number)
 ON CONFLICT (kind, dedupe_key) DO NOTHING
 RETURNING id""",
-    tenant_id="$1::text",
     id="g.work_id",
-    kind=f"'{events.RUN_ACTION.name}'",
     ref_id="g.id",
     dedupe_key="g.id || ':' || $2::text",
-    max_attempts=str(events.RUN_ACTION.max_attempts),
     correlation_id="$3",
     cause_event_id="$2::text",
     dispatched_at="CASE WHEN g.number <= $6 THEN now() END",

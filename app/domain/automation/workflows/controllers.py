@@ -7,7 +7,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.definition.schemas import VersionDiff
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import From, Search, Sort, To, parse_time
+from app.http.paging import From, OfStatus, Search, Sort, To, parse_time
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -34,9 +34,6 @@ from .schemas import (
     WorkflowView,
 )
 
-StatusFilter = Annotated[
-    ExecutionStatus | None, QueryParameter(description="Only executions with this status")
-]
 TriggerFilter = Annotated[
     TriggerType | None, QueryParameter(description="Only executions with this trigger")
 ]
@@ -52,9 +49,7 @@ class WorkflowController(Controller):
         tx: Tx,
         page_in: Page,
         search: Search = None,
-        status: Annotated[
-            Status | None, QueryParameter(description="Only workflows with this status")
-        ] = None,
+        status: OfStatus[Status] = None,
         sort: Sort = None,
     ) -> Paged[WorkflowSummary]:
         """`search` looks in names and descriptions. Sort by name, status, created_at or updated_at;
@@ -207,7 +202,7 @@ class WorkflowController(Controller):
         context: Context,
         page_in: Page,
         workflow_id: Id,
-        status: StatusFilter = None,
+        status: OfStatus[ExecutionStatus] = None,
         trigger: TriggerFilter = None,
         since: From = None,
         until: To = None,
@@ -250,7 +245,7 @@ class WorkflowExecutionController(Controller):
         self,
         context: Context,
         page_in: Page,
-        status: StatusFilter = None,
+        status: OfStatus[ExecutionStatus] = None,
         trigger: TriggerFilter = None,
         since: From = None,
         until: To = None,

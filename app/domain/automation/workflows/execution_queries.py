@@ -8,7 +8,7 @@ import msgspec
 from app.domain.agents.usage import api as usage
 from app.domain.platform.events import api as events
 from app.kit.ids import new_id
-from db import fast, leases, ledger
+from db import fast, leases
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
@@ -133,18 +133,15 @@ SELECT $1, $2, n.id, n.node_id, n.type, n.position, n.reads
 FROM jsonb_to_recordset($3::jsonb)
   AS n(id text, node_id text, type text, position int, reads text[])
 """
-_QUEUE = ledger.insert_sql(
+_QUEUE = RUN_NODE.insert_sql(
     """json_to_recordset($9::json)
   AS q(work_id text, node_id text, attempt int, purpose text, run_at timestamptz, lease_token text)
 JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = q.node_id
 RETURNING ref_id, lease_token""",
-    tenant_id="$1::text",
     id="q.work_id",
-    kind=f"'{RUN_NODE.name}'",
     # No dedupe key: after an execution was cancelled and retried there may be older work for the
     # same attempt, which has run already. The lock on the execution lets one of them run the node.
     ref_id="n.id || ':' || q.attempt || CASE q.purpose WHEN 'timer' THEN ':timer' ELSE '' END",
-    max_attempts=str(RUN_NODE.max_attempts),
     correlation_id="$10::text",
     cause_event_id="$11::text",
     lane="$1::text",
@@ -154,15 +151,12 @@ RETURNING ref_id, lease_token""",
 )
 # A slot for another execution is free. One that is accepted at this very moment is not seen; a
 # periodic task finds it.
-_START_NEXT = ledger.insert_sql(
+_START_NEXT = START.insert_sql(
     """(SELECT 1) single_row
 WHERE $13::text IS NOT NULL AND EXISTS (
     SELECT 1 FROM workflow_executions p WHERE p.tenant_id = $1 AND p.status = 'pending')
 RETURNING id""",
-    tenant_id="$1::text",
     id="$13::text",
-    kind=f"'{START.name}'",
-    max_attempts=str(START.max_attempts),
     correlation_id="$10::text",
     dispatched_at="now()",
 )

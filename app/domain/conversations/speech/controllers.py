@@ -7,9 +7,8 @@ from app.http.dependencies import Context, HttpRequest, Id
 from app.http.disconnect import wait_for_disconnect, while_awaited
 
 from . import service
-from .audio import MAX_MB
 from .schemas import AudioReply, SpeakText
-from .uploads import AudioQuestion
+from .uploads import RECORDING, AudioQuestion
 
 _MP3 = "audio/mpeg"
 
@@ -23,12 +22,7 @@ class SpeechController(Controller):
         summary="Chat with an agent by voice",
         needs="agents:chat",
         cost="chat",
-        status_code=200,
-        idempotent="long_running",
-        errors=(415, 502),
-        upload=True,
-        full_files=1,
-        max_upload_mb=MAX_MB,
+        **RECORDING,
     )
     async def chat_audio(
         self,

@@ -14,9 +14,8 @@ from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import wait_for_disconnect, while_connected
 
 from . import service
-from .audio import MAX_MB
 from .schemas import PublicAudioReply, SpeakText
-from .uploads import VisitorRecording
+from .uploads import RECORDING, VisitorRecording
 
 _MP3 = "audio/mpeg"
 
@@ -30,12 +29,7 @@ class PublicSpeechController(Controller):
     @post(
         "/audio",
         summary="Chat from a web site by voice",
-        status_code=200,
-        idempotent="long_running",
-        errors=(415, 502),
-        upload=True,
-        full_files=1,
-        max_upload_mb=MAX_MB,
+        **RECORDING,
     )
     async def chat_public_audio(
         self,

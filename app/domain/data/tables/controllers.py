@@ -9,7 +9,7 @@ from litestar.response import Stream
 
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
+from app.http.paging import OfStatus, Search, Sort
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -204,9 +204,7 @@ class DataTransferController(Controller):
         tx: Tx,
         page_in: Page,
         table_id: Id,
-        status: Annotated[
-            ImportStatus | None, QueryParameter(description="Only imports with this status")
-        ] = None,
+        status: OfStatus[ImportStatus] = None,
     ) -> Paged[ImportView]:
         """The newest first."""
         return await imports.list_page(tx, table_id, page_in, status)

@@ -2,11 +2,11 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from litestar import Controller, delete, get, post, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 from msgspec import Meta
 
-from app.http.dependencies import Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import OfStatus, Search, Sort
 from app.kit.paging import Paged
 from app.kit.views import Data, Done
 
@@ -34,22 +34,17 @@ class FormController(Controller):
     @get(summary="List forms", needs="forms:read")
     async def list_forms(
         self,
-        tx: Tx,
-        principal: Principal,
+        context: Context,
         page_in: Page,
         search: Search = None,
-        status: Annotated[
-            Status | None, QueryParameter(description="Only forms with this status")
-        ] = None,
+        status: OfStatus[Status] = None,
         sort: Sort = None,
     ) -> Paged[FormSummary]:
         """`search` looks in names, descriptions and slugs. Sort by name, status, created_at,
         updated_at or published_at; by default the newest first. Callers without submissions:read
         get null as `submission_count`.
         """
-        return await service.list_page(
-            tx, principal, page_in, search=search, status=status, sort=sort
-        )
+        return await service.list_page(context, page_in, search=search, status=status, sort=sort)
 
     @post(summary="Create a form", stores=True, needs="forms:write")
     async def create_form(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from app.context import RequestContext
 from app.domain.platform.events import api as events
 from app.kit import clock, paging, slugs, validation
 from app.kit.changes import apply_changes
@@ -47,16 +48,17 @@ _JSON_COLUMNS = ("settings", "branding", "data_table_config")
 
 
 async def list_page(
-    tx: Tx,
-    principal: Principal,
+    context: RequestContext,
     page: Page,
     *,
     search: str | None,
     status: str | None,
     sort: str | None,
 ) -> Paged[FormSummary]:
-    summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
-    visibility.hide_counts(principal, summaries)
+    summaries, total = await queries.list_page(
+        context.tx, page, search=search, status=status, sort=sort
+    )
+    visibility.hide_counts(context.principal, summaries)
     return paging.paged(summaries, total, page)
 
 

@@ -9,7 +9,7 @@ from app.domain.platform.files.api import Conditions
 from app.http import idempotency
 from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.paging import TIME, Search, parse_time
+from app.http.paging import TIME, OfStatus, Search, parse_time
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -37,9 +37,6 @@ ResumeAfter = Annotated[
     QueryParameter(
         max_length=100, description="The submission_id of the last row that you already have"
     ),
-]
-StatusFilter = Annotated[
-    SubmissionStatus | None, QueryParameter(description="Only submissions with this status")
 ]
 
 
@@ -98,7 +95,7 @@ class FormSubmissionController(Controller):
         tx: Tx,
         page_in: Page,
         form_id: Id,
-        status: StatusFilter = None,
+        status: OfStatus[SubmissionStatus] = None,
         after: After = None,
         before: Before = None,
         search: Search = None,
@@ -118,7 +115,7 @@ class FormSubmissionController(Controller):
         services: Services,
         principal: Principal,
         form_id: Id,
-        status: StatusFilter = None,
+        status: OfStatus[SubmissionStatus] = None,
         after: After = None,
         before: Before = None,
         search: Search = None,

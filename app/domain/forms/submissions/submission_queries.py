@@ -9,7 +9,7 @@ from app.domain.forms.definition.api import count_sql
 from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.paging import Page
-from db import fast, ledger
+from db import fast
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.session import Tx
@@ -21,14 +21,11 @@ from .work_kinds import PROCESS
 # Lists and events contain answers up to this size.
 LISTED_BYTES: Final = 32 * 1024
 _OWN_METADATA: Final = ("ip_address", "user_agent", "source", "page_url", "referrer")
-_PROCESS_WORK = ledger.insert_sql(
+_PROCESS_WORK = PROCESS.insert_sql(
     "inserted s, emitted e RETURNING id",
-    tenant_id="$1::text",
     id="$21::text",
-    kind=f"'{PROCESS.name}'",
     ref_id="s.id",
     dedupe_key="s.id",
-    max_attempts=str(PROCESS.max_attempts),
     correlation_id="e.correlation_id",
     cause_event_id="e.id",
     # Workers find what is not dispatched within a second.

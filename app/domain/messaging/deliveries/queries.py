@@ -8,7 +8,7 @@ import msgspec
 from app.domain.messaging.outbox.api import LogFilter, OutboxSql, list_newest
 from app.jobs.work import WorkKind
 from app.kit.paging import Page
-from db import fast, leases, ledger
+from db import fast, leases
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.session import Tx
@@ -35,11 +35,9 @@ FROM event_log e WHERE e.id = ANY($1)
 
 # One delivery for each event and endpoint, also if the event is fanned out twice. Deliveries that
 # the caller sends itself are leased from the start.
-_ADD_WORK = ledger.insert_sql(
+_ADD_WORK = DELIVER.insert_sql(
     "added JOIN requested g ON g.id = added.id",
-    tenant_id="$1::text",
     id="g.work_id",
-    kind=f"'{DELIVER.name}'",
     ref_id="g.id",
     lane="g.webhook_id",
     max_attempts="$8",
@@ -71,11 +69,9 @@ WHERE tenant_id = $1 AND active
 ORDER BY id FOR KEY SHARE
 """
 
-_ADD_RESTARTED_WORK = ledger.insert_sql(
+_ADD_RESTARTED_WORK = DELIVER.insert_sql(
     "again",
-    tenant_id="$1::text",
     id="$3::text",
-    kind=f"'{DELIVER.name}'",
     ref_id="id",
     lane="webhook_id",
     max_attempts="$4",

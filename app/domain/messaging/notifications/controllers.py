@@ -8,7 +8,7 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Active, From, To, parse_time
+from app.http.paging import Active, From, OfStatus, To, parse_time
 from app.http.sse import EventStream
 from app.kit import sse
 from app.kit.paging import Flat
@@ -45,8 +45,6 @@ from .schemas import (
     UpdatePreferences,
 )
 from .types import TypeName
-
-OfStatus = Annotated[Status | None, QueryParameter(description="Only attempts with this status")]
 
 
 class ChannelController(Controller):
@@ -97,6 +95,13 @@ class ChannelController(Controller):
     async def get_channel(self, context: Context, channel_id: Id) -> ChannelView:
         return await channels.get(context, channel_id)
 
+    @get("/{channel_id:str}/reveal", summary="Reveal the config", needs="notifications:reveal")
+    async def reveal_channel(
+        self, services: Services, principal: Principal, channel_id: Id
+    ) -> RevealedChannel:
+        """With its secrets. An event records who read them."""
+        return await channels.reveal(services, principal, channel_id)
+
     @put("/{channel_id:str}", summary="Change a channel", needs="notifications:write")
     async def update_channel(
         self, context: Context, channel_id: Id, data: JSONBody[UpdateChannel]
@@ -127,20 +132,13 @@ class ChannelController(Controller):
         """
         return await channel_tests.run(services, principal, channel_id)
 
-    @get("/{channel_id:str}/reveal", summary="Reveal the config", needs="notifications:reveal")
-    async def reveal_channel(
-        self, services: Services, principal: Principal, channel_id: Id
-    ) -> RevealedChannel:
-        """With its secrets. An event records who read them."""
-        return await channels.reveal(services, principal, channel_id)
-
     @get("/{channel_id:str}/logs", summary="List attempts", needs="notifications:read")
     async def list_log(
         self,
         tx: Tx,
         page_in: Page,
         channel_id: Id,
-        status: OfStatus = None,
+        status: OfStatus[Status] = None,
         since: From = None,
         until: To = None,
     ) -> Flat[LogEntryView]:

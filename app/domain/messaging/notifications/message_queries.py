@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from app.jobs.work import WorkKind
-from db import fast, ledger
+from db import fast
 from db.fast import Row
 from db.session import Tx
 
@@ -29,14 +29,11 @@ SEND_DIGEST: Final = WorkKind("notifications.digest", "deliveries")
 
 # An event causes one message for each rule and each subscription, also if it is fanned out twice.
 # Messages without work are sent by the caller.
-_ACCEPT_WORK = ledger.insert_sql(
+_ACCEPT_WORK = DISPATCH.insert_sql(
     "added WHERE $13::boolean RETURNING id",
-    tenant_id="$1::text",
     id="$12::text",
-    kind=f"'{DISPATCH.name}'",
     ref_id="added.id",
     dedupe_key="added.id",
-    max_attempts=str(DISPATCH.max_attempts),
     correlation_id="$10::text",
     cause_event_id="$14::text",
     dispatched_at="now()",
@@ -75,14 +72,11 @@ RETURNING user_id
 
 # One delivery for each cause, channel and recipient, with the row of its first attempt. Workers
 # are woken for the first one of each channel; that one makes them look for the rest.
-_ADD_WORK = ledger.insert_sql(
+_ADD_WORK = SEND.insert_sql(
     "added JOIN requested g ON g.id = added.id",
-    tenant_id="$1::text",
     id="g.work_id",
-    kind=f"'{SEND.name}'",
     ref_id="g.id",
     lane="g.channel_id",
-    max_attempts=str(SEND.max_attempts),
     correlation_id="$4::text",
     cause_event_id="$5::text",
     run_at="coalesce(g.run_at, now())",
@@ -109,14 +103,11 @@ WITH requested AS (
 RETURNING id, ref_id, lane
 """
 
-_ADD_DIGEST_WORK = ledger.insert_sql(
+_ADD_DIGEST_WORK = SEND_DIGEST.insert_sql(
     "digest ON CONFLICT (kind, dedupe_key) DO NOTHING",
-    tenant_id="$1::text",
     id="'wrk_' || substr(digest.id, 5)",
-    kind=f"'{SEND_DIGEST.name}'",
     ref_id="digest.id",
     dedupe_key="digest.id",
-    max_attempts=str(SEND_DIGEST.max_attempts),
     correlation_id="$8::text",
     cause_event_id="$9::text",
     run_at="digest.due_at",

@@ -1,19 +1,15 @@
-from typing import Annotated
-
 from litestar import Controller, delete, get, post, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
 from app.domain.messaging.deliveries import api as deliveries
 from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Active, From, Sort, To, parse_time
+from app.http.paging import Active, From, OfStatus, Sort, To, parse_time
 from app.kit.paging import Flat, Paged
 
 from . import service
 from .schemas import CreateWebhook, TestWebhook, UpdateWebhook, WebhookView, WebhookWithSecret
-
-OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
 
 
 class WebhookController(Controller):
@@ -22,11 +18,7 @@ class WebhookController(Controller):
 
     @get(summary="List webhooks", needs="webhooks:read")
     async def list_webhooks(
-        self,
-        context: Context,
-        page_in: Page,
-        active: Active = None,
-        sort: Sort = None,
+        self, context: Context, page_in: Page, active: Active = None, sort: Sort = None
     ) -> Paged[WebhookView]:
         """Sort by url, created_at or updated_at; the newest first by default."""
         return await service.list_page(context, page_in, active=active, sort=sort)
@@ -98,7 +90,7 @@ class WebhookController(Controller):
         tx: Tx,
         page_in: Page,
         webhook_id: Id,
-        status: OfStatus = None,
+        status: OfStatus[Status] = None,
         since: From = None,
         until: To = None,
     ) -> Flat[DeliveryView]:

@@ -8,7 +8,7 @@ import msgspec
 from app.jobs.work import WorkKind
 from app.kit import paging
 from app.kit.paging import Page
-from db import fast, ledger
+from db import fast
 from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
@@ -54,7 +54,7 @@ _ROOT = "coalesce(p.root_id, p.id)"
 # of. That work is accepted in the statement that records the event: neither exists without the
 # other. Of a chain that is too long, one more event is fanned out, so that its end is recorded; a
 # workflow adds two at once, its start and its end, of which a subscription may name either.
-_ROUTE = ledger.insert_sql(
+_ROUTE = FAN_OUT.insert_sql(
     f"""emitted e
 WHERE e.depth <= {MAX_DEPTH + 2} AND (
     e.type IN ({_NOTIFIED})
@@ -66,10 +66,8 @@ WHERE e.depth <= {MAX_DEPTH + 2} AND (
 RETURNING id""",
     tenant_id="e.tenant_id",
     id="'wrk_' || substr(e.id, 5)",
-    kind=f"'{FAN_OUT.name}'",
     ref_id="e.id",
     dedupe_key="e.id",
-    max_attempts=str(FAN_OUT.max_attempts),
     correlation_id="e.correlation_id",
     cause_event_id="e.id",
     dispatched_at="now()",

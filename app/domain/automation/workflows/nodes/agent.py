@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -9,7 +8,7 @@ from app.domain.conversations.chat import api as chat
 from app.kit.validation import NOT_BLANK
 from db.session import Tx
 
-from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
+from .protocol import Id, Kind, NodeCall, NodeType, Outcome, Wait
 
 
 class AgentConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,13 +25,9 @@ class AgentNode(NodeType[AgentConfig]):
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "message": "Summarise this order: {{ input.order }}",
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"agent_id"})
+    references: ClassVar[dict[str, Kind]] = {"agent_id": "agent"}
     permission: ClassVar[str | None] = "agents:chat"
-    has_timeout: ClassVar[bool] = True
     timeout_seconds: ClassVar[float | None] = 3600.0
-
-    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
-        yield Reference("agent", config["agent_id"], "agent_id")
 
     async def lock(self, tx: Tx, tenant_id: str, config: AgentConfig) -> None:
         await agents.delay_deletion(tx, tenant_id, config.agent_id)

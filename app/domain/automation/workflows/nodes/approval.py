@@ -9,7 +9,7 @@ from app.domain.automation.workflows.definitions import Edge
 from app.kit.errors import Problem
 
 from .notification import find_recipient_problems, list_users
-from .protocol import Done, Failed, Id, NodeCall, NodeType, Outcome, Reference, Wait
+from .protocol import Done, Failed, Id, Kind, NodeCall, NodeType, Outcome, Reference, Wait
 
 
 class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -36,7 +36,8 @@ class ApprovalNode(NodeType[ApprovalConfig]):
         "title": "Refund {{ input.amount }} to {{ input.name }}?",
         "timeout_seconds": 86400,
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"role", "on_timeout"})
+    references: ClassVar[dict[str, Kind]] = {"role": "deciding_role"}
+    literal: ClassVar[frozenset[str]] = frozenset({"on_timeout"})
     has_branches: ClassVar[bool] = True
     has_timeout: ClassVar[bool] = True
 
@@ -45,8 +46,7 @@ class ApprovalNode(NodeType[ApprovalConfig]):
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield from list_users(config, "decider")
-        if config.get("role") is not None:
-            yield Reference("deciding_role", config["role"], "role")
+        yield from super().list_references(config)
 
     async def run(self, call: NodeCall, config: ApprovalConfig) -> Outcome:
         user_ids = config.user_ids

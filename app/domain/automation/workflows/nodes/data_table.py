@@ -10,7 +10,7 @@ from app.kit.errors import Invalid, Problem
 from app.templating.expressions import has_templates
 from db.session import Tx
 
-from .protocol import ColumnReference, Done, Failed, Id, NodeCall, NodeType, Outcome, Reference
+from .protocol import ColumnReference, Done, Failed, Id, Kind, NodeCall, NodeType, Outcome
 
 
 class DataTableConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,7 +42,8 @@ class DataTableNode(NodeType[DataTableConfig]):
         "operation": "insert",
         "values": {"name": "{{ input.name }}", "amount": "{{ input.amount }}"},
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"table_id", "operation"})
+    references: ClassVar[dict[str, Kind]] = {"table_id": "table"}
+    literal: ClassVar[frozenset[str]] = frozenset({"operation"})
     permission: ClassVar[str | None] = "data_tables:write"
 
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
@@ -54,9 +55,6 @@ class DataTableNode(NodeType[DataTableConfig]):
             yield "", f"needs either row_id or filter to {operation} rows"
         if operation == "query" and has_row and has_filter:
             yield "", "takes either row_id or filter to query rows"
-
-    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
-        yield Reference("table", config["table_id"], "table_id")
 
     def list_columns(self, config: dict[str, Any]) -> Iterator[ColumnReference]:
         """Leaves out the fields that every row has."""

@@ -33,7 +33,8 @@ class NotificationNode(NodeType[NotificationConfig]):
         "title": "New order from {{ input.name }}",
         "message": "{{ nodes.summary.output.text }}",
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"channel_id", "role"})
+    references: ClassVar[dict[str, Kind]] = {"channel_id": "channel"}
+    literal: ClassVar[frozenset[str]] = frozenset({"role"})
     permission: ClassVar[str | None] = "notifications:write"
 
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
@@ -41,8 +42,7 @@ class NotificationNode(NodeType[NotificationConfig]):
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
         yield from list_users(config, "user")
-        if config.get("channel_id") is not None:
-            yield Reference("channel", config["channel_id"], "channel_id")
+        yield from super().list_references(config)
 
     async def run(self, call: NodeCall, config: NotificationConfig) -> Outcome:
         if config.channel_id is not None:
@@ -84,7 +84,7 @@ def find_recipient_problems(config: dict[str, Any], *names: str) -> Iterator[Pro
 
 
 def list_users(config: dict[str, Any], kind: Kind) -> Iterator[Reference]:
-    """Yields the users that are no templates."""
+    """Yields the users that are not templates."""
     users = config.get("user_ids")
     for user_id in users if isinstance(users, list) else ():
         if not has_templates(user_id):

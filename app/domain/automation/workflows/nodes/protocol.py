@@ -92,7 +92,9 @@ class NodeType(ABC, Generic[C]):
     # What `run` gets, where that is not the config with values in the place of its templates.
     rendered: ClassVar[type[msgspec.Struct] | None] = None
     example: ClassVar[dict[str, Any]]
-    # Fields without templates, such as references.
+    # Fields that refer to something of the tenant.
+    references: ClassVar[dict[str, Kind]] = {}
+    # Fields without templates; references are among them.
     literal: ClassVar[frozenset[str]] = frozenset()
     # Fields that are conditions in CEL; `run` gets their results.
     conditions: ClassVar[frozenset[str]] = frozenset()
@@ -113,15 +115,21 @@ class NodeType(ABC, Generic[C]):
     # The longest that an attempt may take unless the node says otherwise.
     timeout_seconds: ClassVar[float | None] = None
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.literal |= cls.references.keys()
+        cls.has_timeout |= cls.timeout_seconds is not None
+
     def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
         """Yields what is wrong with the config as a whole; each field was checked before."""
         del config
         return iter(())
 
     def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
-        """Yields what the config refers to, as far as it is no template."""
-        del config
-        return iter(())
+        """Yields what the config refers to, as far as it is not a template."""
+        for field, kind in self.references.items():
+            if config.get(field) is not None:
+                yield Reference(kind, config[field], field)
 
     def list_columns(self, config: dict[str, Any]) -> Iterator[ColumnReference]:
         """Yields the columns of data tables that the config names, as far as they are no

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -6,7 +5,7 @@ import msgspec
 from app.domain.agents.tools import api as tools
 from db.session import Tx
 
-from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
+from .protocol import Id, Kind, NodeCall, NodeType, Outcome, Wait
 
 
 class ToolConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,13 +21,9 @@ class ToolNode(NodeType[ToolConfig]):
         "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "input": {"city": "{{ input.city }}"},
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"tool_id"})
+    references: ClassVar[dict[str, Kind]] = {"tool_id": "tool"}
     permission: ClassVar[str | None] = "tools:execute"
-    has_timeout: ClassVar[bool] = True
     timeout_seconds: ClassVar[float | None] = 600.0
-
-    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
-        yield Reference("tool", config["tool_id"], "tool_id")
 
     async def lock(self, tx: Tx, tenant_id: str, config: ToolConfig) -> None:
         await tools.delay_deletion(tx, tenant_id, config.tool_id)

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -6,7 +5,7 @@ import msgspec
 from app.domain.automation.workflows import starting
 from app.domain.automation.workflows.errors import WorkflowDepthExceeded
 
-from .protocol import Id, NodeCall, NodeType, Outcome, Reference, Wait
+from .protocol import Id, Kind, NodeCall, NodeType, Outcome, Wait
 
 _MAX_CALL_DEPTH = 5
 
@@ -24,12 +23,9 @@ class WorkflowNode(NodeType[WorkflowConfig]):
         "workflow_id": "wfl_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "input": {"order": "{{ input.order }}"},
     }
-    literal: ClassVar[frozenset[str]] = frozenset({"workflow_id"})
+    references: ClassVar[dict[str, Kind]] = {"workflow_id": "workflow"}
     permission: ClassVar[str | None] = "workflows:execute"
     has_timeout: ClassVar[bool] = True
-
-    def list_references(self, config: dict[str, Any]) -> Iterator[Reference]:
-        yield Reference("workflow", config["workflow_id"], "workflow_id")
 
     async def run(self, call: NodeCall, config: WorkflowConfig) -> Outcome:
         if call.depth + 1 > _MAX_CALL_DEPTH:
