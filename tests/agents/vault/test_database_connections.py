@@ -21,7 +21,7 @@ async def test_the_right_password_logs_in_to_a_database(
     admin: Client, database_server: DatabaseServer
 ) -> None:
     result = await check_connection(admin, "database", database_server.secrets())
-    assert result["success"] is True
+    assert result["success"] is True, result
     assert result["message"].startswith("Logged in: PostgreSQL 1")
 
 
