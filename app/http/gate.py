@@ -50,8 +50,9 @@ class Callbacks(msgspec.Struct, frozen=True):
 
     # Called when a tenant is rate limited; receives its caller.
     on_limited: Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
-    # Called when a request that emitted events is over; receives its start and its seconds.
-    on_finished: Callable[[Trace, datetime, float], None]
+    # Called when a request that emitted events is over; receives its method and path, its status,
+    # its start and its seconds.
+    on_finished: Callable[[Trace, str, int, datetime, float], None]
     # Called for each request that a tenant is charged for; receives the tenant.
     on_admitted: Callable[[str], None]
 
@@ -121,9 +122,9 @@ class Gate:
             seconds = time.perf_counter() - started
             _log_request(scope, caller, response.status, seconds)
             if current.event_tenants:
-                self._callbacks.on_finished(
-                    current, clock.now() - timedelta(seconds=seconds), seconds
-                )
+                name = f"{scope['method']} {logs.mask_path(scope['path'])}"
+                started_at = clock.now() - timedelta(seconds=seconds)
+                self._callbacks.on_finished(current, name, response.status, started_at, seconds)
 
     async def _close(self, state: dict[str, Any], status: int) -> None:
         """Ends what the request left open."""

@@ -83,6 +83,8 @@ class ConversationEntry(TenantOwned, HasId, Base):
     data: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default="{}")
     logged: Mapped[bool] = mapped_column(server_default="true")
     correlation_id: Mapped[str | None]
+    # The answer that took the place of this one; the log still has both.
+    replaced_by: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

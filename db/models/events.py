@@ -26,6 +26,9 @@ class RequestSpan(TenantOwned, HasId, Base):
     request_id: Mapped[str]
     started_at: Mapped[datetime]
     duration_ms: Mapped[float]
+    # Method and path, and the status of the response; None for those of release 0.1.0.
+    name: Mapped[str | None]
+    status_code: Mapped[int | None] = mapped_column(SmallInteger)
 
 
 class EventLog(TenantOwned, HasId, Base):
@@ -49,11 +52,12 @@ class EventLog(TenantOwned, HasId, Base):
         ),
         # For deleting the texts of chat events with the agent's log.
         Index(
-            "ix_event_log_said",
+            "ix_event_log_chat",
             text("(data->>'agent_id')"),
             "created_at",
             postgresql_where=text(
-                "type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test"
+                "type IN ('agent.chat.message', 'agent.chat.completed', 'agent.chat.failed',"
+                " 'agent.chat.rated') AND NOT test"
             ),
         ),
     )

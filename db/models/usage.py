@@ -36,6 +36,7 @@ class Usage(TenantOwned, Base):
     turns: Mapped[int]
     conversations: Mapped[int]
     messages: Mapped[int]
+    failures: Mapped[int] = mapped_column(server_default="0")
     response_time_ms: Mapped[int]
     correlation_id: Mapped[str | None]
     # True when the row is added to its hour.
@@ -62,6 +63,7 @@ class UsageHour(TenantOwned, Base):
     turns: Mapped[int] = mapped_column(BigInteger)
     conversations: Mapped[int] = mapped_column(BigInteger)
     messages: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger, server_default="0")
     response_time_ms: Mapped[int] = mapped_column(BigInteger)
 
 

@@ -28,6 +28,7 @@ async def test_the_statistics_of_a_new_agent_are_zero(talk: Talker) -> None:
         "total_messages": 0,
         "total_tokens_used": 0,
         "avg_response_time_ms": 0.0,
+        "failed_turns": 0,
         "period": "all_time",
     }
 
@@ -51,6 +52,7 @@ async def test_statistics_sum_all_turns(talk: Talker, services: Services) -> Non
         "total_messages": 6,
         "total_tokens_used": 66,
         "avg_response_time_ms": 250.0,
+        "failed_turns": 0,
         "period": "all_time",
     }
 
@@ -86,6 +88,7 @@ async def test_every_period_counts_the_turns_of_today(
                 "total_conversations": 2,
                 "total_messages": 6,
                 "total_tokens_used": 45,
+                "failed_turns": 0,
                 "period": period,
             }
 
@@ -246,14 +249,20 @@ async def test_statistics_outlive_their_conversations(talk: Talker, services: Se
     assert await get_stats(talk) == before
 
 
-async def test_a_failed_turn_is_not_in_the_statistics(talk: Talker) -> None:
+async def test_failed_turns_are_counted_apart_in_every_period(
+    talk: Talker, services: Services, subtests: pytest.Subtests
+) -> None:
     talk.script(Reply(status=400), Reply())
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"})
     assert answer.status_code == 502
-    assert (await get_stats(talk))["total_messages"] == 0
     await talk.say("Hi")
-    stats = await get_stats(talk)
-    assert (stats["total_conversations"], stats["total_messages"]) == (1, 2)
+    for is_rolled in (False, True):
+        if is_rolled:
+            await usage.roll_up(services)
+        for period in PERIODS:
+            with subtests.test(period=period, is_rolled=is_rolled):
+                stats = await get_stats(talk, period)
+                assert (stats["failed_turns"], stats["total_messages"]) == (1, 4)
 
 
 async def test_usage_of_a_tenant_that_was_deleted_does_not_stop_the_others(

@@ -289,6 +289,7 @@ async def test_messages_come_oldest_first(talk: Talker) -> None:
         "tool_calls",
         "sources",
         "created_at",
+        "error",
     }
     assert (first["status"], first["tool_calls"], first["sources"]) == ("complete", [], [])
 

@@ -211,7 +211,7 @@ async def test_calls_before_a_failure_of_the_parents_model_are_stored(talk: Talk
     assert answer.json()["error"]["code"] == "provider_error"
     (conversation_id,) = await list_ids(talk)
     _, reply = await list_messages(talk, conversation_id)
-    assert reply["status"] == "interrupted"
+    assert reply["status"] == "failed"
     assert [call["output"] for call in reply["tool_calls"]] == ["Done."]
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
     assert stats["total_tokens_used"] == 44

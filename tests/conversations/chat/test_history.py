@@ -109,7 +109,7 @@ def test_questions_without_an_answer_are_selected() -> None:
             st.sampled_from(["user", "assistant"]),
             st.text("ab \n\u00e9\U0001f30d", max_size=60),
             st.lists(st.builds(_build_call, st.integers(1, 9)), max_size=2),
-        ),
+        ).filter(lambda item: item.role == "user" or item.content or item.tool_calls),
         max_size=12,
     ),
     budget=st.integers(0, 400),

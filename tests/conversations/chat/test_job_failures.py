@@ -43,19 +43,19 @@ async def test_a_refusal_of_the_model_fails_the_job_at_once(
     assert (event["message"], event["error"]) == (None, "provider_error")
 
 
-async def test_a_failed_job_leaves_its_question_and_a_free_conversation(
+async def test_a_failed_job_leaves_its_turn_and_a_free_conversation(
     talk: Talker, services: Services
 ) -> None:
     talk.script(Reply(status=400), Reply())
     job = await run_new_job(talk, services, "Lost")
-    assert await list_job_messages(talk, job) == [("user", "Lost")]
+    assert await list_job_messages(talk, job) == [("user", "Lost"), ("assistant", "")]
     await talk.say("Again", conversation_id=job["conversation_id"])
     # Consecutive questions are joined, because some providers refuse them.
     messages = talk.asked[1]["messages"][1:]
     assert messages == [{"role": "user", "content": "Lost\n\nAgain"}]
 
 
-async def test_a_conversation_whose_first_job_failed_counts_once_it_has_a_reply(
+async def test_a_conversation_whose_first_job_failed_counts_once(
     talk: Talker, services: Services
 ) -> None:
     talk.script(Reply(status=400), Reply())

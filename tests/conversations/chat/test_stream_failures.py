@@ -62,19 +62,23 @@ async def test_a_model_that_refuses_ends_the_stream_with_an_error(
             assert "not today" in error["message"]
             assert error["details"]["reason"] == reason
             conversation_id = conversation_of(events)
-            assert await list_messages(talk, conversation_id) == []
+            question, failed = await list_messages(talk, conversation_id)
+            assert (question["content"], question["status"]) == ("Hi", "complete")
+            assert (failed["content"], failed["status"]) == ("", "failed")
+            assert failed["error"] == {"code": error["code"], "message": error["message"]}
             await wait_until_free(talk, conversation_id, services)
 
 
-async def test_a_conversation_whose_first_turn_failed_counts_once_it_has_a_reply(
+async def test_a_conversation_whose_first_turn_failed_counts_once(
     talk: Talker, server: Server
 ) -> None:
     talk.script(Reply(status=400), Reply())
     conversation_id = conversation_of(await stream_chat(server, talk))
     await talk.say("Again", conversation_id=conversation_id)
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
-    assert stats["total_messages"] == 2
+    assert stats["total_messages"] == 4
     assert stats["total_conversations"] == 1
+    assert stats["failed_turns"] == 1
 
 
 async def test_the_text_before_a_failure_is_stored(
@@ -94,7 +98,7 @@ async def test_the_text_before_a_failure_is_stored(
             messages = await list_messages(talk, conversation_of(events))
             assert [(item["role"], item["content"], item["status"]) for item in messages] == [
                 ("user", "Hi", "complete"),
-                ("assistant", "One two ", "interrupted"),
+                ("assistant", "One two ", "failed"),
             ]
             # A partial answer is not retried.
             assert len(talk.asked) == 1

@@ -9,13 +9,12 @@ from app.domain.agents.llm import gateway, openai_adapter
 from app.services import Services
 from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
-    count_conversations,
     list_event_data,
     list_ids,
     list_messages,
     send_chat,
 )
-from tests.conversations.chat.database import execute, fetch_value
+from tests.conversations.chat.database import execute
 from tests.conversations.chat.delegation_scripts import list_offered
 from tests.conversations.chat.job_helpers import RETRY_AT_ONCE
 from tests.conversations.chat.log_helpers import set_log_settings
@@ -114,27 +113,6 @@ async def test_a_failure_does_not_contain_the_provider_key(talk: Talker) -> None
     answer = await send_chat(talk.client, talk)
     assert answer.status_code == 502
     assert "sk-scripted" not in answer.text
-
-
-async def test_a_failed_turn_stores_nothing(talk: Talker, services: Services) -> None:
-    first = await talk.say("One")
-    messages = await list_messages(talk, first["conversation_id"])
-    talk.script(Reply(status=400), Reply(texts=["Back"]))
-    conversation = {"conversation_id": first["conversation_id"]}
-    refused(await send_chat(talk.client, talk, "Lost", **conversation), 502, "provider_error")
-    assert await list_messages(talk, first["conversation_id"]) == messages
-    assert len(await list_event_data(talk, "agent.chat.message")) == 2
-    rows = "SELECT count(*) FROM usage WHERE agent_id = $1"
-    assert await fetch_value(services, rows, talk.agent_id) == 1
-    # The conversation is free.
-    assert (await talk.say("Two", **conversation))["message"]["content"] == "Back"
-    assert "Lost" not in str(talk.asked[-1])
-
-
-async def test_a_first_turn_that_failed_leaves_no_empty_conversation(talk: Talker) -> None:
-    talk.script(Reply(status=400))
-    refused(await send_chat(talk.client, talk), 502, "provider_error")
-    assert await count_conversations(talk) == 0
 
 
 @asynccontextmanager
@@ -314,7 +292,7 @@ async def test_rounds_before_a_failure_are_stored(talk: Talker) -> None:
     messages = await list_messages(talk, conversation_id)
     assert [(item["content"], item["status"]) for item in messages] == [
         ("Hi", "complete"),
-        ("Let me ask.", "interrupted"),
+        ("Let me ask.", "failed"),
     ]
     await talk.say("And now?", conversation_id=conversation_id)
 

@@ -241,8 +241,9 @@ async def test_a_failed_turn_frees_the_session(site: Site) -> None:
     assert error_of(await site.ask("First?")) == (502, "provider_error")
     reply = await site.say("Second?")
     assert reply["assistant_reply"]["content"] == "Now."
-    # A failed turn is not part of the history.
-    assert [message["content"] for message in site.talk.asked[1]["messages"][1:]] == ["Second?"]
+    # The model also sees the question that it did not answer.
+    asked = [message["content"] for message in site.talk.asked[1]["messages"][1:]]
+    assert asked == ["First?\n\nSecond?"]
 
 
 async def test_an_ended_session_becomes_active_again(site: Site) -> None:

@@ -129,7 +129,7 @@ async def test_a_failure_in_the_middle_stores_the_text_before_it(
     messages = (await site.talk.client.get(path)).json()["data"]
     assert [(entry["content"], entry["status"]) for entry in messages] == [
         ("First?", "complete"),
-        ("Half", "interrupted"),
+        ("Half", "failed"),
     ]
     assert (await site.say("Second?"))["assistant_reply"]["content"] == "Whole."
 

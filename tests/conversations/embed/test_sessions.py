@@ -56,6 +56,7 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
         "status",
         "sources",
         "created_at",
+        "error",
     }
 
 

@@ -91,11 +91,14 @@ class Visit(msgspec.Struct):
         fields = {"origin": self.origin, "session_id": self.session_id, **changes}
         return await call(self.site, route, self.token, **fields)
 
-    async def say(self, message: str) -> dict[str, Any]:
-        body = {"session_id": self.session_id, "message": message}
+    async def ask(self, message: str, **more: Any) -> httpx.Response:
+        body = {"session_id": self.session_id, "message": message, **more}
         headers = {"authorization": f"Bearer {self.token}", "origin": self.origin or ""}
         caller = self.site.talk.world.anonymous()
-        answer = await caller.post(f"{self.site.path}/chat", body, headers=headers)
+        return await caller.post(f"{self.site.path}/chat", body, headers=headers)
+
+    async def say(self, message: str) -> dict[str, Any]:
+        answer = await self.ask(message)
         assert answer.status_code == 200, answer.text
         reply: dict[str, Any] = answer.json()
         return reply

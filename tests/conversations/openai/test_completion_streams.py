@@ -170,7 +170,7 @@ async def test_a_stream_that_fails_in_the_middle_raises_after_the_text_before_it
         await read()
     assert "".join(texts) == "Half"
     assert code_of(failure.value) == "provider_error"
-    assert await _list_messages(talk) == [("Hi", "complete"), ("Half", "interrupted")]
+    assert await _list_messages(talk) == [("Hi", "complete"), ("Half", "failed")]
 
 
 async def test_a_failed_stream_has_no_done_event(talk: Talker) -> None:

@@ -34,6 +34,12 @@ async def load_work(services: Services, tenant_id: str, kind: str | None = None)
     return await fetch_rows(services, _WORK, tenant_id, kind)
 
 
+async def wait_for_request_span(services: Services, request_id: str) -> None:
+    """The end of a request is stored shortly after its response."""
+    sql = "SELECT 1 FROM request_spans WHERE request_id = $1"
+    await wait_until(lambda: fetch_rows(services, sql, request_id))
+
+
 async def wait_until_idle(services: Services, tenant_id: str) -> None:
     """Waits until no work for the tenant's events is due.
 

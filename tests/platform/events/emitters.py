@@ -84,6 +84,18 @@ async def emit_agent_chat_message(context: EmitterContext) -> None:
     await (await context.create_talker()).say("Hello")
 
 
+async def emit_agent_chat_failed(context: EmitterContext) -> None:
+    """By a request and by a job."""
+    talker = await context.create_talker()
+    talker.script(Reply(status=401))
+    answer = await context.admin.post(f"{talker.path}/chat", {"message": "Hi"})
+    assert answer.status_code == 502
+    job = await post_json(context.admin, f"{talker.path}/chat/async", {"message": "Hi"}, 202)
+    await _run_job(context, job["job_id"])
+    rows = await load_events(context.services, context.tenant_id, "agent.chat.failed")
+    assert {row["data"]["source"] for row in rows} == {"console", "async"}
+
+
 async def emit_agent_chat_completed(context: EmitterContext) -> None:
     """For each reason: ended by a request, idle, and a job that succeeds or fails."""
     talker = await context.create_talker()
@@ -349,6 +361,7 @@ EMITTERS: dict[str, Emitter] = {
     "agent.deleted": emit_agent_deleted,
     "agent.chat.started": emit_agent_chat_message,
     "agent.chat.message": emit_agent_chat_message,
+    "agent.chat.failed": emit_agent_chat_failed,
     "agent.chat.completed": emit_agent_chat_completed,
     "system.document.processed": emit_document_processed,
     "system.document.deleted": emit_document_deleted,

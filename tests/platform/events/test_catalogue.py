@@ -28,7 +28,7 @@ SPECIFIED_TYPES = {
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
 # Of workflows one more than those: the end by a cancellation.
-TYPES_PER_CATEGORY = {"agent": 7, "workflow": 9, "form": 6, "approval": 4, "data_table": 7}
+TYPES_PER_CATEGORY = {"agent": 8, "workflow": 9, "form": 6, "approval": 4, "data_table": 7}
 
 ID_PREFIXES = {
     "approval_id": "apr_",

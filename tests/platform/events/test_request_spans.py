@@ -19,14 +19,16 @@ from tests.database import fetch_rows
 from tests.http.routes import stream_end
 from tests.model_server import Reply
 from tests.platform.events.api import read_trace
+from tests.platform.events.database import wait_for_request_span
 from tests.scripted_agents import Talker
 from tests.world import Client
+
+_ENDED = ("POST /test/stream", 200)
 
 
 async def _read_span(client: Client, services: Services, ids: dict[str, str]) -> dict[str, Any]:
     """Returns the request's span, as soon as its end is stored."""
-    sql = "SELECT 1 FROM request_spans WHERE request_id = $1"
-    await wait_until(lambda: fetch_rows(services, sql, ids["X-Request-ID"]))
+    await wait_for_request_span(services, ids["X-Request-ID"])
     spans = (await read_trace(client, ids["X-Correlation-ID"]))["spans"]
     (span,) = [span for span in spans if span["kind"] == "request"]
     assert span["id"] == ids["X-Request-ID"]
@@ -88,7 +90,7 @@ async def test_requests_with_the_same_ids_are_one_span_from_the_first_to_the_las
     current = Trace(ids["X-Correlation-ID"], ids["X-Request-ID"])
     current.event_tenants.add(developer.tenant_id)
     for start in (now - timedelta(seconds=60), now - timedelta(seconds=30)):
-        services.get(RequestSpans).add(current, start, 5.0)
+        services.get(RequestSpans).add(current, *_ENDED, start, 5.0)
 
     async def has_all_rows() -> bool:
         sql = "SELECT 1 FROM request_spans WHERE request_id = $1"
@@ -145,14 +147,14 @@ async def test_while_the_database_is_slow_one_statement_waits_and_the_spans_are_
 
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("LOCK TABLE request_spans IN ACCESS EXCLUSIVE MODE")
-        spans.add(current, clock.now(), 0.001)
+        spans.add(current, *_ENDED, clock.now(), 0.001)
         await wait_until(lambda: fetch_rows(services, _WAITING))
         for number in (2, 3, 4):
-            spans.add(current, clock.now(), number / 1000)
+            spans.add(current, *_ENDED, clock.now(), number / 1000)
             # A second writer would begin meanwhile.
             await fetch_rows(services, "SELECT 1")
     assert [row["number"] for row in await wait_for(1, 2, 3)] == [1, 2, 3]
-    spans.add(current, clock.now(), 0.005)
+    spans.add(current, *_ENDED, clock.now(), 0.005)
     rows = await wait_for(5)
     assert [row["number"] for row in rows] == [1, 2, 3, 5]
     assert len({row["transaction"] for row in rows}) <= 3

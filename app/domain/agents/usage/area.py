@@ -28,7 +28,7 @@ def _build_model_span(row: Row, outer: Sequence[Span]) -> Span:
         f"{row['id']}:{row['model']}",
         find_turn(outer, ended),
         row["model"],
-        "completed",
+        "failed" if row["failures"] else "completed",
         ended - timedelta(milliseconds=milliseconds),
         float(milliseconds),
     )

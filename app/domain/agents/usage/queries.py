@@ -15,23 +15,26 @@ coalesce(sum(conversations), 0)::bigint AS conversations,
 coalesce(sum(messages), 0)::bigint AS messages,
 coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens,
 coalesce(sum(turns), 0)::bigint AS turns,
+coalesce(sum(failures), 0)::bigint AS failures,
 coalesce(sum(response_time_ms), 0)::bigint AS response_time_ms
 """
 
+_SUMMED = """
+conversations, messages, prompt_tokens, completion_tokens, turns, failures, response_time_ms"""
 _SUM_BY_AGENT = f"""
 SELECT {_SUMS} FROM (
-    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    SELECT {_SUMMED}
     FROM usage_hours
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2
       AND ($3::timestamptz IS NULL OR hour >= $3)
     UNION ALL
-    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    SELECT {_SUMMED}
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND NOT rolled
       AND ($3::timestamptz IS NULL OR created_at > $3)
     UNION ALL
     -- Of the hour in which the period begins, only the rows after its begin count.
-    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    SELECT {_SUMMED}
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND rolled
       AND created_at > $3
@@ -48,28 +51,28 @@ WITH claimed AS (
     WHERE ctid IN (SELECT ctid FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
               prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
-              response_time_ms
+              failures, response_time_ms
 ), summed AS (
     SELECT tenant_id, agent_id, model, hour, sum(prompt_tokens) AS prompt_tokens,
            sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd,
            sum(turns) AS turns, sum(conversations) AS conversations, sum(messages) AS messages,
-           sum(response_time_ms) AS response_time_ms, count(*) AS rows
+           sum(failures) AS failures, sum(response_time_ms) AS response_time_ms, count(*) AS rows
     FROM claimed GROUP BY tenant_id, agent_id, model, hour
 ), owned AS (
     SELECT * FROM summed WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = summed.tenant_id)
 ), hours AS (
     INSERT INTO usage_hours AS h (tenant_id, agent_id, model, hour, prompt_tokens,
                                   completion_tokens, cost_usd, turns, conversations, messages,
-                                  response_time_ms)
+                                  failures, response_time_ms)
     SELECT tenant_id, agent_id, model, hour, prompt_tokens, completion_tokens, cost_usd, turns,
-           conversations, messages, response_time_ms
+           conversations, messages, failures, response_time_ms
     FROM owned ORDER BY agent_id, model, hour
     ON CONFLICT (agent_id, model, hour) DO UPDATE
     SET prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
         completion_tokens = h.completion_tokens + excluded.completion_tokens,
         cost_usd = h.cost_usd + excluded.cost_usd, turns = h.turns + excluded.turns,
         conversations = h.conversations + excluded.conversations,
-        messages = h.messages + excluded.messages,
+        messages = h.messages + excluded.messages, failures = h.failures + excluded.failures,
         response_time_ms = h.response_time_ms + excluded.response_time_ms
 ), days AS (
     INSERT INTO usage_days AS d (tenant_id, day, agent_id, model, prompt_tokens, completion_tokens,
@@ -105,21 +108,22 @@ def insert_sql(source: str, parameter: str, agent_id: str, correlation_id: str) 
     return f"""
     INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
                        prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
-                       response_time_ms, correlation_id)
+                       failures, response_time_ms, correlation_id)
     SELECT $1, {agent_id}, u.conversation_id, u.message_id, u.user_id, u.source, u.model,
            u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
-           u.response_time_ms, {correlation_id}
+           u.failures, u.response_time_ms, {correlation_id}
     {source} jsonb_to_recordset({parameter}::jsonb)
       AS u(conversation_id text, message_id text, user_id text, source text, model text,
            prompt_tokens int, completion_tokens int, cost_usd numeric, turns int,
-           conversations int, messages int, response_time_ms int)"""
+           conversations int, messages int, failures int,
+           response_time_ms int)"""
 
 
 _ADD = insert_sql("FROM", "$3", "$2", "$4") + " ON CONFLICT (message_id, model) DO NOTHING"
 
 # The response time of a turn is on the row of the agent's own model.
 _LIST_BY_CORRELATION = """
-SELECT message_id AS id, model, response_time_ms, created_at FROM usage
+SELECT message_id AS id, model, failures, response_time_ms, created_at FROM usage
 WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND correlation_id = $2
 ORDER BY created_at, message_id LIMIT $3

@@ -37,6 +37,7 @@ class AgentStats(msgspec.Struct):
         "total_messages": 48,
         "total_tokens_used": 9120,
         "avg_response_time_ms": 812.5,
+        "failed_turns": 1,
         "period": "all_time",
     }
 
@@ -45,6 +46,7 @@ class AgentStats(msgspec.Struct):
     total_messages: int
     total_tokens_used: int
     avg_response_time_ms: float
+    failed_turns: int
     period: Period
 
 

@@ -47,7 +47,7 @@ async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall)
         "conversation_id": "",
         "message_id": new_id("usg"),
         "cost_usd": round(call.cost_usd, 9),
-        **dict.fromkeys(("turns", "conversations", "messages", "response_time_ms"), 0),
+        **dict.fromkeys(("turns", "conversations", "messages", "failures", "response_time_ms"), 0),
     }
     correlation_id = trace.current().correlation_id
     try:
@@ -68,6 +68,7 @@ async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
         row["messages"],
         row["tokens"],
         round(average, 1),
+        row["failures"],
         period,
     )
 

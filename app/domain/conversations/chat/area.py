@@ -9,7 +9,7 @@ from db.storage_quota import CountedTable, UncountedTable
 
 from . import chat_jobs, conversations, jobs, queries
 from .chat_jobs import CHAT_TURN, REPORT_CANCELLED
-from .events import ChatCompleted, ChatMessage, ChatStarted
+from .events import ChatCompleted, ChatFailed, ChatMessage, ChatStarted
 
 # Messages are kept for as long as the agent's log settings say, and no longer than the plan.
 _AGENTS = retention_queries.AGENTS
@@ -42,7 +42,7 @@ async def _delete_log(deletion: AgentDeletion) -> None:
 AREA: Final = Area(
     name="chat",
     on_training=conversations.log_training,
-    events=(ChatStarted, ChatMessage, ChatCompleted),
+    events=(ChatStarted, ChatMessage, ChatFailed, ChatCompleted),
     permissions=(
         Permission("conversations:read", "Read other people's conversations", DEVELOPERS),
         Permission(
@@ -76,8 +76,7 @@ AREA: Final = Area(
         ),
         RetentionRule(
             "event_log",
-            "t.type IN ('agent.chat.message', 'agent.chat.completed') AND NOT t.test"
-            " AND t.data->>'agent_id' = a.id AND t.tenant_id = a.tenant_id"
+            f"{events.CHAT_EVENTS} AND t.data->>'agent_id' = a.id AND t.tenant_id = a.tenant_id"
             f" AND t.created_at < {_EXPIRED_BEFORE} AND {events.IS_SETTLED}",
             order_by="t.created_at",
             per=_AGENTS,

@@ -53,6 +53,7 @@ async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> J
         source="async",
         text=data.message,
         conversation_id=data.conversation_id,
+        replaces=data.replaces,
         context=data.context,
     )
     # On the request's own connection: with a second one, many such requests starve each other.
@@ -89,6 +90,7 @@ async def _accept(
     services.get(Models).check_key(runtime.target)
     job_id, user_id = new_id("job"), question.speaker.user_id
     turn = await start_turn(tx, runtime, question, job_id=job_id)
+    await persistence.mark_replaced(tx, turn)
     await _store_question(tx, runtime, turn)
     work_id = await work.accept(
         tx,
@@ -174,17 +176,21 @@ async def end(
     error: ApiError | None,
     *,
     is_reported: bool = True,
-) -> None:
-    """Ends a job without a reply: frees its conversation, emits its end, and adds the usage of its
-    stored rounds, unless its worker has added more already.
+    budget: TokenBudget | None = None,
+) -> bool:
+    """Ends a job without a reply: frees its conversation, emits its end, stores the failure, and
+    adds the usage: `budget` if its worker knows it, else that of its stored rounds. Returns False
+    if the job is over already.
     """
     job_error = JobError(error.code, error.message, error.details) if error else None
     stored_error = as_json(job_error) if job_error else None
     row = await queries.end_job(tx, tenant_id, job_id, outcome, None, stored_error)
     if row is None:
-        return
+        return False
     await turn_queries.release(tx, tenant_id, row["conversation_id"], job_id)
-    await _add_usage(tx, tenant_id, row)
+    await _add_usage(tx, tenant_id, row, budget or _budget_of(row), error)
+    if error is not None:
+        await _store_failure(tx, tenant_id, row, error)
     completed = ChatCompleted(
         row["agent_id"],
         row["conversation_id"],
@@ -197,6 +203,7 @@ async def end(
     failure = (error.code, error.message) if error else ("cancelled", "the job was cancelled")
     if is_reported:
         await report_end(tx, services, tenant_id, row["caller_id"], error=failure)
+    return True
 
 
 async def report_end(
@@ -224,17 +231,40 @@ def source_of(job: Row) -> Source:
     return "async" if job["caller_id"] is None else "workflow"
 
 
-async def _add_usage(tx: Tx, tenant_id: str, job: Row) -> None:
+async def _store_failure(tx: Tx, tenant_id: str, job: Row, error: ApiError) -> None:
+    failure = {"code": error.code, "message": error.message}
+    ids = (job["agent_id"], job["conversation_id"], job["message_id"])
+    failed = persistence.failed_event(*ids, source_of(job), error)
+    await queries.store_failure(
+        tx,
+        tenant_id,
+        job["conversation_id"],
+        job["message_id"],
+        as_json({"error": failure}),
+        trace.current().correlation_id,
+        events.encode_events([failed], tenant_id=tenant_id),
+    )
+
+
+def _budget_of(job: Row) -> TokenBudget:
     budget = TokenBudget()
     for done in msgspec.json.decode(job["progress"], type=list[Round]):
         for model, used in done.used.items():
             budget.add(model, *used)
-    if budget.by_model:
-        own, ids = next(iter(budget.by_model)), (job["conversation_id"], job["message_id"])
-        user_id, source = job["user_id"], source_of(job)
-        rows = await persistence.build_usage_rows(budget, own, *ids, user_id, source)
-        correlation_id = trace.current().correlation_id
-        await usage.add_usage(tx, tenant_id, job["agent_id"], as_json(rows), correlation_id)
+    return budget
+
+
+async def _add_usage(
+    tx: Tx, tenant_id: str, job: Row, budget: TokenBudget, failure: ApiError | None
+) -> None:
+    if not budget.by_model and failure is None:
+        return
+    ids, user_id = (job["conversation_id"], job["message_id"]), job["user_id"]
+    rows = await persistence.build_usage_rows(budget, job["model"], *ids, user_id, source_of(job))
+    if failure is not None:
+        rows[0] |= {"turns": 1, "messages": 2, "failures": 1, "conversations": int(job["is_new"])}
+    correlation_id = trace.current().correlation_id
+    await usage.add_usage(tx, tenant_id, job["agent_id"], as_json(rows), correlation_id)
 
 
 async def _read(services: Services, principal: Principal, agent_id: str, job_id: str) -> Row:

@@ -181,6 +181,7 @@ def _question(
         source="console",
         text=data.message,
         conversation_id=data.conversation_id,
+        replaces=data.replaces,
         context=data.context,
     )
     return AgentReference(context.principal.scope, agent_id), question

@@ -1,10 +1,18 @@
+from typing import Final
+
 from app.kit.errors import ApiError, Conflict, NotFound
+
+# All that visitors read of a failure: the error of a provider may name keys, accounts and models.
+CANNOT_ANSWER: Final = "The agent cannot answer right now; try again later"
 
 
 class ConversationNotFound(NotFound, code="conversation_not_found"): ...
 
 
 class ConversationBusy(Conflict, code="conversation_busy"): ...
+
+
+class NotLastAnswer(Conflict, code="not_last_answer"): ...
 
 
 class JobNotFound(NotFound, code="job_not_found"): ...

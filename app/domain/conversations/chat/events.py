@@ -26,8 +26,25 @@ class ChatMessage(Event):
     conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
     message_id: Annotated[str, example("msg_01k9x3m7e8c0v2q4r6t8w0y2a4")]
     role: Annotated[Literal["user", "assistant"], example("user")]
-    status: Annotated[Literal["complete", "interrupted"], example("complete")]
+    status: Annotated[Literal["complete", "interrupted", "failed"], example("complete")]
     content: Annotated[str | None, example("What is the weather like?")]
+
+
+class ChatFailed(Event):
+    """An agent could not answer.
+
+    The question stays in the conversation. `message_id` is the failed answer, which has what was
+    said before the failure, and the error in words. `reason` is the kind of a model's failure.
+    """
+
+    type = "agent.chat.failed"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    message_id: Annotated[str, example("msg_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    source: Annotated[str, example("console")]
+    code: Annotated[str, example("provider_error")]
+    reason: Annotated[str | None, example("timeout")]
 
 
 class ChatCompleted(Event):

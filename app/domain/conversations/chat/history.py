@@ -18,11 +18,15 @@ _TOKENS_PER_MESSAGE = 4
 
 
 class PastMessage(msgspec.Struct):
-    """A message of the past, with the tool calls that led to it."""
+    """A message of the past, with the tool calls that led to it. `seq` is its place in the
+    conversation.
+    """
 
     role: str
     content: str
     tool_calls: list[dict[str, Any]] = []
+    id: str = ""
+    seq: int = 0
 
 
 def system_message(
@@ -45,6 +49,9 @@ def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) ->
     """
     selected: list[list[Message]] = []
     for item in reversed(past):
+        if item.role == "assistant" and not item.content and not item.tool_calls:
+            # An answer that failed before its first word.
+            continue
         messages = _messages(item, with_calls=with_calls)
         cost = sum(map(_cost, messages))
         if cost > budget:
@@ -87,7 +94,9 @@ def merge_neighbours(messages: list[Message]) -> list[Message]:
             and not last.tool_calls
             and message.role != "system"
         ):
-            merged[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
+            # A question that failed may be asked again in the same words.
+            if message.content != last.content:
+                merged[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
         else:
             merged.append(message)
     return merged

@@ -68,10 +68,11 @@ class _JobTurnWriter:
                 await chat_jobs.report_end(tx, job.services, tenant_id, caller_id, reply=reply)
         return reply
 
-    async def save_partial(self, transcript: Transcript) -> None:
+    async def save_partial(self, transcript: Transcript, failure: ApiError | None) -> None:
         """Stores nothing, because the next attempt continues from the stored rounds. Keeps the
         usage in memory in case there is no next attempt.
         """
+        del failure
         self.budget = transcript.budget
 
 
@@ -145,10 +146,13 @@ async def _add_usage_of_cancelled(job: Job, writer: _JobTurnWriter) -> None:
 async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> None:
     async with job.finish() as tx:
         await job.hold(tx)
-        if writer is not None and writer.budget is not None and writer.budget.by_model:
-            # Even when job and conversation were deleted with their agent meanwhile.
-            await persistence.add_usage(tx, writer.turn, writer.budget)
-        await chat_jobs.end(tx, job.services, job.tenant_id, job.ref_id, "failed", error)
+        budget = writer.budget if writer is not None else None
+        is_ended = await chat_jobs.end(
+            tx, job.services, job.tenant_id, job.ref_id, "failed", error, budget=budget
+        )
+        if not is_ended and writer is not None and budget is not None and budget.by_model:
+            # Job and conversation were deleted with their agent meanwhile.
+            await persistence.add_usage(tx, writer.turn, budget)
 
 
 async def report_cancelled(job: Job) -> None:

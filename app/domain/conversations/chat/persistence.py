@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,11 +11,13 @@ import asyncpg
 import msgspec
 
 from app.domain.agents.llm.api import cost_usd
+from app.domain.agents.llm.errors import ModelBusy, ModelFailed
 from app.domain.agents.usage import api as usage_service
 from app.domain.area import Event
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import clock, logs, trace
+from app.kit.errors import ApiError
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
@@ -24,7 +27,7 @@ from db.session import Tx
 from . import turn_queries
 from .agent_loop import TokenBudget
 from .errors import ConversationNotFound
-from .events import ChatMessage
+from .events import ChatFailed, ChatMessage
 from .schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
 from .turn import OnTokens, Transcript, Turn
 from .turn_queries import FinishedConversation
@@ -49,18 +52,18 @@ class TurnWriter:
         await self._report_tokens(transcript)
         return await self._store(transcript, "complete")
 
-    async def save_partial(self, transcript: Transcript) -> None:
-        """Half a reply stays in the history. A question without any answer does not: its sender
-        got an error and will ask again.
+    async def save_partial(self, transcript: Transcript, failure: ApiError | None) -> None:
+        """A turn that failed stays in the conversation, and so does half a reply. A question does
+        not whose sender left before any answer, or was told by a busy model to come again.
         """
         await self._report_tokens(transcript)
-        if transcript.is_empty:
+        if transcript.is_empty and (failure is None or isinstance(failure, ModelBusy)):
             await self._release()
             if transcript.budget.by_model:
                 await self._add_usage(transcript)
             return
         try:
-            await self._store(transcript, "interrupted")
+            await self._store(transcript, "interrupted" if failure is None else "failed", failure)
         except ConversationNotFound:
             # Deleted meanwhile; or stored after all, when only the reply to that was cut off.
             await self._add_usage(transcript)
@@ -68,9 +71,16 @@ class TurnWriter:
             await self._release()
             raise
 
-    async def _store(self, transcript: Transcript, status: MessageStatus) -> ChatReply:
+    async def _store(
+        self, transcript: Transcript, status: MessageStatus, failure: ApiError | None = None
+    ) -> ChatReply:
         services, runtime = self._services, self._turn.runtime
-        finished = await _finish(self._turn, transcript, status)
+        finished = await _finish(self._turn, transcript, status, failure=failure)
+        if self._turn.replaced_from is not None:
+            async with services.db.tx(runtime.tenant_id) as tx:
+                await mark_replaced(tx, self._turn)
+                await _store_alone(tx, runtime.tenant_id, finished)
+            return finished.reply
         group = ("store_turn", runtime.tenant_id, runtime.agent_id)
         if not await services.batches.join(
             group, finished, partial(_store_all, services, runtime.tenant_id)
@@ -126,12 +136,18 @@ async def store(
     turn: Turn,
     transcript: Transcript,
     status: MessageStatus,
-    more: list[Event] | None = None,
+    more: Iterable[Event] = (),
 ) -> ChatReply:
     """Messages, calls, usage, cost and events together; `more` are events of the caller."""
     finished = await _finish(turn, transcript, status, more)
     await _store_alone(tx, turn.runtime.tenant_id, finished)
     return finished.reply
+
+
+async def mark_replaced(tx: Tx, turn: Turn) -> None:
+    ids = (turn.runtime.tenant_id, turn.conversation_id)
+    if turn.replaced_from is not None:
+        await turn_queries.mark_replaced(tx, *ids, turn.replaced_from, turn.message_id)
 
 
 async def _store_alone(tx: Tx, tenant_id: str, finished: _FinishedTurn) -> None:
@@ -180,20 +196,19 @@ async def add_usage(tx: Tx, turn: Turn, budget: TokenBudget) -> None:
 
 
 async def _finish(
-    turn: Turn, transcript: Transcript, status: MessageStatus, more: list[Event] | None = None
+    turn: Turn,
+    transcript: Transcript,
+    status: MessageStatus,
+    more: Iterable[Event] = (),
+    failure: ApiError | None = None,
 ) -> _FinishedTurn:
     response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
     reply = _reply(turn, transcript, clock.now())
     usage = await _usage(turn, transcript.budget)
     # The row of the agent's own model has what belongs to the turn as a whole.
     usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
-    usage[0]["conversations"] = int(turn.is_new)
-    emitted: list[Event] = (
-        [] if turn.question_stored else [_message_event(turn, turn.question_id, "user")]
-    )
-    emitted.append(
-        _message_event(turn, turn.message_id, "assistant", reply.message.content, status)
-    )
+    usage[0] |= {"conversations": int(turn.is_new), "failures": int(failure is not None)}
+    emitted = [*_list_events(turn, reply.message.content, status, failure), *more]
     conversation = FinishedConversation(
         turn.conversation_id,
         turn.holder,
@@ -204,9 +219,9 @@ async def _finish(
     return _FinishedTurn(
         reply,
         conversation,
-        as_json(_entries(turn, transcript, reply, status, usage))[1:-1],
+        as_json(_entries(turn, transcript, reply, status, usage, failure))[1:-1],
         as_json(usage)[1:-1],
-        events.encode_events([*emitted, *(more or [])], tenant_id=turn.runtime.tenant_id)[1:-1],
+        events.encode_events(emitted, tenant_id=turn.runtime.tenant_id)[1:-1],
     )
 
 
@@ -224,6 +239,25 @@ def _reply(turn: Turn, transcript: Transcript, now: datetime) -> ChatReply:
         transcript.sources,
         list(transcript.calls.values()),
     )
+
+
+def _list_events(
+    turn: Turn, content: str, status: MessageStatus, failure: ApiError | None
+) -> Iterator[Event]:
+    if not turn.question_stored:
+        yield _message_event(turn, turn.question_id, "user")
+    if content or failure is None:
+        yield _message_event(turn, turn.message_id, "assistant", content, status)
+    if failure is not None:
+        ids = (turn.runtime.agent_id, turn.conversation_id, turn.message_id)
+        yield failed_event(*ids, turn.source, failure)
+
+
+def failed_event(
+    agent_id: str, conversation_id: str, message_id: str, source: str, failure: ApiError
+) -> ChatFailed:
+    reason = failure.reason if isinstance(failure, ModelFailed) else None
+    return ChatFailed(agent_id, conversation_id, message_id, source, failure.code, reason)
 
 
 def _message_event(
@@ -275,6 +309,7 @@ async def build_usage_rows(
                 "turns": 0,
                 "conversations": 0,
                 "messages": 0,
+                "failures": 0,
                 "response_time_ms": 0,
             }
         )
@@ -287,6 +322,7 @@ def _entries(
     reply: ChatReply,
     status: MessageStatus,
     usage: list[dict[str, Any]],
+    failure: ApiError | None,
 ) -> list[dict[str, Any]]:
     runtime, done_at = turn.runtime, reply.message.created_at
     entries: list[dict[str, Any]] = []
@@ -310,13 +346,22 @@ def _entries(
             role="tool",
             data=data,
         )
-    content: dict[str, Any] = {"role": "assistant", "content": reply.message.content}
-    content["status"] = status
-    if reply.sources:
-        content["data"] = {"sources": msgspec.to_builtins(reply.sources)}
-    add(turn.message_id, "message", done_at, logged=runtime.log_messages, **content)
+    text = reply.message.content
+    answer: dict[str, Any] = {"role": "assistant", "content": text, "status": status}
+    answer["data"] = _answer_data(reply, failure)
+    # A failure without a text is logged even where messages are not.
+    add(turn.message_id, "message", done_at, logged=runtime.log_messages or not text, **answer)
     for row in usage:
         shown = ("model", "prompt_tokens", "completion_tokens", "cost_usd", "response_time_ms")
         data = {name: row[name] for name in shown} | {"message_id": turn.message_id}
         add(new_id("tus"), "token_usage", done_at, logged=runtime.log_token_usage, data=data)
     return entries
+
+
+def _answer_data(reply: ChatReply, failure: ApiError | None) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if reply.sources:
+        data["sources"] = msgspec.to_builtins(reply.sources)
+    if failure is not None:
+        data["error"] = {"code": failure.code, "message": failure.message}
+    return data

@@ -16,6 +16,7 @@ from db.models import Conversation
 from db.session import Tx
 from db.views import View
 
+from .errors import CANNOT_ANSWER
 from .schemas import ConversationView, LogEntry, MessageView, VisitorMessage
 
 _SORT_ORDERS = SortOrders(
@@ -35,12 +36,15 @@ _MESSAGE = View(
     content="coalesce(m.content, '')",
     tool_calls="coalesce(c.calls, '[]')",
     sources="coalesce(m.data->'sources', '[]')",
+    error="m.data->'error'",
 )
 
 _VISITOR_MESSAGE = View(
     VisitorMessage,
     content="coalesce(content, '')",
     sources="coalesce(data->'sources', '[]')",
+    error=f"""CASE WHEN status = 'failed' THEN
+        jsonb_build_object('code', data->'error'->>'code', 'message', '{CANNOT_ANSWER}') END""",
 )
 
 # Asynchronous chat
@@ -57,6 +61,20 @@ WITH conversation AS (
                                       logged, correlation_id)
     SELECT $1, $3, agent_id, id, 'message', 'user', $4, $6, $7 FROM conversation
 ), {events.emission_sql("$8")}
+SELECT {events.ROUTED}
+"""
+
+_STORE_FAILURE = f"""
+WITH conversation AS (
+    UPDATE conversations SET message_count = message_count + 1, last_message_at = now()
+    WHERE tenant_id = $1 AND id = $2
+    RETURNING id, agent_id
+), entry AS (
+    INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
+                                      status, data, correlation_id)
+    SELECT $1, $3, agent_id, id, 'message', 'assistant', '', 'failed', $4::jsonb, $5
+    FROM conversation
+), {events.emission_sql("$6")}
 SELECT {events.ROUTED}
 """
 
@@ -105,12 +123,20 @@ SET status = $3, reply = $4::jsonb, error = $5::jsonb, finished_at = now(), prog
 FROM (SELECT id, progress FROM chat_jobs WHERE tenant_id = $1 AND id = $2 FOR UPDATE) was
 WHERE j.id = was.id AND j.status IN ('pending', 'running')
 RETURNING j.agent_id, j.conversation_id, j.message_id, j.user_id, j.caller_id,
-          was.progress::text AS progress
+          was.progress::text AS progress,
+          (SELECT primary_model FROM agents a WHERE a.id = j.agent_id) AS model,
+          NOT EXISTS (SELECT 1 FROM conversation_entries e
+                      WHERE e.conversation_id = j.conversation_id AND e.type = 'message'
+                        AND e.role = 'assistant') AS is_new
 """
 
 
 async def store_question(tx: Tx, tenant: str, *values: object) -> None:
     events.wake(tx, await fast.value(tx, tenant, _STORE_QUESTION, *values))
+
+
+async def store_failure(tx: Tx, tenant: str, *values: object) -> None:
+    events.wake(tx, await fast.value(tx, tenant, _STORE_FAILURE, *values))
 
 
 async def add_job(tx: Tx, tenant: str, *values: object) -> None:
@@ -170,7 +196,8 @@ ORDER BY m.seq
 _VISITOR_MESSAGES = f"""
 SELECT {_VISITOR_MESSAGE.columns} FROM (
     SELECT * FROM conversation_entries
-    WHERE conversation_id = $2 AND type = 'message' ORDER BY seq DESC LIMIT $3
+    WHERE conversation_id = $2 AND type = 'message' AND replaced_by IS NULL
+    ORDER BY seq DESC LIMIT $3
 ) newest WHERE tenant_id = $1 ORDER BY seq
 """
 
@@ -329,7 +356,7 @@ async def find(
 async def list_messages(
     tx: Tx, principal: Principal, conversation_id: str, page: Page
 ) -> tuple[list[MessageView], Total]:
-    where = Where(tenant_of(tx), "type = 'message'")
+    where = Where(tenant_of(tx), "type = 'message' AND replaced_by IS NULL")
     where.add("conversation_id = $n", conversation_id)
     only_user = _only_user(principal)
     if only_user is not None:

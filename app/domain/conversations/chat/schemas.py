@@ -8,7 +8,7 @@ from app.domain.sources import SourceView
 from app.kit.validation import NOT_BLANK
 
 MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
-MessageStatus = Literal["complete", "interrupted"]
+MessageStatus = Literal["complete", "interrupted", "failed"]
 JobStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
 Source = Literal["console", "async", "embed", "openai", "audio", "workflow"]
 
@@ -16,6 +16,15 @@ _CONVERSATION_ID = "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _JOB_ID = "job_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _AGENT_ID = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _AT = "2026-01-01T12:00:00Z"
+
+
+Replaces = Annotated[
+    Annotated[str, Meta(max_length=64)] | None,
+    Meta(
+        description="The id of the last answer: this question and its answer take the place of "
+        "that one and its question, to try again or to ask differently",
+    ),
+]
 
 
 class ChatRequest(msgspec.Struct, kw_only=True):
@@ -30,6 +39,7 @@ class ChatRequest(msgspec.Struct, kw_only=True):
         dict[str, Any] | None,
         Meta(description="Facts for this turn alone; the model sees them beside the prompt"),
     ] = None
+    replaces: Replaces = None
 
 
 class ReplyMessage(msgspec.Struct):
@@ -210,8 +220,15 @@ class ConversationView(msgspec.Struct):
     ended_at: datetime | None
 
 
+class MessageError(msgspec.Struct):
+    code: str
+    message: str
+
+
 class VisitorMessage(msgspec.Struct):
-    """A message as a visitor sees it, without the calls of tools."""
+    """A message as a visitor sees it, without the calls of tools. `error` says why an answer
+    failed; to visitors, only that it did.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -220,6 +237,7 @@ class VisitorMessage(msgspec.Struct):
         "status": "complete",
         "sources": [],
         "created_at": _AT,
+        "error": None,
     }
 
     id: str
@@ -228,6 +246,7 @@ class VisitorMessage(msgspec.Struct):
     status: MessageStatus
     sources: list[SourceView]
     created_at: datetime
+    error: MessageError | None
 
 
 class MessageView(VisitorMessage):

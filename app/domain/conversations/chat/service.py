@@ -17,6 +17,7 @@ from app.services import Services
 from db.session import Scope
 
 from . import turn as turns
+from .errors import CANNOT_ANSWER
 from .persistence import TurnWriter
 from .schemas import ChatReply
 from .start_turn import Question, load_usable_runtime, resume_many, start_turn
@@ -24,8 +25,6 @@ from .stream_events import StreamEvent
 from .turn import Speaker, Turn
 
 log = logs.get("chat")
-
-_CANNOT_ANSWER = "The agent cannot answer right now; try again later"
 
 
 class AgentReference(NamedTuple):
@@ -64,7 +63,7 @@ async def _start(
     services: Services, agent: AgentRuntime | AgentReference, question: Question
 ) -> Turn:
     if isinstance(agent, AgentReference):
-        if question.conversation_id is not None:
+        if question.conversation_id is not None and question.replaces is None:
             together = partial(resume_many, services, agent.scope, agent.agent_id)
             turn = await services.batches.join(("resume", *agent), question, together)
             if turn is not None:
@@ -84,17 +83,17 @@ async def _check_model(services: Services, runtime: AgentRuntime, speaker: Speak
         if not speaker.is_visitor:
             raise
         log.warning("a visitor got no answer", agent_id=runtime.agent_id, reason=error.message)
-        raise Unavailable(_CANNOT_ANSWER, 60) from error
+        raise Unavailable(CANNOT_ANSWER, 60) from error
 
 
 async def _hide_provider_errors(
     events: AsyncGenerator[StreamEvent, None],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """A provider's error may name keys, accounts and models: visitors do not see it."""
+    """Visitors read only that the agent cannot answer."""
     try:
         async with aclosing(events):
             async for event in events:
                 yield event
     except ProviderError as error:
         log.warning("a visitor got no answer", reason=error.message)
-        raise ProviderError(_CANNOT_ANSWER) from error
+        raise ProviderError(CANNOT_ANSWER) from error

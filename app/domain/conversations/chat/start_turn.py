@@ -15,6 +15,7 @@ from app.domain.agents.llm.api import Message, Models
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import logs
+from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
@@ -23,7 +24,7 @@ from db.fast import Row
 from db.session import Scope, Tx
 
 from . import turn_queries
-from .errors import ConversationBusy, ConversationNotFound
+from .errors import ConversationBusy, ConversationNotFound, NotLastAnswer
 from .events import ChatStarted
 from .history import PastMessage
 from .schemas import Source
@@ -44,6 +45,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     text: str
     conversation_id: str | None = None
+    # The last answer of the conversation, whose place the new one takes.
+    replaces: str | None = None
     context: dict[str, Any] | None = None
     messages: list[Message] = []
     temperature: float | None = None
@@ -56,13 +59,18 @@ async def start_turn(
     tx: Tx, runtime: AgentRuntime, question: Question, *, job_id: str | None = None
 ) -> Turn:
     """Takes the conversation for one turn, or creates one. 409 while another turn has it."""
+    if question.replaces is not None and question.conversation_id is None:
+        raise Invalid.field("replaces", "needs the conversation_id of that answer")
     turn = _new_turn(runtime, question, job_id)
     seconds = _JOB_LEASE_SECONDS if job_id else LEASE_SECONDS
     if question.conversation_id is not None and not question.speaker.is_visitor:
         rows = await _take(tx, [turn], seconds, with_job=job_id is not None)
     else:
         rows = await _open(tx, turn, seconds)
-    return await _with_past(tx, turn, rows)
+    turn = await _with_past(tx, turn, rows)
+    if question.replaces is not None:
+        await _replace_last(tx, turn, question.replaces)
+    return turn
 
 
 async def load_usable_runtime(services: Services, scope: Scope, agent_id: str) -> AgentRuntime:
@@ -171,6 +179,22 @@ async def _with_past(tx: Tx, turn: Turn, rows: list[Row]) -> Turn:
     return turn
 
 
+async def _replace_last(tx: Tx, turn: Turn, message_id: str) -> None:
+    """Takes the last question and its answer out of what the model sees. They stay in the
+    conversation until the new answer is stored.
+    """
+    past, questions = turn.past, [n for n, item in enumerate(turn.past) if item.role == "user"]
+    if not questions or past[-1].id != message_id or past[-1].role != "assistant":
+        lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
+        if turn.created_conversation:
+            await turn_queries.delete_empty(tx, *lease)
+        else:
+            await turn_queries.release(tx, *lease)
+        raise NotLastAnswer("Only the last answer of a conversation can be replaced")
+    turn.replaced_from = past[questions[-1]].seq
+    turn.past = past[: questions[-1]]
+
+
 def has_no_answer(past: list[PastMessage]) -> bool:
     """A conversation counts as one once an agent has answered in it."""
     return all(message.role == "user" for message in past)
@@ -203,7 +227,8 @@ def _to_messages(rows: list[Row]) -> list[PastMessage]:
     calls: list[dict[str, Any]] = []
     for row in reversed(rows):
         if row["type"] == "message":
-            past.append(PastMessage(row["role"], row["content"] or "", calls))
+            ids = (row["id"], row["seq"])
+            past.append(PastMessage(row["role"], row["content"] or "", calls, *ids))
             calls = []
         elif row["data"] is not None:
             calls.append(msgspec.json.decode(row["data"]))

@@ -18,7 +18,8 @@ from app.domain.agents.llm.errors import ModelFailed
 from app.domain.sources import SourceView
 from app.jobs import background
 from app.jobs.renewal import Renewal
-from app.kit import clock
+from app.kit import clock, error_mapping
+from app.kit.errors import ApiError
 from app.observe import metrics
 from app.services import Services
 
@@ -79,6 +80,8 @@ class Turn(msgspec.Struct, kw_only=True):
     text: str
     context: dict[str, Any] | None = None
     past: list[PastMessage] = []
+    # Where the last turn begins that this one takes the place of.
+    replaced_from: int | None = None
     asked_at: datetime = msgspec.field(default_factory=clock.now)
     # An asynchronous chat stores its question when it is accepted, and holds by its job's id.
     question_stored: bool = False
@@ -132,11 +135,11 @@ class Transcript:
 
 
 class TurnStore(Protocol):
-    """Stores a turn when it is over: complete, or as far as it came."""
+    """Stores a turn when it is over: complete, or as far as it came, with what made it fail."""
 
     async def save_complete(self, transcript: Transcript) -> ChatReply: ...
 
-    async def save_partial(self, transcript: Transcript) -> None: ...
+    async def save_partial(self, transcript: Transcript, failure: ApiError | None) -> None: ...
 
 
 async def run(
@@ -155,10 +158,13 @@ async def run(
                     transcript.add(event)
                     yield event
                 reply = await store.save_complete(transcript)
-        except BaseException:
-            metrics.TURNS.labels(turn.source, "interrupted").inc()
+        except BaseException as error:
+            # None when the caller left, or stopped the answer.
+            failure = error_mapping.to_api_error(error) if isinstance(error, Exception) else None
+            outcome = "interrupted" if failure is None else "failed"
+            metrics.TURNS.labels(turn.source, outcome).inc()
             # In a task of its own: a cancelled caller must not take the reply along.
-            await asyncio.shield(background.spawn(store.save_partial(transcript)))
+            await asyncio.shield(background.spawn(store.save_partial(transcript, failure)))
             raise
     metrics.TURNS.labels(turn.source, "answered").inc()
     yield TurnFinished(reply)

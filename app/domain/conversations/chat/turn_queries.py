@@ -28,7 +28,7 @@ def _newest_entries(conversation: str) -> str:
     condition here, where it tempts the planner to read all that the tenant has.
     """
     return f"""
-SELECT tenant_id, type, role, left(content, {_MAX_CHARS}) AS content,
+SELECT tenant_id, id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
        CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text END
          AS data
 FROM (
@@ -37,6 +37,7 @@ FROM (
         SELECT *, coalesce(octet_length(content), 0) + pg_column_size(data) AS own_bytes
         FROM conversation_entries
         WHERE conversation_id = {conversation} AND type IN ('message', 'tool_call')
+          AND replaced_by IS NULL
         ORDER BY seq DESC LIMIT {MAX_ENTRIES}
     ) newest
 ) within
@@ -49,7 +50,7 @@ ORDER BY seq DESC"""
 _TAKEN_COLUMNS = """
 SELECT t.holder, t.is_new, t.message_count,
        (SELECT c.message_count FROM conversations c WHERE c.id = t.id) AS as_of,
-       e.type, e.role, e.content, e.data"""
+       e.id, e.seq, e.type, e.role, e.content, e.data"""
 _TAKEN_ENTRIES = f"FROM taken t LEFT JOIN LATERAL ({_newest_entries('t.id')}) e ON true"
 
 _OPEN = f"""
@@ -111,7 +112,7 @@ SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 A
 """
 
 _HISTORY = f"""
-SELECT type, role, content, data FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
+SELECT id, seq, type, role, content, data FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
 """
 
 _RENEW = """
@@ -127,6 +128,11 @@ WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
 _RELEASE_ALL = """
 UPDATE conversations SET turn_holder = NULL, turn_until = NULL
 WHERE tenant_id = $1 AND id = ANY($2) AND turn_holder = ANY($3)
+"""
+
+_MARK_REPLACED = """
+UPDATE conversation_entries SET replaced_by = $4
+WHERE conversation_id = $2 AND seq >= $3 AND replaced_by IS NULL AND tenant_id = $1
 """
 
 _DELETE_EMPTY = """
@@ -216,6 +222,13 @@ async def release(tx: Tx, tenant: str, conversation_id: str, holder: str) -> Non
 
 async def release_all(tx: Tx, tenant: str, ids: list[str], holders: list[str]) -> None:
     await fast.execute(tx, tenant, _RELEASE_ALL, ids, holders)
+
+
+async def mark_replaced(
+    tx: Tx, tenant: str, conversation_id: str, from_seq: int, message_id: str
+) -> None:
+    """Takes the last entries out of the conversation; this message replaces them."""
+    await fast.execute(tx, tenant, _MARK_REPLACED, conversation_id, from_seq, message_id)
 
 
 async def delete_empty(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:

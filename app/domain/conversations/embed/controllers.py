@@ -193,7 +193,7 @@ class PublicAgentController(Controller):
         """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            request, agent, data.session_id, data.message
+            request, agent, data.session_id, data.message, data.replaces
         )
         async with service.count_unless_busy(services, agent):
             connection = while_connected(request)
@@ -223,7 +223,7 @@ class PublicAgentController(Controller):
         """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            request, agent, data.session_id, data.message
+            request, agent, data.session_id, data.message, data.replaces
         )
         async with service.count_unless_busy(services, agent):
             events = await chat.stream(services, agent.runtime, question)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.conversations.chat.schemas import VisitorMessage
+from app.domain.conversations.chat.schemas import Replaces, VisitorMessage
 from app.domain.sources import SourceView
 from app.kit import validation
 from app.kit.validation import NOT_BLANK, ONE_LINE
@@ -170,6 +170,7 @@ class PublicChatRequest(msgspec.Struct, kw_only=True):
 
     session_id: SessionId
     message: Annotated[str, Meta(min_length=1, max_length=32_000, pattern=NOT_BLANK)]
+    replaces: Replaces = None
 
 
 class AssistantReply(msgspec.Struct):

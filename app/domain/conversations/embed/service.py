@@ -161,7 +161,11 @@ def claims_of(request: HttpRequest) -> VisitorClaims | None:
 
 
 async def create_visitor_question(
-    request: HttpRequest, agent: EmbeddedAgent, session_id: str, text: str
+    request: HttpRequest,
+    agent: EmbeddedAgent,
+    session_id: str,
+    text: str,
+    replaces: str | None = None,
 ) -> Question:
     """Stores the use of the key, counts the message and returns the visitor's question. Each
     session of a key is one conversation.
@@ -175,6 +179,7 @@ async def create_visitor_question(
         source="embed",
         text=text,
         conversation_id=sessions.conversation_id(agent.embed_key_id, session_id),
+        replaces=replaces,
         context={"visitor": visitor} if visitor is not None else None,
         on_tokens=on_tokens,
     )

@@ -2,6 +2,7 @@
 
 from .catalogue import NO_EVENT_TYPE, check_type
 from .queries import (
+    CHAT_EVENTS,
     FAN_OUT,
     MAX_DEPTH,
     NOTIFIED_TYPES,

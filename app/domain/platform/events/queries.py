@@ -146,15 +146,19 @@ async def emit(tx: Tx, tenant: str, *values: object) -> str | None:
     return work_id
 
 
-_DELETE_CHATS = """
-DELETE FROM event_log
-WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
+# What is said in conversations, and about them: deleted with them. `t` is the event.
+CHAT_EVENTS: Final = """
+t.type IN ('agent.chat.message', 'agent.chat.completed', 'agent.chat.failed', 'agent.chat.rated')
+AND NOT t.test"""
+_DELETE_CHATS = f"""
+DELETE FROM event_log t
+WHERE {CHAT_EVENTS}
   AND data->>'agent_id' = ANY($2) AND tenant_id = $1
   AND coalesce(data->>'job_id', '') <> ALL($3)
 """
-_DELETE_CHAT = """
-DELETE FROM event_log
-WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
+_DELETE_CHAT = f"""
+DELETE FROM event_log t
+WHERE {CHAT_EVENTS}
   AND data->>'agent_id' = $2 AND created_at >= $4 AND data->>'conversation_id' = $3
   AND tenant_id = $1
 """
@@ -272,14 +276,16 @@ async def list_by_correlation(
 # Requests. Their ends are of use, but not worth a wait for the disk.
 
 _ADD_REQUESTS = """
-INSERT INTO request_spans (tenant_id, id, correlation_id, request_id, started_at, duration_ms)
+INSERT INTO request_spans (tenant_id, id, correlation_id, request_id, started_at, duration_ms,
+                           name, status_code)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[],
-                     $6::float8[])
+                     $6::float8[], $7::text[], $8::int[])
 RETURNING set_config('synchronous_commit', 'off', true)
 """
 _LIST_REQUESTS = """
 SELECT request_id, min(started_at) AS started_at,
-       max(started_at + duration_ms * interval '1 millisecond') AS ended_at
+       max(started_at + duration_ms * interval '1 millisecond') AS ended_at,
+       (array_agg(name ORDER BY started_at))[1] AS name, max(status_code) AS status_code
 FROM request_spans
 WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND correlation_id = $2
@@ -294,6 +300,8 @@ class FinishedRequest(NamedTuple):
     request_id: str
     started_at: datetime
     duration_ms: float
+    name: str
+    status_code: int
 
 
 async def add_requests(tx: Tx, requests: list[FinishedRequest]) -> None:

@@ -30,7 +30,9 @@ class RequestSpans:
         self._in_flight: list[FinishedRequest] = []
         self._is_writing = False
 
-    def add(self, current: Trace, started_at: datetime, seconds: float) -> None:
+    def add(
+        self, current: Trace, name: str, status_code: int, started_at: datetime, seconds: float
+    ) -> None:
         """Does not wait for the database."""
         if len(self._pending) + len(self._in_flight) >= _MAX_PENDING:
             return
@@ -42,6 +44,8 @@ class RequestSpans:
                 current.request_id or "",
                 started_at,
                 round(seconds * 1000, 3),
+                name,
+                status_code,
             )
             for tenant_id in current.event_tenants
         ]

@@ -13,6 +13,8 @@ from .errors import TraceNotFound
 from .schemas import TraceView
 from .service import MAX_SPANS, to_entry
 
+_FIRST_ERROR_STATUS = 400
+
 
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     """Returns events and spans in order: a cause is before its effects."""
@@ -38,19 +40,27 @@ def _request_spans(events: list[Row], requests: list[Row]) -> list[Span]:
     """Returns a span for each request that emitted events: from its start to its end or, while it
     runs, from the start of its first transaction to its last event.
     """
-    bounds = {row["request_id"]: (row["started_at"], row["ended_at"]) for row in requests}
+    finished = {row["request_id"]: row for row in requests}
     by_request: dict[str, list[Row]] = {}
     for row in events:
         if row["request_id"]:
             by_request.setdefault(row["request_id"], []).append(row)
     spans = []
     for request_id, rows in by_request.items():
-        from_events = (rows[0]["created_at"], _emitted_at(rows[-1]))
-        started, ended = bounds.get(request_id, from_events)
-        ids = (request_id, rows[0]["parent_id"])
-        duration_ms = clock.milliseconds(started, ended)
-        spans.append(Span("request", *ids, rows[0]["type"], "completed", started, duration_ms))
+        spans.append(_request_span(rows, finished.get(request_id)))
     return spans
+
+
+def _request_span(events: list[Row], finished: Row | None) -> Span:
+    first = events[0]
+    started, ended = first["created_at"], _emitted_at(events[-1])
+    name, status = None, "completed"
+    if finished is not None:
+        started, ended, name = finished["started_at"], finished["ended_at"], finished["name"]
+        if (finished["status_code"] or 0) >= _FIRST_ERROR_STATUS:
+            status = "failed"
+    ids, duration_ms = (first["request_id"], first["parent_id"]), clock.milliseconds(started, ended)
+    return Span("request", *ids, name or first["type"], status, started, duration_ms)
 
 
 def _emitted_at(row: Row) -> datetime:
