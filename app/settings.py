@@ -7,25 +7,39 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from app.kit import email_addresses
-from db.url import parse_url
+from app.kit import spelling
+from app.setting_parsers import (
+    AUTO,
+    OFF,
+    parse_address_or_off,
+    parse_database_url,
+    parse_delays,
+    parse_email,
+    parse_flag,
+    parse_flag_or_auto,
+    parse_hosts,
+    parse_int,
+    parse_model,
+    parse_model_name,
+    parse_networks,
+    parse_one_of,
+    parse_path,
+    parse_plain_url,
+    parse_seconds,
+    parse_text,
+    parse_url,
+    split_address,
+)
 
 PREFIX = "PARLEY_"
 # A socket's path has at most 103 characters on macOS; /.s.PGSQL.5432 is the longest name.
 _MAX_RUN_DIR_BYTES = 85
 
-_SCHEMES_WITH_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?\Z")
-
-_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
-
-_OFF = "off"
-_AUTO: Final = "auto"
 
 Plan = Literal["free", "pro", "team", "enterprise"]
 LogFormat = Literal["console", "json"]
@@ -51,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_password: str = ""
     default_plan: Plan = "free"
     # "auto": while only this machine can reach the instance.
-    allow_signup: bool | Literal["auto"] = _AUTO
+    allow_signup: bool | Literal["auto"] = AUTO
     demo: bool = False
     egress_allow: tuple[str, ...] = ()
     searxng_url: str = ""
@@ -121,14 +135,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def metrics_listener(self) -> tuple[str, int] | None:
         """The host and port of a listener for metrics; None when there is none of its own."""
-        if self.metrics_address == _OFF or self.has_metrics_on_web_port:
+        if self.metrics_address == OFF or self.has_metrics_on_web_port:
             return None
-        return _split_address(self.metrics_address)
+        return split_address(self.metrics_address)
 
     @property
     def has_metrics_on_web_port(self) -> bool:
-        is_on = self.metrics_address != _OFF
-        return is_on and _split_address(self.metrics_address) == (self.host, self.port)
+        is_on = self.metrics_address != OFF
+        return is_on and split_address(self.metrics_address) == (self.host, self.port)
 
     @property
     def public_url(self) -> str:
@@ -150,217 +164,72 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _text(value: str) -> str:
-    return value
-
-
-def _email(value: str) -> str:
-    try:
-        return email_addresses.normalize(value)
-    except ValueError:
-        raise ValueError("must be an e-mail address") from None
-
-
-def _path(value: str) -> Path:
-    return Path(value).expanduser().absolute()
-
-
-def _flag(value: str) -> bool:
-    words = {"true": True, "on": True, "1": True, "yes": True}
-    words |= {"false": False, "off": False, "0": False, "no": False}
-    try:
-        return words[value.lower()]
-    except KeyError:
-        raise ValueError("must be true or false") from None
-
-
-def _flag_or_auto(value: str) -> bool | str:
-    try:
-        return _AUTO if value.lower() == _AUTO else _flag(value)
-    except ValueError:
-        raise ValueError("must be true, false or auto") from None
-
-
-def _int(low: int, high: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError("must be a whole number") from None
-        if not low <= number <= high:
-            raise ValueError(f"must be from {low} to {high}")
-        return number
-
-    return parse
-
-
-def _seconds(value: str) -> float:
-    number = float(value)
-    if not 0 < number <= 3600:  # noqa: PLR2004
-        raise ValueError("must be seconds, more than 0, at most 3600")
-    return number
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if value.lower() not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
-        return value.lower()
-
-    return parse
-
-
-def _list(value: str) -> tuple[str, ...]:
-    return tuple(filter(None, (item.strip() for item in value.split(","))))
-
-
-def _hosts(value: str) -> tuple[str, ...]:
-    """Host names, `*.` suffixes, addresses and networks."""
-    items = _list(value)
-    for item in items:
-        try:
-            ipaddress.ip_network(item, strict=False)
-        except ValueError:
-            if not _HOST.match(item):
-                raise ValueError(f"{item!r} is no host, address or network") from None
-    return items
-
-
-def _networks(value: str) -> tuple[str, ...]:
-    items = _list(value)
-    for item in items:
-        try:
-            ipaddress.ip_network(item, strict=False)
-        except ValueError:
-            raise ValueError(f"{item!r} is no address or network") from None
-    return items
-
-
-def _split_address(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _address_or_off(value: str) -> str:
-    if value.lower() == _OFF:
-        return _OFF
-    try:
-        host, port = _split_address(value)
-    except ValueError:
-        host, port = "", 0
-    is_bare_ipv6 = ":" in host and not value.startswith("[")
-    if not host or is_bare_ipv6 or not 1 <= port <= 65535:  # noqa: PLR2004
-        raise ValueError("must be an address and a port, like 127.0.0.1:9464 or [::1]:9464, or off")
-    return value
-
-
-def _delays(value: str) -> tuple[int, ...]:
-    try:
-        delays = tuple(int(item) for item in _list(value))
-    except ValueError:
-        raise ValueError("must be whole seconds, separated by commas") from None
-    if not delays or min(delays) < 0:
-        raise ValueError("must be at least one delay, none below 0")
-    return delays
-
-
-def _url(*schemes: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        try:
-            url = urlsplit(value)
-            _ = url.port
-        except ValueError:
-            raise ValueError("is not a valid URL") from None
-        if url.scheme not in schemes:
-            raise ValueError(f"must start with {' or '.join(s + '://' for s in schemes)}")
-        if not url.hostname and url.scheme in _SCHEMES_WITH_HOST:
-            raise ValueError("names no host")
-        return value
-
-    return parse
-
-
-def _model_name(value: str) -> str:
-    if not _MODEL_NAME.match(value):
-        raise ValueError("must be the name of a model, like openai/text-embedding-3-small")
-    return value
-
-
-def _plain_url(value: str) -> str:
-    """The address of a service that needs no login, without a trailing slash."""
-    url = urlsplit(_url("http", "https")(value))
-    if url.username is not None or url.password is not None:
-        raise ValueError("must have no user name and no password")
-    if url.query or url.fragment:
-        raise ValueError("must not have a query or a fragment")
-    return value.rstrip("/")
-
-
-def _model(embedded: str, hosted: str) -> Callable[[str], str]:
-    """The name of the embedded model, or of a provider's model."""
-
-    def parse(value: str) -> str:
-        is_other_local = value.startswith("local/") and value != embedded
-        if is_other_local or not value.partition("/")[2] or not _MODEL_NAME.match(value):
-            raise ValueError(f"must be {embedded} or a provider's model, like {hosted}")
-        return value
-
-    return parse
-
-
-def _database_url(value: str) -> str:
-    parse_url(value)
-    return value
-
-
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    "data_dir": _path,
-    "host": _text,
-    "port": _int(1, 65535),
-    "base_url": _url("http", "https"),
-    "database_url": _database_url,
-    "redis_url": _url("redis", "rediss", "unix"),
-    "lancedb_uri": _text,
-    "files_uri": _text,
-    "smtp_url": _url("smtp", "smtps"),
-    "mail_from": _text,
-    "master_keys": _text,
-    "admin_email": _email,
-    "admin_password": _text,
-    "default_plan": _one_of("free", "pro", "team", "enterprise"),
-    "allow_signup": _flag_or_auto,
-    "demo": _flag,
-    "egress_allow": _hosts,
-    "searxng_url": _plain_url,
-    "webhook_retry_delays": _delays,
-    "anonymous_per_minute": _int(1, 1_000_000),
-    "form_submissions_per_minute": _int(1, 1_000_000),
-    "form_upload_mb_per_day": _int(1, 1_048_576),
-    "trusted_proxies": _networks,
-    "connections_per_address": _int(1, 1_000_000),
-    "log_level": _one_of("debug", "info", "warning", "error"),
-    "log_format": _one_of("console", "json"),
-    "max_body_mb": _int(1, 1024),
-    "body_memory_mb": _int(16, 1_048_576),
-    "max_file_mb": _int(1, 10_240),
-    "local_model": _flag,
-    "local_model_port": _int(0, 65535),
-    "transcription_model": _model("local/moonshine", "openai/whisper-1"),
-    "speech_model": _model("local/espeak", "openai/tts-1"),
-    "lease_seconds": _seconds,
-    "pool_size": _int(1, 500),
-    "metrics_address": _address_or_off,
-    "metrics_dir": _text,
-    "sandbox_dir": _path,
-    "sandbox_min_free_mb": _int(0, 1_048_576),
-    "embedding_model": _model_name,
+    "data_dir": parse_path,
+    "host": parse_text,
+    "port": parse_int(1, 65535),
+    "base_url": parse_url("http", "https"),
+    "database_url": parse_database_url,
+    "redis_url": parse_url("redis", "rediss", "unix"),
+    "lancedb_uri": parse_text,
+    "files_uri": parse_text,
+    "smtp_url": parse_url("smtp", "smtps"),
+    "mail_from": parse_text,
+    "master_keys": parse_text,
+    "admin_email": parse_email,
+    "admin_password": parse_text,
+    "default_plan": parse_one_of("free", "pro", "team", "enterprise"),
+    "allow_signup": parse_flag_or_auto,
+    "demo": parse_flag,
+    "egress_allow": parse_hosts,
+    "searxng_url": parse_plain_url,
+    "webhook_retry_delays": parse_delays,
+    "anonymous_per_minute": parse_int(1, 1_000_000),
+    "form_submissions_per_minute": parse_int(1, 1_000_000),
+    "form_upload_mb_per_day": parse_int(1, 1_048_576),
+    "trusted_proxies": parse_networks,
+    "connections_per_address": parse_int(1, 1_000_000),
+    "log_level": parse_one_of("debug", "info", "warning", "error"),
+    "log_format": parse_one_of("console", "json"),
+    "max_body_mb": parse_int(1, 1024),
+    "body_memory_mb": parse_int(16, 1_048_576),
+    "max_file_mb": parse_int(1, 10_240),
+    "local_model": parse_flag,
+    "local_model_port": parse_int(0, 65535),
+    "transcription_model": parse_model("local/moonshine", "openai/whisper-1"),
+    "speech_model": parse_model("local/espeak", "openai/tts-1"),
+    "lease_seconds": parse_seconds,
+    "pool_size": parse_int(1, 500),
+    "metrics_address": parse_address_or_off,
+    "metrics_dir": parse_text,
+    "sandbox_dir": parse_path,
+    "sandbox_min_free_mb": parse_int(0, 1_048_576),
+    "embedding_model": parse_model_name,
 }
+
+
+# Variables of the scripts of this repository, and those that Kubernetes sets for a service of this
+# name.
+_OTHER_VARIABLES = re.compile(
+    r"PARLEY_(LONG_TESTS|TEST_PROCESSES|SCREENSHOTS|OPTIONAL|SERVICE_(HOST|PORT.*)|PORT_\d+_.*)\Z"
+)
+
+
+def _check_names(env: Mapping[str, str]) -> None:
+    for variable in sorted(env):
+        name = variable.removeprefix(PREFIX).lower()
+        if name == variable.lower() or name in _PARSERS or _OTHER_VARIABLES.match(variable):
+            continue
+        nearest = spelling.find_nearest(name, _PARSERS)
+        hint = f"did you mean {PREFIX}{nearest.upper()}?" if nearest else "see the documentation"
+        raise SettingsError(f"{variable}: there is no such setting; {hint}")
 
 
 def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
     """Reads the environment. `defaults` replace variables that are not set."""
     env = os.environ if env is None else env
-    values: dict[str, Any] = {"data_dir": _path("data"), **defaults}
+    _check_names(env)
+    values: dict[str, Any] = {"data_dir": parse_path("data"), **defaults}
     for name, parse in _PARSERS.items():
         variable = PREFIX + name.upper()
         text = env.get(variable, "").strip()

@@ -15,6 +15,9 @@ def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     error: dict[str, Any] = answer.json()["error"]
     assert error["code"] == code
     assert error["message"]
+    # No words of libraries.
+    assert "Expected `" not in answer.text
+    assert "Invalid enum" not in answer.text
     return error
 
 

@@ -32,6 +32,7 @@ class Things:
         self.functions = Functions(
             noun="a thing",
             permissions={"create": "things:add", "update": "things:edit", "delete": "things:drop"},
+            view=Thing,
             new=Thing,
             change=ThingChange,
             create=self._create,

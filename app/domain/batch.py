@@ -13,6 +13,7 @@ from msgspec import Meta
 from app.kit import validation
 from app.kit.error_mapping import HTTP_SERVER_ERROR, to_api_error
 from app.kit.errors import ApiError, Invalid
+from app.kit.unknown_fields import field_types
 from app.security.principal import Principal
 from db.session import Tx
 
@@ -67,6 +68,7 @@ class Functions(msgspec.Struct, Generic[View, New, Change], frozen=True, kw_only
 
     noun: str
     permissions: dict[Action, str]
+    view: type[View]
     new: type[New]
     change: type[Change]
     create: Callable[[New], Awaitable[View]]
@@ -121,9 +123,11 @@ async def _run_operation(
     if operation.data is None:
         raise Invalid.field("data", f"is required to {goal}")
     raw = msgspec.json.encode(operation.data)
+    kind = functions.new if action == "create" else functions.change
+    data: Any = validation.decode(raw, kind, also_known=field_types(functions.view))
     if action == "create":
-        return await functions.create(validation.decode(raw, functions.new))
-    return await functions.update(resource_id, validation.decode(raw, functions.change))
+        return await functions.create(data)
+    return await functions.update(resource_id, data)
 
 
 def _build_error_result(index: int, error: ApiError) -> OperationResult[Any]:

@@ -1,5 +1,7 @@
 """Strict decoding of request bodies."""
 
+from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from litestar import Request
@@ -9,6 +11,8 @@ from litestar.types import Empty
 from app.http import multipart
 from app.http.body_budget import BodyUse
 from app.http.route_options import request_options
+from app.kit.errors import Invalid
+from app.kit.unknown_fields import describe_unknown, field_types, is_struct
 from app.kit.validation import decode
 
 # The limit of request bodies; upload handlers set their own.
@@ -25,12 +29,29 @@ def announce_use(request: Request[Any, Any, Any]) -> None:
         use.spool()
 
 
+@lru_cache(maxsize=1024)
+def _list_shown_fields(kind: Any) -> frozenset[str]:
+    """The fields of the response, or of the one thing that it shows as its data."""
+    if not is_struct(kind):
+        return frozenset()
+    types = field_types(kind)
+    return frozenset(types) | _list_shown_fields(types.get("data"))
+
+
 class StrictRequest(Request[Any, Any, Any]):
-    """Decodes a JSON body into the handler's struct, without coercing values of a wrong type."""
+    """Decodes a JSON body into the handler's struct, without coercing values of a wrong type. Of
+    the fields that the struct does not have, those of the response are ignored: many clients send
+    back what they have read, with a change.
+    """
 
     async def json(self) -> Any:  # the type of the handler's body
         field = self.route_handler.parsed_data_field
-        return decode(await self.body(), field.annotation if field else Any)
+        return decode(
+            await self.body(),
+            field.annotation if field else Any,
+            is_open=request_options(self).open_body,
+            also_known=_list_shown_fields(self.route_handler.parsed_return_field.annotation),
+        )
 
     async def form(self) -> FormMultiDict:
         """Parses a multipart body by `app.http.multipart`; the rest is Litestar's."""
@@ -38,4 +59,11 @@ class StrictRequest(Request[Any, Any, Any]):
         if boundary is not None and state.form is Empty:
             digest = self.scope["state"].get("body_digest")
             state.form = await multipart.parse_form(self.stream(), boundary, digest)
+            self._check_names(state.form)
         return await super().form()
+
+    def _check_names(self, form: Collection[str]) -> None:
+        field = self.route_handler.parsed_data_field
+        if field is not None and is_struct(field.annotation):
+            types = field_types(field.annotation)
+            Invalid.check(describe_unknown(name, types, "") for name in form if name not in types)

@@ -16,7 +16,7 @@ from litestar.exceptions import (
 )
 
 from app.http.route_options import RouteOptions, request_options
-from app.kit import error_mapping
+from app.kit import error_mapping, validation
 from app.kit.error_mapping import HTTP_SERVER_ERROR, ErrorBody, report
 from app.kit.errors import (
     ApiError,
@@ -79,15 +79,17 @@ def _list_invalid_parameters(error: ValidationException) -> Iterator[Problem]:
     for item in error.extra or []:
         if isinstance(item, dict):
             key = str(item.get("key", "body"))
-            message = str(item.get("message", "is not valid"))
+            message = str(item.get("message", ""))
             missing = _MISSING.fullmatch(message)
             if missing:
                 key, message = missing.group(1), "is required"
-            if message == "'data'":
+            elif message == "'data'":
                 # Litestar's message for a missing body.
                 message = "is required"
-            if message.startswith(_NO_FILE):
+            elif message.startswith(_NO_FILE):
                 message = "must be one file"
+            else:
+                message = validation.describe(message)
             yield "body" if key == "data" else key, message
 
 

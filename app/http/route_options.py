@@ -123,6 +123,9 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     streamed_texts: Annotated[
         tuple[str, ...], Meta(description="with `streamed_file`: the fields before it")
     ] = ()
+    open_body: Annotated[
+        bool, Meta(description="ignores unknown fields of its body, for clients of other services")
+    ] = False
     errors: Annotated[
         tuple[int, ...],
         Meta(description="for the documentation: statuses besides those that every route has"),

@@ -1,15 +1,22 @@
 """Decodes request bodies strictly and reports all invalid fields at once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from app.kit import wording
 from app.kit.errors import Invalid, Problem
 from app.kit.texts import has_nul, is_deeper, nests_deeper
+from app.kit.unknown_fields import (
+    describe_unknown,
+    find_unknown,
+    is_struct,
+    join_path,
+    strip_optional,
+)
 from app.kit.value_checks import WrongValue, parse_time
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -41,35 +48,41 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def decode(body: bytes, kind: Any) -> Any:
+def decode(
+    body: bytes, kind: Any, *, is_open: bool = False, also_known: Collection[str] = ()
+) -> Any:
+    """Refuses keys that the type does not have, unless the body `is_open`; those in `also_known`
+    are ignored.
+    """
     if nests_deeper(body, _MAX_DEPTH):
         raise Invalid.field("body", "is nested too deeply")
     try:
         value = _decoder(kind).decode(body)
         contains_nul = b"\\u0000" in body and has_nul(msgspec.to_builtins(value))
     except msgspec.ValidationError as error:
-        raise _build_body_error(body, kind, error) from None
+        search = _Search(is_open=is_open, also_known=also_known)
+        raise _build_body_error(body, kind, error, search) from None
     except _UNREADABLE:
         raise Invalid.field("body", _NOT_JSON) from None
     if contains_nul:
         raise Invalid.field("body", "must not contain NUL characters")
+    if not is_open:
+        Invalid.check(find_unknown(kind, body, "", also_known))
     return value
 
 
-def _build_body_error(body: bytes, kind: Any, error: msgspec.ValidationError) -> Invalid:
+def _build_body_error(
+    body: bytes, kind: Any, error: msgspec.ValidationError, search: "_Search"
+) -> Invalid:
     try:
-        if not _is_struct(kind):
-            return Invalid.fields(_Search().run(kind, msgspec.json.decode(body), "", error))
+        if not is_struct(kind):
+            return Invalid.fields(search.run(kind, msgspec.json.decode(body), "", error))
         if not body.lstrip(_JSON_SPACES).startswith(b"{"):
             return Invalid.field("body", "must be a JSON object")
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        return Invalid.fields(_Search().run_raw(kind, fields, error))
+        return Invalid.fields(search.run_raw(kind, fields, error))
     except _UNREADABLE:
         return Invalid.field("body", _NOT_JSON)
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def set_fields(data: msgspec.Struct) -> dict[str, Any]:
@@ -78,12 +91,18 @@ def set_fields(data: msgspec.Struct) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
 
 
-def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
-    """Converts a map within a body. Raises Invalid with all invalid keys, without their values."""
+def convert_field(kind: Any, value: dict[str, Any], name: str, *, is_open: bool = False) -> Any:
+    """Converts a map within a body. Raises Invalid with all invalid keys, without their values.
+    Keys that the type does not have are refused, unless the map `is_open`.
+    """
     try:
-        return msgspec.convert(value, kind)
+        converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_Search().run(kind, value, name, error)) from None
+        search = _Search(is_open=is_open)
+        raise Invalid.fields(search.run(kind, value, name, error)) from None
+    if not is_open:
+        Invalid.check(find_unknown(kind, msgspec.json.encode(value), name))
+    return converted
 
 
 def check_size(name: str, value: Any, max_levels: int, max_bytes: int) -> None:
@@ -110,8 +129,10 @@ class _Search:
     values, and at none after its iterator is no longer read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_open: bool = False, also_known: Collection[str] = ()) -> None:
         self._remaining = _MAX_VALUES
+        self._is_open = is_open
+        self._also_known = also_known
 
     def run(
         self, kind: Any, value: Any, name: str, error: msgspec.ValidationError
@@ -137,8 +158,8 @@ class _Search:
         try:
             msgspec.json.decode(raw, type=kind)
         except msgspec.ValidationError as error:
-            inner = _strip_optional(kind)
-            is_map = _is_struct(inner) and bytes(raw)[:1] == b"{"
+            inner = strip_optional(kind)
+            is_map = is_struct(inner) and bytes(raw)[:1] == b"{"
             value = msgspec.json.decode(raw) if is_map or _is_inside(error) else None
             yield from _or_error(self._find_inside(inner, value, path, error), path, error)
         except RecursionError:
@@ -149,7 +170,7 @@ class _Search:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            problems = self._find_inside(_strip_optional(kind), value, path, error)
+            problems = self._find_inside(strip_optional(kind), value, path, error)
             yield from _or_error(problems, path, error)
         except RecursionError:
             yield path or "body", "is nested too deeply"
@@ -157,7 +178,7 @@ class _Search:
     def _find_inside(
         self, kind: Any, value: Any, path: str, error: msgspec.ValidationError
     ) -> Iterator[Problem]:
-        if _is_struct(kind) and isinstance(value, dict):
+        if is_struct(kind) and isinstance(value, dict):
             yield from self._find_in_fields(kind, value, path, self._find)
         elif get_origin(kind) is Literal:
             yield path or "body", f"must be one of {', '.join(map(str, get_args(kind)))}"
@@ -167,11 +188,11 @@ class _Search:
         elif get_origin(kind) is dict and isinstance(value, dict):
             keys, items = get_args(kind)
             for key, item in self._take(value.items()):
-                yield from self._find(keys, key, _join_path(path, key))
-                yield from self._find(items, item, _join_path(path, key))
+                yield from self._find(keys, key, join_path(path, key))
+                yield from self._find(items, item, join_path(path, key))
         elif get_origin(kind) is list and isinstance(value, list):
             for index, item in self._take(enumerate(value)):
-                yield from self._find(get_args(kind)[0], item, _join_path(path, index))
+                yield from self._find(get_args(kind)[0], item, join_path(path, index))
 
     def _take(self, items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yields items until the search has looked at its number of values."""
@@ -184,15 +205,15 @@ class _Search:
         self, kind: type[msgspec.Struct], value: dict[str, Any], path: str, find: _Find
     ) -> Iterator[Problem]:
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-        if kind.__struct_config__.forbid_unknown_fields:
+        if not self._is_open:
             for key in value:
-                if key not in fields:
-                    yield _join_path(path, key), f"is not known here; there are {', '.join(fields)}"
+                if key not in fields and (path or key not in self._also_known):
+                    yield describe_unknown(key, fields, path)
         for key, field in fields.items():
             if key in value:
-                yield from find(field.type, value[key], _join_path(path, key))
+                yield from find(field.type, value[key], join_path(path, key))
             elif field.required:
-                yield _join_path(path, key), "is required"
+                yield join_path(path, key), "is required"
 
 
 def _or_error(
@@ -201,21 +222,6 @@ def _or_error(
     """Yields the problems, or the one of `error` when there are none."""
     yield next(problems, None) or (path or "body", _read_message(error))
     yield from problems
-
-
-def _join_path(path: str, key: object) -> str:
-    return (f"{path}.{key}" if path else str(key))[:200]
-
-
-def _strip_optional(kind: Any) -> Any:
-    """Strips Annotated, Optional and UNSET from a type."""
-    while get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    if get_origin(kind) in {Union, UnionType}:
-        members = [arg for arg in get_args(kind) if arg not in {NoneType, msgspec.UnsetType}]
-        if len(members) == 1:
-            return _strip_optional(members[0])
-    return kind
 
 
 def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
@@ -235,6 +241,10 @@ def _is_inside(error: msgspec.ValidationError) -> bool:
 
 
 def _read_message(error: msgspec.ValidationError) -> str:
-    message, _ = _split_error(error)
+    return describe(_split_error(error)[0])
+
+
+def describe(message: str) -> str:
+    """Returns a message of msgspec, without its path, in plain words."""
     meanings = (meaning for suffix, meaning in _MEANINGS.items() if message.endswith(suffix))
-    return next(meanings, message)
+    return next(meanings, None) or wording.describe(message)

@@ -117,14 +117,14 @@ def test_long_keys_are_clipped_and_the_list_has_a_limit_in_bytes(key: str) -> No
 
 def test_a_map_with_too_many_items_is_one_problem_and_none_is_looked_at() -> None:
     value = items(80_000, "x")
-    assert find({"few": value}).details == {"config.few": "Expected `object` of length <= 10"}
+    assert find({"few": value}).details == {"config.few": "must have at most 10 keys"}
     assert value.lookups == 0
 
 
 def test_the_search_through_valid_items_is_limited() -> None:
     value = CountingMap(items(80_000, 1) | {"last": "x"})
     assert find({"values": value}).details == {
-        "config.values": "Expected `int`, got `str`",
+        "config.values": "must be a whole number",
         "config": "has too many values to check them all",
     }
     assert value.lookups <= 10_000
@@ -165,7 +165,7 @@ def test_many_values_that_look_like_paths_are_read_in_linear_time() -> None:
 def test_a_text_at_the_end_of_a_message_is_no_path() -> None:
     with pytest.raises(Invalid) as caught:
         validation.decode(b'" - at `$.a`"', Literal["a"] | int)
-    assert caught.value.details == {"body": "Invalid enum value ' - at `$.a`'"}
+    assert caught.value.details == {"body": "has a value that is not allowed"}
 
 
 def test_the_longest_problem_fits_into_an_answer() -> None:

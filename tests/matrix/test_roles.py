@@ -10,7 +10,7 @@ _REFUSED_STATUSES = {401, 403}
 _SERVER_ERROR = 500
 
 
-def _has_permission(route: Route, role: str) -> bool:
+def has_permission(route: Route, role: str) -> bool:
     return route.permission in {None, *AREAS.default_grants[role]}
 
 
@@ -20,7 +20,7 @@ def _list_roles(route: Route) -> list[str]:
     """
     if IS_LONG:
         return list(ROLES)
-    passing = [role for role in ROLES if _has_permission(route, role)]
+    passing = [role for role in ROLES if has_permission(route, role)]
     refused = [role for role in ROLES if role not in passing]
     return [*passing[-1:], *refused[:1]]
 
@@ -31,7 +31,7 @@ async def _find_problem(route: Route, role: str, world: World) -> str | None:
         return f"{route} as {role}: {answer.status_code}"
     if route.public:
         return None
-    if not _has_permission(route, role):
+    if not has_permission(route, role):
         details = {"required": route.permission, "your_role": role}
         is_refused = answer.status_code == 403 and answer.json()["error"].get("details") == details
         return None if is_refused else f"{route} as {role}: {answer.status_code} {answer.text}"

@@ -24,7 +24,7 @@ SUMMARY_KEYS = {
 AGENT_KEYS = SUMMARY_KEYS | {"system_prompt", "max_tokens", "version"}
 NO_AGENT = "agt_00000000000000000000000000"
 STATUSES = ["draft", "published", "archived"]
-READ_ONLY_FIELDS = {"tenant_id": "ten_other", "id": "agt_mine", "version": 7, "parent_id": "agt_x"}
+READ_ONLY_FIELDS = {"id": "agt_mine", "version": 7}
 
 
 async def create_agent(caller: Client, **fields: Any) -> dict[str, Any]:

@@ -79,9 +79,14 @@ async def test_operations_run_in_their_order(developer: Client) -> None:
     assert [result["data"]["name"] for result in results[:2]] == ["Second", "Third"]
 
 
-async def test_unknown_and_read_only_fields_are_ignored(developer: Client) -> None:
-    fields = {"id": "agt_mine", "tenant_id": "ten_x", "version": 9, "parent_id": "agt_x", "x": 1}
-    operation = {**build_create(**fields), "id": "agt_chosen", "comment": "ignored"}
+async def test_unknown_fields_are_refused(developer: Client) -> None:
+    (result,) = await run_batch(developer, build_create(tenant_id="ten_x"))
+    assert result["status"] == 422
+    assert list(result["error"]["details"]) == ["tenant_id"]
+
+
+async def test_read_only_fields_are_ignored(developer: Client) -> None:
+    operation = {**build_create(id="agt_mine", version=9), "id": "agt_chosen"}
     (result,) = await run_batch(developer, operation)
     assert result["status"] == 201
     assert result["data"]["id"] not in {"agt_mine", "agt_chosen"}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.agents.definition.api_calls import list_event_data
 from tests.agents.definition.factories import PATH, create_agent
+from tests.assertions import refused
 from tests.world import Client, World
 
 DEFAULTS = {
@@ -90,13 +91,13 @@ async def test_a_wrong_setting_is_refused(developer: Client, subtests: pytest.Su
     assert (await developer.get(path)).json() == DEFAULTS
 
 
-async def test_other_fields_of_the_agent_are_ignored(developer: Client) -> None:
+async def test_other_fields_of_the_agent_are_refused(developer: Client) -> None:
     path = await _create_settings_path(developer)
     agent_path = path.removesuffix("/log-settings")
     before = (await developer.get(agent_path)).json()
     body = {"name": "Other", "tenant_id": "ten_x", "status": "archived", "system_prompt": "Obey."}
     answer = await developer.put(path, body)
-    assert (answer.status_code, answer.json()) == (200, DEFAULTS)
+    assert set(refused(answer, 422, "validation_error")["details"]) == set(body)
     assert (await developer.get(agent_path)).json() == before
 
 

@@ -112,7 +112,7 @@ async def test_a_delegation_prompt_may_have_four_thousand_characters(
 async def test_read_only_fields_of_an_attachment_are_ignored(
     developer: Client, parent: str, child: str
 ) -> None:
-    fields = {"relationship_type": "direct", "tenant_id": "ten_x", "id": "sag_x", "name": "Mine"}
+    fields = {"relationship_type": "direct", "id": "sag_x", "name": "Mine"}
     sub_agent = await attach_sub_agent(developer, parent, child, **fields)
     assert set(sub_agent) == LINK_KEYS
     assert (sub_agent["id"], sub_agent["name"]) == (child, "Child")

@@ -72,7 +72,7 @@ async def test_a_patch_changes_nothing_of_the_agent_itself(
 ) -> None:
     before = (await developer.get(f"{PATH}/{sub_agent['id']}")).json()
     path = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}"
-    change = {"name": "Mine", "system_prompt": "Obey.", "relationship_type": "direct"}
+    change = {"name": "Mine", "relationship_type": "direct"}
     answer = await developer("PATCH", path, json={**change, "delegation_prompt": "x"})
     assert answer.json() == {**sub_agent, "delegation_prompt": "x"}
     assert (await developer.get(f"{PATH}/{sub_agent['id']}")).json() == before

@@ -51,7 +51,7 @@ _GRAPHS: list[tuple[str, list[Any], list[Any], str, str]] = [
         "repeats an earlier edge; remove it",
     ),
     ("an id twice", [A, B, A], [], "nodes.2.id", "a"),
-    ("no nodes", [], [], "nodes", "1"),
+    ("no nodes", [], [], "nodes", "must not be empty"),
     ("too many nodes", [transform(f"n{n}", 1) for n in range(101)], [], "nodes", "100"),
     (
         "a branch of a node without branches",
@@ -81,8 +81,13 @@ def _read(text: str) -> list[Any]:
 _NOT_BEFORE = "reads nodes.c, which does not come before this node"
 _CONFIGS: list[tuple[str, list[Any], str, str]] = [
     ("no config", [node("a", "transform")], "nodes.0.config.output", "is required"),
-    ("an unknown key", [node("a", "delay", second=1)], "nodes.0.config.second", "seconds, until"),
-    ("a wrong type", [node("a", "delay", seconds="soon")], "nodes.0.config.seconds", "float"),
+    (
+        "an unknown key",
+        [node("a", "delay", second=1)],
+        "nodes.0.config.second",
+        "did you mean seconds?",
+    ),
+    ("a wrong type", [node("a", "delay", seconds="soon")], "nodes.0.config.seconds", "a number"),
     ("a wrong number", [node("a", "delay", seconds=-1)], "nodes.0.config.seconds", "0"),
     ("nothing to wait for", [node("a", "delay")], "nodes.0.config", "needs either"),
     (

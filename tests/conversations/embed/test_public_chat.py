@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
-from tests.assertions import until
+from tests.assertions import refused, until
 from tests.conversations.embed.factories import create_embed_key
 from tests.conversations.embed.sites import ORIGIN, Latch, Site, error_of
 from tests.model_server import Reply
@@ -43,21 +43,20 @@ async def test_the_model_receives_the_prompt_and_the_question(site: Site) -> Non
 
 
 async def test_a_visitor_controls_only_the_message(site: Site, subtests: pytest.Subtests) -> None:
+    """What the answer has as well is ignored, anything else is refused."""
     cases: list[dict[str, Any]] = [
         {"context": {"role": "admin-of-the-shop"}},
         {"system_prompt": "admin-of-the-shop"},
-        {"conversation_id": "cnv_other"},
         {"temperature": 0.0},
         {"user_id": "usr_x"},
     ]
     for fields in cases:
         with subtests.test(fields=fields):
-            site.session = new_id("visit")
-            plain = await site.say("Hi")
-            site.session = new_id("visit")
-            reply = await site.say("Hi", **fields)
-            assert site.talk.asked[-2] == site.talk.asked[-1]
-            assert reply["conversation_id"] not in {"cnv_other", plain["conversation_id"]}
+            answer = await site.ask("Hi", **fields)
+            assert list(refused(answer, 422, "validation_error")["details"]) == list(fields)
+    assert site.talk.asked == []
+    reply = await site.say("Hi", conversation_id="cnv_other")
+    assert reply["conversation_id"] != "cnv_other"
 
 
 async def test_any_text_up_to_the_limit_reaches_the_model(

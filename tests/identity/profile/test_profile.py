@@ -149,7 +149,7 @@ async def test_no_other_field_of_a_profile_can_be_set(
         with subtests.test(field=field, value=value):
             before = await get_profile(developer)
             answer = await developer.put(PATH, {"timezone": "UTC", field: value})
-            assert answer.status_code == 200
+            assert answer.status_code in {200, 422}
             assert {**await get_profile(developer), "updated_at": ""} == {
                 **before,
                 "updated_at": "",

@@ -68,7 +68,7 @@ async def test_all_fields_are_changed_together(developer: Client) -> None:
 async def test_an_update_without_a_change_emits_no_event(
     world: World, subtests: pytest.Subtests
 ) -> None:
-    cases: list[dict[str, Any]] = [{}, {"unknown": 1}, {"url": URL, "headers": {"X-Team": "a"}}]
+    cases: list[dict[str, Any]] = [{}, {"id": "whk_mine"}, {"url": URL, "headers": {"X-Team": "a"}}]
     for body in cases:
         with subtests.test(body=body):
             developer = await world.user()
@@ -86,17 +86,11 @@ async def test_an_update_stores_a_repeated_event_type_once(developer: Client) ->
     ] == event_types[:1]
 
 
-async def test_an_update_ignores_other_fields(developer: Client, services: Services) -> None:
+async def test_an_update_ignores_read_only_fields(developer: Client) -> None:
     webhook = await create_webhook(developer)
-    extra_fields = {
-        "secret": "whsec_mine",
-        "id": "whk_mine",
-        "disabled_reason": "gone",
-        "created_by": "x",
-    }
+    extra_fields = {"id": "whk_mine", "disabled_reason": "gone"}
     updated = await update_webhook(developer, webhook["id"], **extra_fields, description="Other")
     assert (updated["id"], updated["disabled_reason"]) == (webhook["id"], None)
-    assert (await unseal_keys(services, developer, webhook["id"])).secret == webhook["secret"]
 
 
 async def test_a_change_of_headers_keeps_the_secrets(developer: Client, services: Services) -> None:

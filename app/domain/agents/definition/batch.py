@@ -25,6 +25,7 @@ async def run(
     functions = Functions(
         noun="an agent",
         permissions=_PERMISSIONS,
+        view=AgentView,
         new=CreateAgent,
         change=UpdateAgent,
         create=partial(service.create, tx, principal),

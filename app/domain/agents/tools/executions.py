@@ -135,7 +135,7 @@ def _check_input(row: Row, arguments: dict[str, Any]) -> None:
         Invalid.check(json_schema.find_problems(schema, arguments, "input"))
     struct = TOOL_TYPES[row["tool_type"]].input
     if struct is not None:
-        validation.convert_field(struct, arguments, "input")
+        validation.convert_field(struct, arguments, "input", is_open=True)
 
 
 async def _accept_execution(

@@ -53,6 +53,7 @@ async def run(
     functions = Functions(
         noun="a workflow",
         permissions=_PERMISSIONS,
+        view=WorkflowView,
         new=CreateWorkflow,
         change=UpdateWorkflow,
         create=create,
@@ -69,7 +70,7 @@ def _decode(operation: Operation) -> CreateWorkflow | UpdateWorkflow | None:
     kind = CreateWorkflow if operation.action == "create" else UpdateWorkflow
     try:
         data: CreateWorkflow | UpdateWorkflow = validation.decode(
-            msgspec.json.encode(operation.data), kind
+            msgspec.json.encode(operation.data), kind, is_open=True
         )
     except Invalid:
         return None

@@ -23,7 +23,7 @@ class OpenAiController(Controller):
     path = "/v1"
     tags = ["OpenAI-compatible"]
     # The token or key is authenticated before the handler; the handler authorizes the agent.
-    opt = {"keyed": "either"}
+    opt = {"keyed": "either", "open_body": True}
 
     @post(
         "/chat/completions",

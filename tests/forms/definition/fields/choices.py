@@ -201,9 +201,9 @@ CASES = Cases(
             "greater than max_selections",
         ),
         ("multi_select", {"min_selections": 5}, "min_selections", "number of options"),
-        ("multi_select", {"min_selections": -1}, "min_selections", ">= 0"),
-        ("multi_select", {"max_selections": 0}, "max_selections", ">= 1"),
-        ("multi_select", {"max_selections": 501}, "max_selections", "<= 500"),
+        ("multi_select", {"min_selections": -1}, "min_selections", "at least 0"),
+        ("multi_select", {"max_selections": 0}, "max_selections", "at least 1"),
+        ("multi_select", {"max_selections": 501}, "max_selections", "at most 500"),
     ],
     values={
         "select": _CHOICES,
