@@ -11,12 +11,14 @@ from tests.agents.definition.api_calls import list_events
 from tests.agents.definition.database import fetch_agent
 from tests.agents.definition.factories import (
     AGENT_KEYS,
+    BODY,
     INVALID_FIELDS,
     PATH,
     READ_ONLY_FIELDS,
     STATUSES,
     create_agent,
 )
+from tests.assertions import refused
 from tests.scripted_agents import Talker
 from tests.world import Client, World
 
@@ -172,3 +174,32 @@ async def test_a_change_of_the_model_changes_the_provider(talk: Talker, services
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hello"})
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "model_not_configured"
+
+
+_NOT_OFFERED = [
+    ("opnai/gpt-4o", "did you mean openai?"),
+    ("my-vllm/llama", "add its key and base_url first"),
+    ("local/gpt-oss", "there is local/smollm2"),
+]
+
+
+async def test_an_agent_whose_model_nobody_offers_is_not_published(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for model, hint in _NOT_OFFERED:
+        with subtests.test(model):
+            draft = await create_agent(developer, primary_model=model)
+            answer = await developer.put(f"{PATH}/{draft['id']}", {"status": "published"})
+            details = refused(answer, 422, "validation_error")["details"]
+            assert hint in details["primary_model"]
+            answer = await developer.post(
+                PATH, {**BODY, "primary_model": model, "status": "published"}
+            )
+            refused(answer, 422, "validation_error")
+
+
+async def test_an_agent_with_a_provider_of_the_tenants_own_is_published(admin: Client) -> None:
+    key = {"provider": "my-vllm", "name": "Own", "api_key": "k", "base_url": "https://example.com"}
+    assert (await admin.post("/api/v1/api-keys", key)).status_code == 201
+    agent = await create_agent(admin, primary_model="my-vllm/llama", status="published")
+    assert agent["status"] == "published"

@@ -115,8 +115,8 @@ async def test_every_missing_field_of_a_direct_sub_agent_is_named(
 async def test_read_only_fields_of_a_direct_sub_agent_are_ignored(
     developer: Client, parent: str, child: str
 ) -> None:
-    fields = {"relationship_type": "template", "status": "archived"}
-    sub_agent = await create_direct_sub_agent(developer, parent, **fields, id="agt_x")
+    fields = {"relationship_type": "template", "id": "agt_x"}
+    sub_agent = await create_direct_sub_agent(developer, parent, **fields)
     assert sub_agent["relationship_type"] == "direct"
     full = (await developer.get(f"{PATH}/{sub_agent['id']}")).json()
     assert (full["status"], full["version"]) == ("published", 1)

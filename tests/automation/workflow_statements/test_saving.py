@@ -109,7 +109,7 @@ def _count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> It
 
 async def _list_configs(client: Client) -> list[tuple[str, dict[str, Any]]]:
     """A config with a reference of each kind."""
-    agent = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    agent = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     agent_id = (await client.post("/api/v1/agents", agent)).json()["id"]
     called = await create_workflow(client, [transform("a", 1)])
     texts = {"title": "Look", "message": "Here"}

@@ -232,7 +232,7 @@ async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtes
 
 async def _list_foreign(other: Client) -> dict[str, list[dict[str, Any]]]:
     """Nodes that refer to what only another tenant has."""
-    agent = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    agent = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     agent_id = (await other.post("/api/v1/agents", agent)).json()["id"]
     tool = {
         "name": "Look up",

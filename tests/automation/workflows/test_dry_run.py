@@ -161,7 +161,7 @@ async def test_what_would_refuse_the_first_effect_is_found(
     draft = await create_workflow(admin, [transform("a", 1)])
     channel = await create_channel(admin, active=False)
     table = await create_table(admin, [{"name": "n", "type": "integer"}])
-    agent = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    agent = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     agent_id = (await admin.post("/api/v1/agents", agent)).json()["id"]
     await admin.put(f"/api/v1/agents/{agent_id}", {"status": "archived"})
     texts = {"title": "Look", "message": "Here"}

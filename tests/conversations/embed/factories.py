@@ -19,7 +19,12 @@ async def create_embed_key(
 
 
 async def create_agent(caller: Client, name: str = "Agent") -> str:
-    body = {"name": name, "primary_model": "x/y", "system_prompt": "Be.", "status": "published"}
+    body = {
+        "name": name,
+        "primary_model": "openai/gpt-4o",
+        "system_prompt": "Be.",
+        "status": "published",
+    }
     answer = await caller.post("/api/v1/agents", body)
     assert answer.status_code == 201, answer.text
     agent_id: str = answer.json()["id"]

@@ -28,7 +28,7 @@ from tests.platform.events.user_emitters import Emitter
 from tests.running_worker import run_worker
 from workers.runner import Runner
 
-AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+AGENT = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
 TOOL = {
     "name": "Tool",
     "category": "custom",

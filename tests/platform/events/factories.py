@@ -11,7 +11,7 @@ from tests.world import Client
 
 async def create_agent(client: Client, name: str = "Agent", **headers: str) -> str:
     """Emits `agent.created`; returns the agent's id."""
-    body = {"name": name, "primary_model": "x/y", "system_prompt": "Be."}
+    body = {"name": name, "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     response = await client.post("/api/v1/agents", body, headers=headers)
     agent_id: str = read_json(response, 201)["id"]
     return agent_id

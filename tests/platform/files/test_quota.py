@@ -23,7 +23,7 @@ from tests.platform.files.api import (
 )
 from tests.world import Client, World
 
-_AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+_AGENT = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
 _SET_USAGE = """
 INSERT INTO storage_usage AS u (tenant_id, used_bytes, file_count) VALUES ($1, $2, 1)
 ON CONFLICT (tenant_id) DO UPDATE SET used_bytes = excluded.used_bytes

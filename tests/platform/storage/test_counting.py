@@ -11,7 +11,7 @@ from tests.platform.storage.counting import SIZES, count_anew, read_counted
 from tests.platform.storage.triggers import list_counted
 from tests.world import Client, World
 
-_AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be brief."}
+_AGENT = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be brief."}
 # Changes of the size of a row.
 _GROW = {
     "conversation_entries": "content = content || 'more', data = '{\"a\": 1}'",

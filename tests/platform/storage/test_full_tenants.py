@@ -157,7 +157,7 @@ async def test_chat_sign_in_and_deletion_still_work(
 async def test_an_accepted_request_is_answered_again(owner: Client, services: Services) -> None:
     """Its client does not know whether the first one was accepted."""
     key = {"Idempotency-Key": new_id("key")}
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    body = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     first = await owner.post("/api/v1/agents", body, headers=key)
     await set_file_bytes(services, owner.tenant_id, MEGABYTE)
     again = await owner.post("/api/v1/agents", body, headers=key)
@@ -165,7 +165,7 @@ async def test_an_accepted_request_is_answered_again(owner: Client, services: Se
 
 
 async def test_space_that_is_freed_can_be_used(owner: Client, services: Services) -> None:
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+    body = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "Be."}
     await set_file_bytes(services, owner.tenant_id, MEGABYTE)
     refused(await owner.post("/api/v1/agents", body), 413, "quota_exceeded")
     await fetch_rows(

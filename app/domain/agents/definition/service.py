@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.llm.api import provider_of
+from app.domain.agents.llm.api import provider_of, require_offered
 from app.domain.area import AgentDeletion, Areas
 from app.domain.platform.events import api as events
 from app.kit import json_diff, paging, validation
@@ -101,6 +101,8 @@ async def create(
         version=1,
         **msgspec.structs.asdict(data),
     )
+    if agent.status == "published":
+        await require_offered(tx, agent.tenant_id, agent.primary_model)
     session = await tx.session()
     session.add(agent)
     await session.flush()
@@ -125,6 +127,8 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
     changed = apply_changes(agent, values)
     if not changed:
         return
+    if agent.status == "published" and not {"status", "primary_model"}.isdisjoint(changed):
+        await require_offered(tx, agent.tenant_id, agent.primary_model)
     if "primary_model" in changed:
         agent.provider = provider_of(agent.primary_model)
     if any(name in BEHAVIOUR for name in changed):

@@ -1,7 +1,7 @@
 """What other areas may call."""
 
 from .gateway import LOCAL_ANSWER_TOKENS, LOCAL_MODEL, Models
-from .keys import load_search_key, load_target
+from .keys import load_search_key, load_target, require_offered
 from .keys import seal_context as key_seal_context
 from .openai_requests import QUOTATION_MARK
 from .prices import cost_usd, speech_cost_usd, transcription_cost_usd

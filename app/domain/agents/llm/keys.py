@@ -7,6 +7,7 @@ from app.domain.platform.events import api as events
 from app.kit import clock
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
+from app.kit.spelling import find_nearest
 from app.net.egress import Egress, Guard
 from db.fast import Row
 from db.models import ProviderKey
@@ -15,7 +16,7 @@ from db.session import Tx
 from . import key_probes, prices, queries
 from .errors import ModelFailed, ProviderKeyNotFound
 from .events import ProviderKeyCreated, ProviderKeyDeleted
-from .gateway import Models
+from .gateway import LOCAL_MODEL, Models
 from .key_probes import PROBES
 from .protocol import Message, ModelRequest, Target
 from .providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
@@ -80,6 +81,20 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
 
 
 list_all = queries.list_all
+
+
+async def require_offered(tx: Tx, tenant_id: str, model: str) -> None:
+    """Raises Invalid for a model that nobody offers: neither this instance, nor a provider that is
+    known here, nor one whose address the tenant has stored. A key may still be missing.
+    """
+    provider = provider_of(model)
+    if provider == LOCAL:
+        if model != LOCAL_MODEL:
+            raise Invalid.field("primary_model", f"is not served here; there is {LOCAL_MODEL}")
+    elif provider not in PROVIDERS and not await queries.has_default(tx, tenant_id, provider):
+        nearest = find_nearest(provider, [LOCAL, *PROVIDERS])
+        hint = f"did you mean {nearest}?" if nearest else "add its key and base_url first"
+        raise Invalid.field("primary_model", f"names no provider that is known here; {hint}")
 
 
 async def delete(tx: Tx, key_id: str) -> None:
