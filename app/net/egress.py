@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDict
 from yarl import URL
 
+from app.net.failures import describe_failure
 from app.net.guard import AllowList, BlockedAddress, EgressError, Guard, Resolve, is_public
 from app.net.headers import is_reserved
 from db.connection_use import check_wait
@@ -216,7 +217,23 @@ def _egress_errors(target: URL, timeout: aiohttp.ClientTimeout) -> Iterator[None
         refusal = _find_egress_error(error)
         if refusal is not None:
             raise refusal from error
-        raise EgressError(f"{target.host}: {type(error).__name__}") from error
+        raise EgressError(_describe_failure(error, target)) from error
+
+
+def _describe_failure(error: aiohttp.ClientError, target: URL) -> str:
+    """Says which address failed, and how. The address is the one that the tenant chose."""
+    host, port = target.host or "", target.port
+    address = f"{host}:{port}"
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return describe_failure(error.certificate_error, host, port)
+        case aiohttp.ClientConnectorError():
+            return describe_failure(error.os_error, host, port)
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
+            return f"{address} closed the connection without an answer"
+        case aiohttp.ClientPayloadError():
+            return f"{address} broke off its answer"
+    return f"{address} did not answer in HTTP: {type(error).__name__}"
 
 
 def _next_url(current: URL, location: str, headers: CIMultiDict[str]) -> str:

@@ -23,6 +23,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
+# What an operator can do about it; the list names hosts and networks.
+_WAY_OUT = "the operator of this instance can allow it with PARLEY_EGRESS_ALLOW"
+_LOOPBACK = "127.0.0.1"
+
+
 class EgressError(Exception):
     """The request got no response. `code` is stable; the message is for people."""
 
@@ -136,7 +141,7 @@ class Guard:
         if not self.allow.allows_host(host):
             for address in addresses:
                 if not is_public(address) and not self.allow.allows_address(address):
-                    raise BlockedAddress(f"{host} leads to an address that is not public")
+                    raise BlockedAddress(f"{host} leads to a private address; {_WAY_OUT}")
         return addresses
 
     async def _look_up(self, host: str, port: int) -> list[str]:
@@ -170,9 +175,9 @@ class Guard:
         if url.user is not None or url.password is not None:
             raise BlockedAddress("the address must not carry a user name or password")
         # aiohttp connects to an IP address in any notation without calling the resolver.
-        address = _parse_address(url.host)
+        address = _LOOPBACK if _is_localhost(url.host) else _parse_address(url.host)
         if address is not None and not self._allows_literal(address, url.host):
-            raise BlockedAddress(f"{url.host} is not a public address")
+            raise BlockedAddress(f"{url.host} is not a public address; {_WAY_OUT}")
         return url
 
     def _allows_literal(self, address: str, host: str) -> bool:
@@ -200,10 +205,15 @@ class Guard:
         if literal is not None:
             if self._allows_literal(literal, name):
                 return literal
-            raise BlockedAddress(f"{name} is not a public address")
+            raise BlockedAddress(f"{name} is not a public address; {_WAY_OUT}")
         if not name or "/" in name or "\0" in name:
             raise BlockedAddress("the host is not a host name")
         return (await self.resolve_addresses(name, port))[0]
+
+
+def _is_localhost(host: str) -> bool:
+    """These names always lead to this machine (RFC 6761), so that no lookup is needed."""
+    return f".{host.rstrip('.').lower()}".endswith(".localhost")
 
 
 def _parse_address(host: str) -> str | None:

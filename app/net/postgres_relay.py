@@ -24,7 +24,7 @@ _MAX_BYTES = 16 * 1024 * 1024
 _CHUNK = 64 * 1024
 
 
-class TlsRefused(ConnectionError):
+class TlsRefused(ssl.SSLError):
     """The server does not support TLS, which is required."""
 
 

@@ -373,3 +373,14 @@ def test_a_plain_url_is_accepted(subtests: pytest.Subtests) -> None:
     for url in ["http://example.com/", "HTTPS://example.com:8443/a?b=c", f"http://{PUBLIC}/"]:
         with subtests.test(url=url):
             assert Guard([]).check_url(url) == URL(url)
+
+
+def test_localhost_is_judged_without_a_lookup(subtests: pytest.Subtests) -> None:
+    for host in ("localhost", "LOCALHOST.", "app.localhost"):
+        with subtests.test(host):
+            problem = Guard(()).problem_with(f"https://{host}/x")
+            assert problem is not None
+            assert "PARLEY_EGRESS_ALLOW" in problem
+            assert Guard((host,)).problem_with(f"https://{host}/x") is None
+            assert Guard(("127.0.0.0/8",)).problem_with(f"https://{host}/x") is None
+    assert Guard(()).problem_with("https://mylocalhost/x") is None

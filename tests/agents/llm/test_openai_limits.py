@@ -208,7 +208,8 @@ async def test_a_private_address_is_refused() -> None:
     error, _ = await request_failure(adapter, make_target("http://127.0.0.1:9/v1"))
     await adapter.close()
     assert error.reason == "refused"
-    assert error.message == "scripted/one: 127.0.0.1 is not a public address"
+    assert error.message.startswith("scripted/one: 127.0.0.1 is not a public address; ")
+    assert "PARLEY_EGRESS_ALLOW" in error.message
 
 
 async def test_a_host_with_a_private_address_is_refused() -> None:
@@ -219,7 +220,7 @@ async def test_a_host_with_a_private_address_is_refused() -> None:
     error, _ = await request_failure(adapter, make_target("https://models.example.com/v1"))
     await adapter.close()
     assert error.reason == "refused"
-    assert "models.example.com leads to an address that is not public" in error.message
+    assert "models.example.com leads to a private address" in error.message
 
 
 async def test_an_unknown_host_is_unreachable() -> None:

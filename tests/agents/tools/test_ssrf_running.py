@@ -139,7 +139,7 @@ async def test_a_token_url_that_leads_to_a_private_address_is_not_requested(
     tool = await tools.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
     error = await tools.get_failure(tool)
     assert error["code"] == "auth_failed"
-    assert "not public" in error["message"]
+    assert "a private address" in error["message"]
     assert dialed_addresses == []
 
 

@@ -77,7 +77,7 @@ async def test_a_private_address_is_refused_before_a_connection_is_opened(
                 credential_id = await _create_credential_for_host(admin, services, type_, host)
                 result = await run_connection_test(admin, credential_id)
                 assert result["success"] is False, host
-                assert result["message"].endswith("is not a public address"), host
+                assert "is not a public address" in result["message"], host
                 assert "planted" not in result["message"]
             assert connections == []
             assert {
@@ -132,7 +132,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused(
             result = await _run_test(guarded_services, admin, credential_id)
             await guarded_services.egress.close()
             assert result.success is False
-            assert "not public" in result.message
+            assert "private address" in result.message
             assert connections == []
 
 

@@ -161,7 +161,9 @@ _TOKEN = "must be printable ASCII without spaces"
 _DOMAIN = "must be a domain name"
 _HOST = "must be the name or the address of a host"
 _SPACES = "must not contain spaces or control characters"
-_NOT_PUBLIC = "is not a public address"
+_NOT_PUBLIC = (
+    "is not a public address; the operator of this instance can allow it with PARLEY_EGRESS_ALLOW"
+)
 
 
 _SCHEME = "the address must start with http:// or https://"

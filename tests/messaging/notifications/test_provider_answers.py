@@ -223,10 +223,11 @@ async def test_a_provider_that_does_not_answer_is_tried_again(
 
 
 async def test_a_provider_that_cannot_be_reached_is_tried_again(loopback: OutboxEgress) -> None:
-    url = f"http://127.0.0.1:{free_port()}/hook"
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/hook"
     failure = await fail(loopback, "webhook", {"url": url})
     assert (failure.code, failure.is_permanent) == ("delivery_failed", False)
-    assert failure.message == "no answer: 127.0.0.1: ClientConnectorError"
+    assert failure.message == f"no answer: 127.0.0.1:{port} refused the connection"
 
 
 async def test_a_private_address_gets_no_request(
@@ -248,9 +249,7 @@ async def test_a_private_address_gets_no_request(
             with subtests.test(provider=name, config=config):
                 valid = configs.validate(PROVIDERS[name], config, guard)
                 message = await _refusal(egress, name, valid)
-                assert message.endswith(
-                    ("is not a public address", "an address that is not public")
-                )
+                assert message.endswith("can allow it with PARLEY_EGRESS_ALLOW")
     assert providers.calls == []
     await rebound.close()
 

@@ -18,6 +18,7 @@ from app.kit.texts import storable
 from app.kit.views import TestResult
 from app.net import databases, smtp
 from app.net.egress import EgressError, custom_headers
+from app.net.failures import describe_failure
 from app.net.http_auth import basic, bearer
 from app.net.redaction import Redactor
 from app.net.smtp import SmtpFailed, SmtpServer
@@ -182,7 +183,13 @@ async def _test_database(test: ConnectionTest) -> str:
         version = await databases.read_server_version(
             test.services.egress.guard, login, _TIMEOUT_SECONDS
         )
-    except (asyncpg.PostgresError, aiomysql.Error, OSError) as error:
+    except OSError as error:
+        failure = describe_failure(error, secrets.host, secrets.port)
+        raise ConnectionTestFailed(failure) from error
+    except (asyncpg.PostgresError, aiomysql.Error) as error:
+        if isinstance(error.__cause__, OSError):
+            failure = describe_failure(error.__cause__, secrets.host, secrets.port)
+            raise ConnectionTestFailed(failure) from error
         raise ConnectionTestFailed(f"the login failed: {type(error).__name__}") from error
     # A server says what it likes about itself.
     version = Redactor(secret_texts(secrets)).text(version, _MAX_VERSION_CHARS)
@@ -236,7 +243,10 @@ async def _test_ssh(test: ConnectionTest) -> str:
         raise ConnectionTestFailed("the server has a different host key") from error
     except asyncssh.PermissionDenied as error:
         raise ConnectionTestFailed("the server rejected this key") from error
-    except (asyncssh.Error, OSError, ValueError, LookupError) as error:
+    except OSError as error:
+        failure = describe_failure(error, secrets.host, secrets.port)
+        raise ConnectionTestFailed(failure) from error
+    except (asyncssh.Error, ValueError, LookupError) as error:
         # ValueError and LookupError: the server does not speak SSH.
         raise ConnectionTestFailed(f"no session with the server: {type(error).__name__}") from error
     return "Handshake and login worked" + ("" if secrets.host_key else "; set host_key to pin it")

@@ -93,9 +93,9 @@ def _find_problems(provider: Provider, config: ProviderConfig, guard: Guard) -> 
 
 def _find_url_problem(url: str, guard: Guard) -> str | None:
     problem = find_character_problem(url) or guard.problem_with(url)
-    if problem is not None and problem.endswith(_NOT_PUBLIC):
+    if problem is not None and _NOT_PUBLIC in problem:
         # The guard's message starts with the host.
-        return _NOT_PUBLIC
+        return problem[problem.index(_NOT_PUBLIC) :]
     return problem
 
 

@@ -148,7 +148,7 @@ def _build_updated_event(webhook: Webhook, changed: list[str]) -> WebhookUpdated
 
 def _check_events(areas: Areas, names: list[str]) -> None:
     Invalid.check(
-        (f"events.{index}", events.NO_EVENT_TYPE)
+        (f"events.{index}", events.describe_unknown(areas, name))
         for index, name in enumerate(names)
         if name not in areas.event_types
     )

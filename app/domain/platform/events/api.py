@@ -1,6 +1,6 @@
 """What other areas may call."""
 
-from .catalogue import NO_EVENT_TYPE, check_type
+from .catalogue import check_type, describe_unknown
 from .queries import (
     CHAT_EVENTS,
     FAN_OUT,

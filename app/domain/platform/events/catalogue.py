@@ -7,11 +7,17 @@ import msgspec
 
 from app.domain.area import CATEGORIES, Areas, Event
 from app.kit.errors import Invalid
+from app.kit.spelling import find_nearest
 
 from .errors import EventTypeNotFound
 from .schemas import Categories, Category, EventType, EventTypes, FullEventType
 
-NO_EVENT_TYPE = "is not an event type; GET /api/v1/event-types lists them"
+
+def describe_unknown(areas: Areas, event_type: str) -> str:
+    """Returns the end of a sentence about a field with a type that does not exist."""
+    nearest = find_nearest(event_type, areas.event_types)
+    hint = f"did you mean {nearest}?" if nearest else "GET /api/v1/event-types lists them"
+    return f"is not an event type; {hint}"
 
 
 def list_types(areas: Areas, category: str | None) -> EventTypes:
@@ -58,4 +64,4 @@ def schema_of(event: type[Event]) -> dict[str, Any]:
 
 def check_type(areas: Areas, event_type: str, field: str = "event_type") -> None:
     if event_type not in areas.event_types:
-        raise Invalid.field(field, NO_EVENT_TYPE)
+        raise Invalid.field(field, describe_unknown(areas, event_type))

@@ -7,6 +7,7 @@ import aiomysql
 from app.domain.agents.tools.configs import DatabaseConfig
 from app.domain.agents.tools.errors import ToolFailed
 from app.net import databases
+from app.net.failures import describe_failure
 
 from .protocol import OUTPUT_BYTES, ExecutorEnvironment, Task
 from .rows import build_result, rows_too_large
@@ -49,6 +50,9 @@ async def run(
             raise ToolFailed("auth_failed", "the server does not accept this login") from error
         if code in _TIMEOUT_ERRORS:
             raise ToolFailed("timeout", "the server ended the statement") from error
+        if isinstance(error.__cause__, OSError):
+            failure = describe_failure(error.__cause__, login.host, login.port)
+            raise ToolFailed("connection_error", failure) from error
         raise ToolFailed("connection_error", f"no connection: error {code}") from error
     except aiomysql.Error as error:
         message = error.args[1] if len(error.args) > 1 else type(error).__name__
@@ -56,7 +60,8 @@ async def run(
     except (TypeError, ValueError) as error:
         raise ToolFailed("runtime_error", "the parameters do not fit the placeholders") from error
     except OSError as error:
-        raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
+        failure = describe_failure(error, login.host, login.port)
+        raise ToolFailed("connection_error", failure) from error
 
 
 async def _set_statement_timeout(cursor: Any, seconds: float) -> None:

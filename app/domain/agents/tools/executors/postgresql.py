@@ -14,6 +14,7 @@ import msgspec
 from app.domain.agents.tools.configs import DatabaseConfig
 from app.domain.agents.tools.errors import ToolFailed
 from app.net import databases
+from app.net.failures import describe_failure
 from app.net.postgres_relay import SessionTooLarge
 
 from .protocol import ExecutorEnvironment, Task
@@ -50,7 +51,8 @@ async def run(
     except (asyncpg.InterfaceError, ValueError, TypeError, OverflowError) as error:
         raise ToolFailed("runtime_error", f"the parameters do not fit: {error}") from error
     except OSError as error:
-        raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
+        failure = describe_failure(error, login.host, login.port)
+        raise ToolFailed("connection_error", failure) from error
 
 
 @asynccontextmanager
