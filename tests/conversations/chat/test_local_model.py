@@ -248,6 +248,22 @@ async def test_answers_are_short_unless_somebody_chose_a_length(
             assert local.asked[-1]["max_tokens"] == expected
 
 
+async def test_the_temperature_is_low_unless_somebody_chose_one(
+    local: Local, subtests: pytest.Subtests
+) -> None:
+    local.hold.set()
+    plain, chosen = await local.caller(), await local.caller(temperature=0.9)
+    cases = {
+        "nobody": (plain.chat(), 0.2),
+        "a user": (plain.complete(temperature=0.5), 0.5),
+        "the agent": (chosen.chat(), 0.9),
+    }
+    for name, (request, expected) in cases.items():
+        with subtests.test(name):
+            assert (await request).status_code == 200
+            assert local.asked[-1]["temperature"] == expected
+
+
 async def test_a_job_comes_again_while_the_model_is_busy(
     local: Local, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

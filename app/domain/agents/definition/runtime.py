@@ -5,14 +5,20 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import Keyring
-from app.domain.agents.llm.api import LOCAL, LOCAL_ANSWER_TOKENS, Target, key_seal_context
+from app.domain.agents.llm.api import (
+    LOCAL,
+    LOCAL_ANSWER_TOKENS,
+    LOCAL_TEMPERATURE,
+    Target,
+    key_seal_context,
+)
 from app.security.plans import Plan, plan_of
 from db.fast import Row, tenant_of
 from db.session import Tx
 
 from . import queries
 from .errors import AgentArchived, AgentNotFound
-from .schemas import DEFAULT_MAX_TOKENS
+from .schemas import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE
 
 
 class SubAgentInfo(msgspec.Struct, frozen=True):
@@ -85,6 +91,15 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
         is_default = self.max_tokens == DEFAULT_MAX_TOKENS
         is_short = self.target.provider == LOCAL and is_default
         return LOCAL_ANSWER_TOKENS if is_short else self.max_tokens
+
+    @property
+    def answer_temperature(self) -> float:
+        """The temperature unless the caller chooses another one. The local model is so small that
+        it wanders at the usual one.
+        """
+        is_default = self.temperature == DEFAULT_TEMPERATURE
+        is_low = self.target.provider == LOCAL and is_default
+        return LOCAL_TEMPERATURE if is_low else self.temperature
 
 
 class EmbedKeyRules(msgspec.Struct, frozen=True):

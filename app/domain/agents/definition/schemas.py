@@ -25,6 +25,7 @@ ModelName = Annotated[
 Prompt = Annotated[str, Meta(min_length=1, max_length=100_000, pattern=NOT_BLANK)]
 Temperature = Annotated[float, Meta(ge=0.0, le=1.0)]
 DEFAULT_MAX_TOKENS: Final = 2048
+DEFAULT_TEMPERATURE: Final = 0.7
 MaxTokens = Annotated[
     int,
     Meta(
@@ -76,7 +77,7 @@ class CreateAgent(msgspec.Struct, kw_only=True):
     primary_model: ModelName
     system_prompt: Prompt
     description: Description = ""
-    temperature: Temperature = 0.7
+    temperature: Temperature = DEFAULT_TEMPERATURE
     max_tokens: MaxTokens = DEFAULT_MAX_TOKENS
     status: Literal["draft", "published"] = "draft"
 
@@ -239,7 +240,7 @@ class CreateDirectSubAgent(msgspec.Struct, kw_only=True):
     system_prompt: Prompt
     delegation_prompt: DelegationPrompt = ""
     description: Description = ""
-    temperature: Temperature = 0.7
+    temperature: Temperature = DEFAULT_TEMPERATURE
     max_tokens: MaxTokens = DEFAULT_MAX_TOKENS
     is_enabled: bool = True
 

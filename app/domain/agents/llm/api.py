@@ -1,6 +1,6 @@
 """What other areas may call."""
 
-from .gateway import LOCAL_ANSWER_TOKENS, LOCAL_MODEL, Models
+from .gateway import LOCAL_ANSWER_TOKENS, LOCAL_MODEL, LOCAL_TEMPERATURE, Models
 from .keys import load_search_key, load_target, require_offered
 from .keys import seal_context as key_seal_context
 from .openai_requests import QUOTATION_MARK
@@ -16,6 +16,7 @@ from .protocol import (
     Text,
     ToolCall,
     UsedTokens,
+    Waiting,
     estimate_tokens,
     upper_bound_tokens,
 )

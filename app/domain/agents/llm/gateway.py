@@ -22,7 +22,15 @@ from .errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from .litellm_adapter import LiteLLMAdapter
 from .local_queue import LocalQueue
 from .openai_adapter import OpenAIAdapter
-from .protocol import Adapter, AnswerPart, Embeddings, ModelRequest, Target, Transcription
+from .protocol import (
+    Adapter,
+    AnswerPart,
+    Embeddings,
+    ModelRequest,
+    Target,
+    Transcription,
+    Waiting,
+)
 from .providers import LOCAL, PROVIDERS
 
 log = logs.get("models")
@@ -31,6 +39,12 @@ LOCAL_MODEL = "local/smollm2"
 LOCAL_WINDOW = 4096
 # The longest answer of the local model unless somebody chooses another length.
 LOCAL_ANSWER_TOKENS = 512
+LOCAL_TEMPERATURE = 0.2
+# The time for an answer of that length, on a machine as slow as one can be used; longer answers get
+# more.
+LOCAL_SECONDS = 120.0
+# A stream that has no text yet says after these seconds that the model is at work.
+_PROGRESS_SECONDS = 2.0
 RETRY_SECONDS = (0.5, 2.0)
 _MAX_RETRY_SECONDS = 10.0
 # How long the local model's address is cached; shorter while there is none.
@@ -74,7 +88,8 @@ class Models:
         """
         await self.check(target)
         tokens = min(request.max_tokens, LOCAL_WINDOW)
-        request = msgspec.structs.replace(request, max_tokens=tokens)
+        seconds = LOCAL_SECONDS * max(1.0, tokens / LOCAL_ANSWER_TOKENS)
+        request = msgspec.structs.replace(request, max_tokens=tokens, seconds=seconds)
         ticket = None
         if self._server is not None and self._server.slots:
             ticket = self._queue.create_ticket(self._server, request.tenant_id, request.queue)
@@ -83,7 +98,10 @@ class Models:
                 async with aclosing(ticket.wait()) as positions:
                     async for position in positions:
                         yield position
-            async with aclosing(self._answer(target, request)) as parts:
+            answer = self._answer(target, request)
+            if request.is_streamed:
+                answer = _with_progress(answer)
+            async with aclosing(answer) as parts:
                 async for part in parts:
                     yield part
         finally:
@@ -223,6 +241,28 @@ class Models:
         elif now - self._last_beat_at > _EXPIRY_SECONDS:
             # A shorter gap means that Redis lost the heartbeat, not that the model stopped.
             self._server = None
+
+
+async def _with_progress(
+    answer: AsyncGenerator[AnswerPart, None],
+) -> AsyncGenerator[AnswerPart, None]:
+    """Until the first part of the answer, yields now and then for how long the model has worked:
+    reading a long prompt takes it a while.
+    """
+    started = time.monotonic()
+    async with aclosing(answer):
+        first = asyncio.ensure_future(anext(answer, None))
+        try:
+            while not (await asyncio.wait([first], timeout=_PROGRESS_SECONDS))[0]:
+                yield Waiting(round(time.monotonic() - started))
+            part = first.result()
+        finally:
+            first.cancel()
+            await asyncio.wait([first])
+        if part is not None:
+            yield part
+        async for part in answer:
+            yield part
 
 
 def _is_model_name(name: str) -> bool:

@@ -64,8 +64,9 @@ class OpenAIAdapter:
         body = msgspec.json.encode(completion_body(target, request))
         parser = CompletionParser(target)
         is_streamed = request.is_streamed
+        seconds = min(request.seconds or TOTAL_SECONDS, TOTAL_SECONDS)
         opening = self._open(
-            target, "POST", "/chat/completions", body, TOTAL_SECONDS, is_streamed=is_streamed
+            target, "POST", "/chat/completions", body, seconds, is_streamed=is_streamed
         )
         async with opening as response:
             if not is_streamed or "event-stream" not in response.headers.get("Content-Type", ""):

@@ -77,6 +77,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     # Both for the local model alone, which few requests can use at a time.
     tenant_id: str = ""
     queue: QueueLimits = QueueLimits()
+    # The time for the whole answer; None means that of the adapter.
+    seconds: float | None = None
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -100,7 +102,13 @@ class QueuePosition(msgspec.Struct, frozen=True):
     position: int
 
 
-AnswerPart = Text | ToolCall | UsedTokens | QueuePosition
+class Waiting(msgspec.Struct, frozen=True):
+    """For how many seconds the local model has worked without a first word."""
+
+    seconds: int
+
+
+AnswerPart = Text | ToolCall | UsedTokens | QueuePosition | Waiting
 
 
 class Embeddings(msgspec.Struct, frozen=True):

@@ -19,11 +19,12 @@ from app.domain.agents.llm.api import (
     Text,
     ToolCall,
     UsedTokens,
+    Waiting,
     estimate_tokens,
 )
 
 from . import tool_calls
-from .stream_events import LoopEvent, QueueMoved, TextDelta, ToolResult, ToolUse
+from .stream_events import LoopEvent, Progress, QueueMoved, TextDelta, ToolResult, ToolUse
 from .tool_calls import Offers, Round
 from .toolbox import Toolbox
 
@@ -121,7 +122,7 @@ async def run_loop(
         asking = _ask(config, messages, offers, this_round, budget, may_call=may_call)
         async with aclosing(asking) as pieces:
             async for piece in pieces:
-                if isinstance(piece, QueueMoved):
+                if isinstance(piece, QueueMoved | Progress):
                     yield piece
                     continue
                 yield TextDelta(piece if deltas else _separator(text) + piece)
@@ -150,7 +151,7 @@ async def _ask(
     budget: TokenBudget,
     *,
     may_call: bool,
-) -> AsyncGenerator[str | QueueMoved, None]:
+) -> AsyncGenerator[str | QueueMoved | Progress, None]:
     """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
     budget.
     """
@@ -171,6 +172,8 @@ async def _ask(
                         used = piece
                     case QueuePosition(position):
                         yield QueueMoved(position)
+                    case Waiting(seconds):
+                        yield Progress(seconds)
     finally:
         _add_usage(config.target.model, messages, texts, this_round, budget, used)
 

@@ -72,6 +72,7 @@ class ChatController(Controller):
         `message_stop`, or `error` with what went wrong. A client that stops reading ends the turn;
         what was said until then stays in the conversation as `interrupted`. While the turn waits
         for the local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
+        Until that model says its first word, `progress` has the `seconds` for which it has worked.
         """
         agent, question = _question(context, agent_id, data)
         events = await service.stream(context.services, agent, question)

@@ -15,7 +15,7 @@ from app.services import Services
 from . import history
 from .agent_loop import LoopConfig, TokenBudget, run_loop
 from .history import find_passages
-from .stream_events import QueueMoved, TextDelta, ToolResult, ToolUse
+from .stream_events import Progress, QueueMoved, TextDelta, ToolResult, ToolUse
 from .toolbox import Report, Toolbox
 
 MAX_DEPTH: Final = 3
@@ -69,7 +69,7 @@ class Delegation:
             models=self._services.get(Models),
             tenant_id=self._tenant_id,
             target=child.target,
-            temperature=child.temperature,
+            temperature=child.answer_temperature,
             max_tokens=child.answer_tokens,
             toolboxes=toolboxes_for(
                 self._services, child, self._budget, self._depth + 1, is_public=self._is_public
@@ -85,7 +85,7 @@ class Delegation:
             async for event in events:
                 if isinstance(event, TextDelta):
                     deltas.append(event.delta)
-                elif not isinstance(event, QueueMoved):
+                elif not isinstance(event, QueueMoved | Progress):
                     report(_nest(event, call_id))
         sources = tuple(passages.sources) if passages is not None else ()
         return CallOutcome("".join(deltas), sources=sources)

@@ -10,6 +10,7 @@ from app.kit import error_mapping, sse
 from app.kit.error_mapping import ErrorBody
 
 from .stream_events import (
+    Progress,
     QueueMoved,
     StreamEvent,
     TextDelta,
@@ -51,6 +52,8 @@ def _to_sse(event: StreamEvent) -> bytes:
             return sse.event("message_start", _encode(event))
         case QueueMoved():
             return sse.event("queue", _encode(event))
+        case Progress():
+            return sse.event("progress", _encode(event))
         case ToolUse():
             return sse.event("tool_use", _encode(_without_field(event, "function")))
         case ToolResult():

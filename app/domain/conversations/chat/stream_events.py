@@ -1,6 +1,6 @@
 """What happens in a turn, in order. Every way of chatting is made from these."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,6 +19,13 @@ class QueueMoved(msgspec.Struct, frozen=True):
     """The turn waits for the local model: at position 1 it is next, at 0 its turn has come."""
 
     position: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """The local model has worked for this many seconds, and has not said anything yet."""
+
+    seconds: int
+    stage: Literal["thinking"] = "thinking"
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -53,5 +60,5 @@ class TurnFinished(msgspec.Struct, frozen=True):
     reply: ChatReply
 
 
-LoopEvent = QueueMoved | TextDelta | ToolUse | ToolResult
+LoopEvent = QueueMoved | Progress | TextDelta | ToolUse | ToolResult
 StreamEvent = TurnStarted | LoopEvent | TurnFinished

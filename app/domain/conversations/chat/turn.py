@@ -202,7 +202,7 @@ def _loop_config(
         models=services.get(Models),
         tenant_id=runtime.tenant_id,
         target=runtime.target,
-        temperature=runtime.temperature if turn.temperature is None else turn.temperature,
+        temperature=(runtime.answer_temperature if turn.temperature is None else turn.temperature),
         max_tokens=_max_tokens(turn),
         toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
         live=live,
