@@ -75,5 +75,11 @@ def understate_sizes(package: bytes, size: int) -> bytes:
     return bytes(output)
 
 
+def mark_encrypted(package: bytes) -> bytes:
+    """Returns the package with a first part that needs a password, as its directory says."""
+    place = package.find(b"PK\x01\x02") + 8
+    return package[:place] + b"\x01" + package[place + 1 :]
+
+
 def paragraph(text: str) -> str:
     return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"

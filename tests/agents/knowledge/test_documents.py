@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.agents.knowledge import documents
+from app.domain.agents.knowledge import documents, parsing
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.jobs import work
 from app.kit import clock
@@ -118,7 +118,7 @@ async def test_one_file_that_cannot_be_used_does_not_fail_the_others(librarian: 
     assert (await librarian.wait_for(good["id"]))["status"] == "ready"
     assert (tool["status"], tool["error"]) == (
         "failed",
-        "The file is not a PDF, DOCX, MD, TXT or CSV file",
+        f"The file is not a {parsing.FORMATS} file",
     )
     assert (large["status"], large["error"]) == ("failed", "The file is larger than 25 MB")
     assert large["size_bytes"] == len(big)

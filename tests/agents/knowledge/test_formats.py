@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.agents.knowledge.readers.cutting import Chunk
 from tests.agents.knowledge.sample_packages import make_docx, make_raw_docx, paragraph
 from tests.agents.knowledge.sample_pdfs import make_pdf
 from tests.agents.knowledge.test_parsing import read, texts
@@ -16,7 +17,7 @@ _GERMAN = "Die Kündigungsfrist beträgt drei Monate; größere Änderungen müs
 
 def test_chunks_of_a_pdf_have_their_page_number() -> None:
     chunks = read(make_pdf(["First page", "", "Grüße von Seite drei (3)\nand more"]), "pdf")
-    assert chunks == [("First page", 1, None), ("Grüße von Seite drei (3)\nand more", 3, None)]
+    assert chunks == [Chunk("First page", 1), Chunk("Grüße von Seite drei (3)\nand more", 3)]
 
 
 def test_a_long_page_becomes_several_chunks_of_that_page() -> None:
@@ -24,7 +25,7 @@ def test_a_long_page_becomes_several_chunks_of_that_page() -> None:
         f"Line {number} says that the hall is open to visitors." for number in range(80)
     )
     chunks = read(make_pdf(["Cover", page]), "pdf")
-    assert [place for _, place, _ in chunks] == [1, *[2] * (len(chunks) - 1)]
+    assert [chunk.page for chunk in chunks] == [1, *[2] * (len(chunks) - 1)]
     assert len(chunks) > 2
 
 
@@ -130,18 +131,47 @@ def test_chunks_of_markdown_start_with_the_headings_above_them(subtests: pytest.
         "no heading": ("#tag is text\n\n- item\n---\n", ["#tag is text\n\n- item\n---"]),
         "code": (
             "# A\n```sh\n# comment\n~~~\n```\n~~~\n# more\n```\n~~~~\n# B\nb",
-            ["A\n\n```sh\n# comment\n~~~\n```\n~~~\n# more\n```\n~~~~", "B\n\nb"],
+            ["A\n\n```sh\n# comment\n~~~\n```\n\n~~~\n# more\n```\n~~~~", "B\n\nb"],
         ),
         "front matter": (
-            "---\ntitle: Guide\ntags: [x]\n---\n# A\na",
-            ["title: Guide\ntags: [x]", "A\n\na"],
+            "---\ntitle: 'Guide'\ntags: [x]\n---\nb\n# A\na",
+            ["Guide\n\nb", "Guide > A\n\na"],
         ),
+        "front matter with the first heading": (
+            '+++\ntitle = "Guide"\n+++\n# Guide\na\n## B\nb',
+            ["Guide\n\na", "Guide > B\n\nb"],
+        ),
+        "front matter without a title": ("---\nlang: en\n---\na", ["a"]),
         "headings without text": ("# A\n## B\n## C\nc\n# D", ["A > B", "A > C\n\nc", "D"]),
         "Windows lines": ("# A\r\n\r\na\r\n", ["A\n\na"]),
     }
     for name, (source, chunks) in cases.items():
         with subtests.test(name):
             assert texts(source, "md") == chunks
+
+
+def test_a_chunk_has_the_headings_above_it(subtests: pytest.Subtests) -> None:
+    headings = [None, "Handbook > Leave", "Handbook > Leave > Illness", "Handbook > Pay"]
+    markdown = "Before\n# Handbook\n## Leave\na\n### Illness\nb\n## Pay\nc"
+    for kind, content in (("docx", make_docx(_build_handbook)), ("md", markdown.encode())):
+        with subtests.test(kind):
+            assert [chunk.heading for chunk in read(content, kind)] == headings
+
+
+def test_blocks_of_code_that_fit_are_whole_and_long_tables_repeat_their_head() -> None:
+    prose = "A sentence about the delivery of goods to the north hall. " * 12
+    functions = [f"def function_{n}(a, b):\n    return a + {n}" for n in range(20)]
+    code = "```python\n" + "\n\n".join(functions) + "\n```"
+    rows = [f"| AX-{n} | {n}.50 for each piece |" for n in range(120)]
+    table = "\n".join(["| part | price |", "| --- | --- |", *rows])
+    # So long that the code stands where a long text is divided.
+    chunks = texts(f"# A\n\n{(prose + chr(10) * 2) * 14}{code}\n\n{prose}\n\n{table}", "md")
+    assert sum(code in chunk for chunk in chunks) == 1
+    tables = [chunk for chunk in chunks if "AX-" in chunk]
+    assert len(tables) > 2
+    assert all("| part | price |\n| --- | --- |\n" in chunk for chunk in tables)
+    assert all("\n".join(tables).count(row) == 1 for row in rows)
+    assert max(len(chunk) for chunk in chunks) <= 1700
 
 
 def test_a_heading_as_long_as_a_paragraph_is_read_as_text() -> None:
@@ -223,19 +253,17 @@ def test_chunks_of_a_csv_file_have_the_number_of_their_first_row() -> None:
     rows = [f"AX-{number},{'a hall ' * 20}" for number in range(1, 41)]
     chunks = read("\n".join(["part,place", *rows]), "csv")
     assert len(chunks) > 5
-    for text, page, row in chunks:
-        assert page is None
-        assert text.startswith(f"part: AX-{row};")
-        assert len(text) <= 1000
+    for chunk in chunks:
+        assert (chunk.page, chunk.heading) == (None, None)
+        assert chunk.text.startswith(f"part: AX-{chunk.row};")
+        assert len(chunk.text) <= 1000
 
 
 def test_each_piece_of_a_long_row_starts_with_its_first_cell() -> None:
     note = " ".join(f"word{number}" for number in range(900))
     chunks = read(f"part,note\nAX-1,x\nAX-2,{note}\nAX-3,y", "csv")
-    assert [row for _, _, row in chunks] == [1, *[2] * (len(chunks) - 2), 3]
-    assert all(text.startswith("part: AX-2") for text, _, row in chunks if row == 2)
-    assert {f"word{number}" for number in range(900)} <= set(" ".join(texts_of(chunks)).split())
-
-
-def texts_of(chunks: list[Any]) -> list[str]:
-    return [text for text, _, _ in chunks]
+    assert [chunk.row for chunk in chunks] == [1, *[2] * (len(chunks) - 2), 3]
+    assert all(chunk.text.startswith("part: AX-2") for chunk in chunks if chunk.row == 2)
+    assert {f"word{number}" for number in range(900)} <= set(
+        " ".join(chunk.text for chunk in chunks).split()
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from app.domain.agents.knowledge import parsing
 from app.domain.agents.knowledge.parsing import Kind, Unreadable
-from app.domain.agents.knowledge.readers import formats, table, word
+from app.domain.agents.knowledge.readers import formats, package, table
 from app.domain.agents.knowledge.readers.cutting import Refused
 from tests.agents.knowledge.sample_packages import (
     NAMESPACE,
@@ -29,6 +29,8 @@ from tests.lengths import IS_LONG, rounds
 _MIB = 1024 * 1024
 _SECRET = "the content of another file"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000)
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_PASSWORD = "is protected by a password; save it without one"
 _NOT_TEXT = "is not a text file, although its name says so"
 _NOT_DOCX = "is not a DOCX file, although its name says so"
 _NOT_PDF = "is not a PDF file, although its name says so"
@@ -54,7 +56,8 @@ def _packages() -> Iterator[tuple[str, bytes, str]]:
     yield "text", b"This is plain text.", _NOT_DOCX
     yield "plain zip", make_zip(readme=b"text"), _NOT_DOCX
     yield "other package", make_zip(**{"[Content_Types].xml": b"<Types/>"}), "DOCX"
-    yield "old format", _OLE, "is encrypted, or an older DOC file; save it as DOCX"
+    yield "old format", _OLE, "is a DOC file of an older program; save it as DOCX"
+    yield "password", _OLE + _ENCRYPTED, _PASSWORD
     yield "truncated", docx[: len(docx) // 2], _NOT_DOCX
     # In the directory at the end: the version of the format that the first part needs.
     version = docx.find(b"PK\x01\x02") + 6
@@ -84,8 +87,8 @@ def _texts() -> Iterator[tuple[str, bytes, str]]:
 def test_a_file_that_cannot_be_read_is_refused_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(word, "_MAX_XML_BYTES", _MIB)
-    monkeypatch.setattr(word, "_MAX_UNPACKED_BYTES", 4 * _MIB)
+    monkeypatch.setattr(package, "MAX_XML_BYTES", _MIB)
+    monkeypatch.setattr(package, "MAX_UNPACKED_BYTES", 4 * _MIB)
     kinds = {"pdf": _pdfs(), "docx": _packages(), "txt": _texts(), "md": _texts(), "csv": _texts()}
     for kind, cases in kinds.items():
         with subtests.test(f"empty {kind}"), pytest.raises(Refused, match="is empty"):
@@ -120,12 +123,12 @@ def test_entities_of_a_docx_are_not_resolved(tmp_path: Path) -> None:
     secret.write_text(_SECRET)
     external = f'<!DOCTYPE x [<!ENTITY e SYSTEM "{secret.as_uri()}">]>'
     body = paragraph("before &e; after")
-    for chunk, _, _ in formats.read_chunks(make_raw_docx(body, external), "docx"):
-        assert "before" in chunk
-        assert _SECRET not in chunk
+    for chunk in formats.read_chunks(make_raw_docx(body, external), "docx"):
+        assert "before" in chunk.text
+        assert _SECRET not in chunk.text
     laughs = f'<!DOCTYPE x [<!ENTITY l0 "ha">{_LAUGHS}]>'
     package = make_raw_docx(paragraph("funny &l11;"), laughs)
-    assert formats.respond(package, "docx") in {b'ok\n[["funny",null,null]]', _DAMAGED}
+    assert formats.respond(package, "docx") in {b'ok\n[["funny",null,null,null]]', _DAMAGED}
 
 
 # In the child process, with its limits

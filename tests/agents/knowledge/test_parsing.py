@@ -21,7 +21,7 @@ def read(content: str | bytes, kind: str) -> list[Chunk]:
 
 
 def texts(content: str | bytes, kind: str) -> list[str]:
-    return [text for text, _, _ in read(content, kind)]
+    return [chunk.text for chunk in read(content, kind)]
 
 
 def write_prose(sentences: int, per_paragraph: int = 6) -> str:

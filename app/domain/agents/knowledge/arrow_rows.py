@@ -17,6 +17,7 @@ def build_schema(dimensions: int) -> Any:
             ("text", pa.string()),
             ("page", pa.int32()),
             ("row", pa.int32()),
+            ("heading", pa.string()),
             ("vector", pa.list_(pa.float32(), dimensions)),
         ]
     )
@@ -35,20 +36,31 @@ def build_rows(document: EmbeddedDocument) -> Any:
         pa.array([chunk.text for chunk in chunks]),
         pa.array([chunk.page for chunk in chunks], pa.int32()),
         pa.array([chunk.row for chunk in chunks], pa.int32()),
+        pa.array([chunk.heading for chunk in chunks], pa.string()),
         pa.FixedSizeListArray.from_arrays(pa.array(document.vectors.ravel()), dimensions),
     ]
     return pa.table(columns, schema=build_schema(dimensions))
 
 
 def replace_vectors(batch: Any, vectors: Any) -> Any:
-    """Returns the rows of a batch, with these vectors unless they are None."""
+    """Returns the rows of a batch, with these vectors unless they are None. A column that the table
+    of the batch lacks is empty.
+    """
     import pyarrow as pa  # noqa: PLC0415  # with LanceDB
 
     rows = pa.Table.from_batches([batch])
-    if vectors is None:
-        return rows
-    dimensions = vectors.shape[1]
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions)
-    fields = {name: rows.column(name) for name in rows.column_names} | {"vector": column}
+    fields = {name: rows.column(name) for name in rows.column_names}
+    dimensions = batch.schema.field("vector").type.list_size
+    if vectors is not None:
+        dimensions = vectors.shape[1]
+        column = pa.array(vectors.ravel())
+        fields["vector"] = pa.FixedSizeListArray.from_arrays(column, dimensions)
     schema = build_schema(dimensions)
-    return pa.table([fields[name] for name in schema.names], schema=schema)
+    empty = {field.name: pa.nulls(rows.num_rows, field.type) for field in schema}
+    return pa.table([(empty | fields)[name] for name in schema.names], schema=schema)
+
+
+def find_missing(schema: Any) -> list[Any]:
+    """Returns the fields that a table of an earlier release lacks."""
+    dimensions = schema.field("vector").type.list_size
+    return [field for field in build_schema(dimensions) if field.name not in schema.names]

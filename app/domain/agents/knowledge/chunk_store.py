@@ -39,7 +39,7 @@ _KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000
 _NAMES_PER_PAGE = 1000
 _MODEL_KEY = "embedding_model"
-_COLUMNS = ["document_id", "document_name", "position", "text", "page", "row"]
+_COLUMNS = ["document_id", "document_name", "position", "text", "page", "row", "heading"]
 
 
 class TableMissing(LookupError):
@@ -93,6 +93,8 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 class _OpenTable(NamedTuple):
     table: Any
     revision: int
+    # Tables of earlier releases lack some.
+    columns: list[str]
 
 
 class ChunkStore:
@@ -139,7 +141,7 @@ class ChunkStore:
         async def read() -> list[StoredChunk]:
             opened = await self._open_for_reading(table, revision)
             query = opened.table.query().where(condition)
-            rows = await query.select(_COLUMNS).to_list()
+            rows = await query.select(opened.columns).to_list()
             return sorted(map(_stored, rows), key=lambda chunk: chunk.position)
 
         return await self._read(table, read)
@@ -149,7 +151,8 @@ class ChunkStore:
         if opened is None or opened.revision < revision:
             table = await self._open(ref) if opened is None else opened.table
             await table.checkout_latest()
-            opened = _OpenTable(table, revision)
+            names = (await table.schema()).names
+            opened = _OpenTable(table, revision, [name for name in _COLUMNS if name in names])
             self._open_tables[ref] = opened
         self._open_tables.move_to_end(ref)
         while len(self._open_tables) > MAX_OPEN_TABLES:
@@ -169,6 +172,8 @@ class ChunkStore:
     async def replace(self, ref: TableRef, document: EmbeddedDocument) -> bool:
         """Replaces all chunks of a document in one commit; True when it had any before."""
         table = await self._open(ref)
+        if missing := arrow_rows.find_missing(await table.schema()):
+            await table.add_columns(missing)
         rows = await asyncio.to_thread(arrow_rows.build_rows, document)
         condition = _of_documents([document.document_id])
         if not await table.count_rows(condition):
@@ -323,13 +328,13 @@ async def _create_vector_index(table: Any) -> None:
 def _to_vector_query(opened: _OpenTable, request: SearchRequest, vector: list[float]) -> Any:
     query = opened.table.query().nearest_to(vector).distance_type("cosine")
     query = query.nprobes(_ALL_PARTITIONS).refine_factor(REFINE_FACTOR)
-    return _restrict(query, request).select([*_COLUMNS, "_distance"])
+    return _restrict(query, request).select([*opened.columns, "_distance"])
 
 
 def _to_text_query(opened: _OpenTable, request: SearchRequest) -> Any:
     match = importlib.import_module("lancedb.query").MatchQuery(request.text, "text")
     query = opened.table.query().nearest_to_text(match)
-    return _restrict(query, request).select([*_COLUMNS, "_score"])
+    return _restrict(query, request).select([*opened.columns, "_score"])
 
 
 def _restrict(query: Any, request: SearchRequest) -> Any:
@@ -352,4 +357,4 @@ def _scored(rows: list[dict[str, Any]]) -> list[tuple[StoredChunk, float]]:
 
 
 def _stored(row: dict[str, Any]) -> StoredChunk:
-    return StoredChunk(**{name: row[name] for name in _COLUMNS})
+    return StoredChunk(**{name: row[name] for name in _COLUMNS if name in row})

@@ -6,11 +6,15 @@ import msgspec
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A passage. `page` counts from 1 in a PDF, `row` from 1 after the header of a CSV file."""
+    """A passage. `page` is that of a PDF or the slide of a presentation, from 1 on. `row` counts
+    from 1 after the header of a CSV file or in a JSON list; in a sheet it is the number of the row.
+    `heading` has the headings above the passage, like "Delivery > Abroad".
+    """
 
     text: str
     page: int | None = None
     row: int | None = None
+    heading: str | None = None
 
 
 class StoredChunk(msgspec.Struct, frozen=True):
@@ -22,6 +26,7 @@ class StoredChunk(msgspec.Struct, frozen=True):
     text: str
     page: int | None
     row: int | None
+    heading: str | None = None
 
     @property
     def key(self) -> tuple[str, int]:

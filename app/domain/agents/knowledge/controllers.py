@@ -22,8 +22,8 @@ from .schemas import (
 
 
 class TrainingUpload(msgspec.Struct):
-    """At most 50 PDF, DOCX, MD, TXT or CSV files. Unless configured otherwise, each has at most 25
-    MB, and all together have at most 100 MB.
+    """At most 50 PDF, DOCX, XLSX, PPTX, EPUB, HTML, MD, TXT, CSV, JSON or JSONL files. Unless
+    configured otherwise, each has at most 25 MB, and all together have at most 100 MB.
     """
 
     files: list[UploadFile]

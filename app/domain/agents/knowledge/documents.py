@@ -34,7 +34,6 @@ from .work_kinds import INGEST, REMOVE_DOCUMENT
 MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000
 _MEGABYTE = 1024 * 1024
-_FORMATS = "PDF, DOCX, MD, TXT or CSV"
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -91,7 +90,8 @@ def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
         if names.count(name) > 1:
             raise Invalid.field("files", f"has two files with the name {name[:100]}")
     if all(parsing.kind_of(name) is None for name in names):
-        raise UnsupportedFileType(f"Upload {_FORMATS} files; the name's ending tells the format")
+        ending = "the name's ending tells the format"
+        raise UnsupportedFileType(f"Upload {parsing.FORMATS} files; {ending}")
     return names
 
 
@@ -112,7 +112,7 @@ async def _store(
     document_id = new_id("doc")
     kind = parsing.kind_of(name)
     if kind is None:
-        error = f"The file is not a {_FORMATS} file"
+        error = f"The file is not a {parsing.FORMATS} file"
         return _Document(document_id, name, "application/octet-stream", 0, error=error)
     mime_type, content = parsing.MIME_TYPES[kind], _Content(upload)
     max_mb = services.settings.max_body_mb
@@ -248,7 +248,10 @@ async def list_chunks(
         )
     except TableMissing:
         chunks = []
-    views = [ChunkView(chunk.position, chunk.text, chunk.page, chunk.row) for chunk in chunks]
+    views = [
+        ChunkView(chunk.position, chunk.text, chunk.page, chunk.row, chunk.heading)
+        for chunk in chunks
+    ]
     return paging.paged(views, total, page)
 
 

@@ -24,7 +24,7 @@ async def read_document(services: Services, row: Row) -> list[Chunk]:
     """Returns the chunks of a stored file. Raises Unreadable."""
     kind = parsing.kind_of(row["name"])
     if kind is None or row["file_key"] is None:
-        raise Unreadable("is not a PDF, DOCX, MD, TXT or CSV file")
+        raise Unreadable(f"is not a {parsing.FORMATS} file")
     try:
         content = await services.files.read(row["file_key"])
     except FileNotStored:

@@ -2,7 +2,7 @@
 
 It imports nothing of Parley but the readers. It reads the file from standard input and its format
 from the first argument. It writes one line, `ok` or `!` and an error, and then the chunks as JSON:
-a list of [text, page, row].
+a list of [text, page, row, heading].
 """
 
 import sys

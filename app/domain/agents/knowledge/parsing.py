@@ -14,23 +14,30 @@ from .chunks import Chunk
 
 log = logs.get("knowledge")
 
-Kind = Literal["pdf", "docx", "md", "txt", "csv"]
+Kind = Literal["pdf", "docx", "xlsx", "pptx", "epub", "html", "md", "txt", "csv", "json", "jsonl"]
+_OFFICE = "application/vnd.openxmlformats-officedocument"
 MIME_TYPES: Final[dict[Kind, str]] = {
     "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "docx": f"{_OFFICE}.wordprocessingml.document",
+    "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+    "pptx": f"{_OFFICE}.presentationml.presentation",
+    "epub": "application/epub+zip",
+    "html": "text/html",
     "md": "text/markdown",
     "txt": "text/plain",
     "csv": "text/csv",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
 }
 _KINDS: Final[dict[str, Kind]] = {
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".md": "md",
+    **{f".{kind}": kind for kind in MIME_TYPES},
+    ".htm": "html",
     ".markdown": "md",
-    ".txt": "txt",
     ".text": "txt",
-    ".csv": "csv",
 }
+_NAMES = [kind.upper() for kind in MIME_TYPES]
+# For messages.
+FORMATS: Final = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 _SCRIPT = Path(__file__).with_name("parse_child.py")
 _LIMITS = Limits(
     seconds=180.0,

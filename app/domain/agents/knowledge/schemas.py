@@ -26,6 +26,7 @@ _PASSAGE = {
     "content": "The shop opens at 9 in the morning, on Sundays at 11.",
     "page": 3,
     "row": None,
+    "heading": "Opening hours",
     "relevance_score": 0.92,
 }
 
@@ -65,19 +66,25 @@ class TrainingAccepted(msgspec.Struct):
 
 
 class ChunkView(msgspec.Struct):
-    """`page` counts from 1 in a PDF; `row` is the first row of a CSV file, after its header."""
+    """`page` is that of a PDF, or the slide of a presentation. `row` is the first row: in a CSV
+    file after its header, in a JSON list from 1 on, in a sheet as the program shows it. `heading`
+    has the headings above the passage, like "Delivery > Abroad"; for a sheet its name, for a book
+    its chapter.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "position": 0,
         "text": "The shop opens at 9 in the morning, on Sundays at 11.",
         "page": 3,
         "row": None,
+        "heading": "Opening hours",
     }
 
     position: int
     text: str
     page: int | None
     row: int | None
+    heading: str | None
 
 
 class SearchRequest(msgspec.Struct, kw_only=True):
@@ -95,4 +102,5 @@ class PassageView(msgspec.Struct):
     content: str
     page: int | None
     row: int | None
+    heading: str | None
     relevance_score: float

@@ -21,7 +21,13 @@ async def search(
     return Data(
         [
             PassageView(
-                chunk.document_id, chunk.document_name, chunk.text, chunk.page, chunk.row, score
+                chunk.document_id,
+                chunk.document_name,
+                chunk.text,
+                chunk.page,
+                chunk.row,
+                chunk.heading,
+                score,
             )
             for chunk, score in found
         ]

@@ -2,8 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from . import blocks
 
 # About 200 to 400 tokens of English, and an overlap of about 40.
 CHUNK_BYTES: Final = (800, 1600)
@@ -13,14 +16,22 @@ _BLOCK_CHARS = 10_000
 _MARKS = ("\n\n", "\n", ". ", " ")
 # A longer heading is a paragraph.
 _MAX_HEADING_CHARS = 150
+_SEPARATOR = " > "
+_MAX_TITLE_CHARS = 2 * _MAX_HEADING_CHARS + len(_SEPARATOR)
 CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _INVISIBLE = re.compile(r"[\u00ad\u200b\u2060\ufeff\ufffe\uffff]")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 
-# A text, its page and its row.
-Chunk = tuple[str, int | None, int | None]
 # The level of a heading from 1 on, or 0, and the text.
 Line = tuple[int, str]
+
+
+class Chunk(NamedTuple):
+    text: str
+    page: int | None = None
+    row: int | None = None
+    # The headings above the text, which starts with them.
+    heading: str | None = None
 
 
 class Refused(Exception):
@@ -38,40 +49,121 @@ def clean(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", CONTROL.sub(" ", text)).strip()
 
 
-def cut(text: str, *, markdown: bool = False, prefix: str = "") -> Iterator[str]:
-    """Yields pieces that overlap. Each starts with the prefix."""
+def cut(text: str, *, markdown: bool = False, prefix_bytes: int = 0) -> Iterator[str]:
+    """Yields pieces that overlap, and leave room for a prefix."""
     for block in filter(None, _blocks(clean(text))):
-        splitter = _splitter(block, markdown=markdown, prefix_bytes=count_bytes(prefix))
-        for piece in splitter.chunks(block):
-            yield prefix + piece
+        splitter = _splitter(block, markdown=markdown, prefix_bytes=prefix_bytes)
+        yield from splitter.chunks(block)
 
 
-def cut_sections(lines: Iterator[Line]) -> Iterator[Chunk]:
+def cut_sections(lines: Iterator[Line], page: int | None = None) -> Iterator[Chunk]:
     """Cuts at headings. A chunk starts with the headings above it."""
     path: list[str] = []
     body: list[str] = []
     for level, text in lines:
-        heading = " ".join(clean(text).split()) if level else ""
+        heading = flatten(text) if level else ""
         if not 0 < len(heading) <= _MAX_HEADING_CHARS:
             body.append(text)
             continue
-        yield from _cut_section(path, body, is_leaf=level <= len(path))
+        yield from _cut_section(path, body, page, is_leaf=level <= len(path))
         path = [*path[: level - 1], *[""] * (level - 1 - len(path)), heading]
         body = []
-    yield from _cut_section(path, body, is_leaf=True)
+    yield from _cut_section(path, body, page, is_leaf=True)
 
 
-def _cut_section(path: list[str], body: list[str], *, is_leaf: bool) -> Iterator[Chunk]:
-    title = " > ".join(filter(None, path))
-    # So much of the path that each heading is whole in some chunk.
-    prefix = title[-2 * _MAX_HEADING_CHARS - len(" > ") :]
-    separator = "\n\n" if prefix else ""
+def put_below(title: str, lines: Iterator[Line]) -> Iterator[Line]:
+    """Puts all headings below the title, unless the first of them is the title."""
+    start: list[Line] = []
+    for level, text in lines:
+        start.append((level, text))
+        if level:
+            break
+    has_title = bool(start) and start[-1][0] > 0 and flatten(start[-1][1]) == title
+    shift = 0 if has_title or not title else 1
+    if shift:
+        yield 1, title
+    for level, text in chain(start, lines):
+        yield level + shift if level else 0, text
+
+
+def flatten(text: str) -> str:
+    """Returns a text in one line."""
+    return " ".join(clean(text).split())
+
+
+def join_headings(path: Iterable[str]) -> str:
+    """Returns as many of the last headings as fit, at least two of them."""
+    headings = [heading for heading in path if heading]
+    while len(title := _SEPARATOR.join(headings)) > _MAX_TITLE_CHARS:
+        headings = headings[1:]
+    return title
+
+
+def _cut_section(
+    path: list[str], body: list[str], page: int | None, *, is_leaf: bool
+) -> Iterator[Chunk]:
+    title = join_headings(path)
+    prefix = f"{title}\n\n" if title else ""
     is_empty = True
-    for piece in cut("\n".join(body), markdown=True, prefix=prefix + separator):
+    for piece in _cut_blocks("\n".join(body), prefix):
         is_empty = False
-        yield piece, None, None
-    if is_empty and prefix and (is_leaf or len(title) > _MAX_HEADING_CHARS):
-        yield prefix, None, None
+        yield Chunk(piece, page, None, title or None)
+    # A heading that the sections below it may have no room for.
+    is_long = len(_SEPARATOR.join(filter(None, path))) > _MAX_HEADING_CHARS
+    if is_empty and title and (is_leaf or is_long):
+        yield Chunk(title, page, None, title)
+
+
+def _cut_blocks(text: str, prefix: str) -> Iterator[str]:
+    """Cuts a text with blocks of code and tables, none of which is cut in two when it fits."""
+    max_bytes = CHUNK_BYTES[1] - count_bytes(prefix)
+    parts: list[str] = []
+    size = 0
+    for block in blocks.split(clean(text)):
+        if block.kind == "text":
+            pieces = list(cut(block.text, markdown=True, prefix_bytes=count_bytes(prefix)))
+        elif block.kind == "table":
+            pieces = list(_cut_table(block.text, max_bytes))
+        elif count_bytes(block.text) <= max_bytes:
+            pieces = [block.text]
+        else:
+            pieces = list(cut(block.text, markdown=True, prefix_bytes=count_bytes(prefix)))
+        for number, piece in enumerate(pieces):
+            length = count_bytes(piece)
+            # Pieces of one block overlap, so they are not joined.
+            if parts and (number or size + length > max_bytes):
+                yield prefix + "\n\n".join(parts)
+                parts, size = [], 0
+            parts.append(piece)
+            size += length
+    if parts:
+        yield prefix + "\n\n".join(parts)
+
+
+def _cut_table(text: str, max_bytes: int) -> Iterator[str]:
+    """Cuts a long table between its rows. Each piece starts with the head of the table."""
+    first, second, *rows = text.split("\n")
+    head = f"{first}\n{second}"
+    if count_bytes(text) <= max_bytes:
+        yield text
+        return
+    if count_bytes(head) > max_bytes // 2:
+        yield from cut(text, markdown=True, prefix_bytes=CHUNK_BYTES[1] - max_bytes)
+        return
+    lines, size = [head], count_bytes(head)
+    for row in rows:
+        length = count_bytes(row) + 1
+        if size + length > max_bytes and len(lines) > 1:
+            yield "\n".join(lines)
+            lines, size = [head], count_bytes(head)
+        if size + length > max_bytes:
+            room = CHUNK_BYTES[1] - max_bytes + count_bytes(head)
+            yield from (f"{head}\n{piece}" for piece in cut(row, prefix_bytes=room))
+            continue
+        lines.append(row)
+        size += length
+    if len(lines) > 1:
+        yield "\n".join(lines)
 
 
 def _blocks(text: str) -> Iterator[str]:

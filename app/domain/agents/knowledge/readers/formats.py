@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from . import pdf, table, text, word
+from . import book, hypertext, json_values, markdown, pdf, sheets, slides, table, text, word
 from .cutting import Chunk, Refused
 
 MAX_CHARACTERS: Final = 20_000_000
@@ -16,14 +16,28 @@ _OVERLAP_FACTOR = 1.2
 _READERS = {
     "pdf": pdf.read,
     "docx": word.read,
-    "md": text.read_markdown,
-    "txt": text.read_text,
+    "xlsx": sheets.read,
+    "pptx": slides.read,
+    "epub": book.read,
+    "html": hypertext.read,
+    "md": markdown.read,
+    "txt": text.read,
     "csv": table.read,
+    "json": json_values.read,
+    "jsonl": json_values.read_lines,
 }
-_LIBRARIES = {"pdf": ["pypdfium2"], "docx": ["docx.oxml"]}
-_TEXT_LIBRARIES = ["charset_normalizer"]
+_TEXT_LIBRARIES = ("charset_normalizer",)
+_XML_LIBRARIES = ("lxml.etree",)
+_LIBRARIES: dict[str, tuple[str, ...]] = {
+    "pdf": ("pypdfium2",),
+    "docx": ("docx.oxml", *_XML_LIBRARIES),
+    "xlsx": _XML_LIBRARIES,
+    "pptx": _XML_LIBRARIES,
+    "epub": (*_XML_LIBRARIES, *_TEXT_LIBRARIES),
+    "html": (*_XML_LIBRARIES, *_TEXT_LIBRARIES),
+}
 # The last is that of names in packages.
-_ENCODINGS = (*text.OLD_ENCODINGS, "cp437")
+_ENCODINGS = (*text.OLD_ENCODINGS, *hypertext.DECLARED_ENCODINGS, "cp437")
 
 
 def load(kind: str) -> None:

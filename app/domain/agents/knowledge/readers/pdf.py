@@ -26,7 +26,7 @@ def read(content: bytes) -> Iterator[Chunk]:
         raise Refused(f"has {len(document):,} pages; at most {MAX_PAGES:,} are read")
     for number in range(len(document)):
         for piece in cut(_read_page(document, number).translate(_REPLACEMENTS)):
-            yield piece, number + 1, None
+            yield Chunk(piece, number + 1)
 
 
 def _open(content: bytes) -> Any:

@@ -6,16 +6,12 @@ leaves out insertions, content controls, text boxes and tables in tables.
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from .cutting import Chunk, Line, Refused, cut_sections
+from .package import Package
 
-_MAX_UNPACKED_BYTES = 200 * 1024 * 1024
-# A parsed tree takes several times the memory of its XML.
-_MAX_XML_BYTES = 48 * 1024 * 1024
-_MAX_PARTS = 5000
 _HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _PARAGRAPH = f"{_W}p"
@@ -32,7 +28,7 @@ _NOT_DOCX = "is not a DOCX file, although its name says so"
 
 
 def read(content: bytes) -> Iterator[Chunk]:
-    _check_package(content)
+    Package(content, "DOCX", "DOC").require("[Content_Types].xml")
     import docx  # noqa: PLC0415  # for this format only
 
     try:
@@ -44,23 +40,6 @@ def read(content: bytes) -> Iterator[Chunk]:
     except Exception as error:
         raise Refused("is a damaged DOCX file") from error
     yield from cut_sections(_lines(document))
-
-
-def _check_package(content: bytes) -> None:
-    if content.startswith(b"\xd0\xcf\x11\xe0"):
-        raise Refused("is encrypted, or an older DOC file; save it as DOCX without a password")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as package:
-            parts = package.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        # The last is how zipfile refuses a package of a later version of its format.
-        raise Refused(_NOT_DOCX) from None
-    size = sum(part.file_size for part in parts)
-    xml_size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
-    if len(parts) > _MAX_PARTS or size > _MAX_UNPACKED_BYTES or xml_size > _MAX_XML_BYTES:
-        raise Refused("unpacks to more than a document has; divide it, or save it as PDF")
-    if not any(part.filename == "[Content_Types].xml" for part in parts):
-        raise Refused(_NOT_DOCX)
 
 
 def _lines(document: Any) -> Iterator[Line]:
