@@ -1,9 +1,11 @@
 """The order and the scores in which a search returns its chunks."""
 
+import pytest
+
 from app.domain.agents.knowledge import fusion
 from app.domain.agents.knowledge.chunk_store import Matches
 from app.domain.agents.knowledge.chunks import StoredChunk
-from app.domain.agents.knowledge.fusion import MIN_SIMILARITY, PREVIEW_CHARS, cut_preview, fuse
+from app.domain.agents.knowledge.fusion import MIN_SIMILARITY, fuse
 
 
 def _chunk(text: str, position: int = 0) -> StoredChunk:
@@ -65,8 +67,22 @@ def test_queries_of_marks_and_of_very_many_words_are_fused() -> None:
         assert fusion.fuse(matches, 5, query)[0][0] == chunk
 
 
-def test_a_preview_is_one_line_cut_between_words() -> None:
-    assert cut_preview("two\n lines") == "two lines"
-    preview = cut_preview("word " * 100)
-    assert len(preview) <= PREVIEW_CHARS
-    assert preview.endswith("word…")
+def test_a_chunk_that_fits_too_little_is_not_quoted(subtests: pytest.Subtests) -> None:
+    """The query has two words, which weigh the same."""
+    both, one, none = _chunk("pump oil", 0), _chunk("pump", 1), _chunk("cake", 2)
+    cases: dict[str, tuple[Matches, list[StoredChunk]]] = {
+        "similar": (Matches([(none, 0.31)], []), [none]),
+        "hardly similar": (Matches([(none, 0.29)], []), []),
+        "hardly similar, with a word": (Matches([(one, 0.25)], [(one, 1.0)]), [one]),
+        "much less than the best": (Matches([(both, 0.6), (none, 0.35)], []), [both]),
+        "nearly as good as the best": (Matches([(both, 0.4), (one, 0.5)], []), [both, one]),
+        # It is as similar as the last of the vector half may be.
+        "found by words alone": (Matches([(none, 0.3)], [(both, 5.0)]), [both]),
+        "without vectors": (Matches([], [(one, 0.1)]), [one]),
+        "nothing": (Matches([], []), []),
+    }
+    for name, (matches, chunks) in cases.items():
+        with subtests.test(name):
+            found = fuse(matches, 5, "pump oil", min_fit=0.3)
+            assert sorted(chunk.position for chunk, _ in found) == [c.position for c in chunks]
+            assert len(fuse(matches, 5, "pump oil")) >= len(chunks)

@@ -70,7 +70,7 @@ class KnowledgeController(Controller):
         """The passages that the agent would read for this question, the best first. No model
         answers.
         """
-        return await service.search(services, principal.scope, agent_id, data.query, data.limit)
+        return await service.search(services, principal.scope, agent_id, data)
 
     @get("/documents", summary="List documents", needs="agents:write")
     async def list_documents(

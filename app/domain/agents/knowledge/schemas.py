@@ -88,10 +88,13 @@ class ChunkView(msgspec.Struct):
 
 
 class SearchRequest(msgspec.Struct, kw_only=True):
+    """`min_score` leaves out passages with a lower `relevance_score`."""
+
     example: ClassVar[dict[str, Any]] = {"query": "When does the shop open on Sundays?", "limit": 5}
 
     query: Annotated[str, Meta(min_length=1, max_length=10_000, pattern=NOT_BLANK)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 5
+    min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
 
 
 class PassageView(msgspec.Struct):

@@ -6,18 +6,24 @@ from app.services import Services
 from db.session import Scope
 
 from . import retrieval
-from .schemas import PassageView
+from .schemas import PassageView, SearchRequest
 
 
 async def search(
-    services: Services, scope: Scope, agent_id: str, query: str, limit: int
+    services: Services, scope: Scope, agent_id: str, request: SearchRequest
 ) -> Data[list[PassageView]]:
     """Searches an agent's documents without a model."""
     async with services.db.tx(scope, autocommit=True) as tx:
         runtime = await agents.find_runtime(tx, services.keyring, agent_id)
     if runtime.knowledge is None:
         return Data([])
-    found = await retrieval.search(services, runtime.tenant_id, runtime.knowledge, query, limit)
+    found = await retrieval.search(
+        services,
+        runtime.tenant_id,
+        runtime.knowledge,
+        request.query,
+        request.limit,
+    )
     return Data(
         [
             PassageView(
@@ -30,5 +36,6 @@ async def search(
                 score,
             )
             for chunk, score in found
+            if score >= request.min_score
         ]
     )
