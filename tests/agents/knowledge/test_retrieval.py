@@ -14,7 +14,7 @@ from tests.lengths import IS_LONG
 from tests.model_server import Reply
 from tests.preloaded import PreloadedProcess
 from tests.running_worker import run_worker
-from tests.scripted_agents import Talker
+from tests.scripted_agents import Talker, events_in
 from tests.stores import Stores
 
 QUESTION = "When does the shop open on Sundays?"
@@ -42,17 +42,18 @@ async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librar
     assert first["document_name"] == "handbook.md"
     assert first["chunk_preview"].startswith("The shop opens at nine")
     assert 0 < first["relevance_score"] <= 1
-    assert first["metadata"] == {"document_id": document["id"], "heading": "Opening hours"}
+    assert first["metadata"] == {
+        "document_id": document["id"],
+        "heading": "Opening hours",
+        "number": 1,
+    }
     path = f"/api/v1/conversations/{reply['conversation_id']}/messages"
     messages = (await talk.client.get(path)).json()["data"]
     assert messages[1]["sources"] == reply["sources"]
     stream = await talk.client.post(f"{talk.path}/chat/stream", {"message": QUESTION})
-    assert '"sources":[{"document_name":"handbook.md"' in stream.text
-    shown = (await (await create_site(talk)).say(QUESTION))["sources"][0]
-    assert (shown["document_name"], shown["chunk_preview"]) == (
-        first["document_name"],
-        first["chunk_preview"],
-    )
+    stop = dict(events_in(stream.text))["message_stop"]
+    assert stop["sources"] == reply["sources"]
+    assert (await (await create_site(talk)).say(QUESTION))["sources"] == reply["sources"]
 
 
 async def test_the_prompt_asks_for_an_answer_from_its_passages_which_are_the_sources(

@@ -86,11 +86,11 @@ class ChatReply(msgspec.Struct):
         "message": {
             "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
             "role": "assistant",
-            "content": "The shop opens at 9 in the morning.",
+            "content": "The shop opens at 9 in the morning [1].",
             "created_at": _AT,
         },
         "usage": {"prompt_tokens": 42, "completion_tokens": 10, "total_tokens": 52},
-        "sources": [],
+        "sources": [SourceView.example],
         "tool_calls": [_CALL],
     }
 
@@ -233,9 +233,9 @@ class VisitorMessage(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "role": "assistant",
-        "content": "The shop opens at 9 in the morning.",
+        "content": "The shop opens at 9 in the morning [1].",
         "status": "complete",
-        "sources": [],
+        "sources": [SourceView.example],
         "created_at": _AT,
         "error": None,
     }

@@ -5,7 +5,7 @@ Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ import msgspec
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.llm.api import Message, Models, QueueLimits
 from app.domain.agents.llm.errors import ModelFailed
-from app.domain.sources import SourceView
+from app.domain.sources import SourceView, select_cited
 from app.jobs import background
 from app.jobs.renewal import Renewal
 from app.kit import clock, error_mapping
@@ -103,7 +103,9 @@ class Transcript:
         self.texts: list[str] = []
         self.calls: dict[str, ToolCallView] = {}
         self.functions: dict[str, str] = {}
-        self.sources: list[SourceView] = []
+        # The passages in the prompt, in the order of their numbers, and what tools found.
+        self.passages: list[SourceView] = []
+        self._tool_sources: list[SourceView] = []
         self.budget = TokenBudget()
         self.started = time.perf_counter()
 
@@ -120,10 +122,13 @@ class Transcript:
                 call = self.calls[event.id]
                 call.output, call.status = event.output, event.status
                 call.execution_time_ms = event.execution_time_ms
-                self.add_sources(event.sources)
+                known = self._tool_sources
+                known += [source for source in event.sources if source not in known]
 
-    def add_sources(self, sources: Iterable[SourceView]) -> None:
-        self.sources += [source for source in sources if source not in self.sources]
+    @property
+    def sources(self) -> list[SourceView]:
+        """Passages that the text cites, or all where it cites none, and what tools found."""
+        return [*select_cited(self.content, self.passages), *self._tool_sources]
 
     @property
     def content(self) -> str:
@@ -229,7 +234,7 @@ async def _messages(
     query = build_query(turn.text, turn.past)
     passages = await find_passages(services, turn.runtime, window, query)
     if passages is not None:
-        transcript.add_sources(passages.sources)
+        transcript.passages = passages.sources
     quoted = passages.prompt if passages is not None else None
     system = history.system_message(turn.runtime.system_prompt, turn.context, quoted)
     question = Message("user", turn.text)

@@ -187,10 +187,10 @@ class PublicReply(msgspec.Struct):
         "assistant_reply": {
             "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
             "role": "assistant",
-            "content": "The shop opens at 9 in the morning.",
+            "content": "The shop opens at 9 in the morning [1].",
             "created_at": "2026-01-01T12:00:00Z",
         },
-        "sources": [],
+        "sources": [SourceView.example],
     }
 
     session_id: str
