@@ -186,7 +186,7 @@ class Library:
         for number in range(_QUERIES + _WARM_UP):
             query = self.write_query()
             started = time.perf_counter()
-            passages = await retrieval.search(services, tenant_id, base, query, 5)
+            passages = await retrieval.search(services, tenant_id, base, query, 5, only_public=True)
             if number >= _WARM_UP:
                 times.append((time.perf_counter() - started) * 1000)
             if not passages:

@@ -45,7 +45,8 @@ class Document(TenantOwned, HasId, Base):
     """A file of an agent's knowledge base. `version` counts its uploads and re-indexings.
 
     `chunk_count` is that of the last version that was read. A document with `deleted_at` is hidden
-    until its chunks are removed.
+    until its chunks are removed. `visibility` is public or internal; chunks of internal documents
+    are not for visitors.
     """
 
     __tablename__ = "documents"
@@ -64,6 +65,13 @@ class Document(TenantOwned, HasId, Base):
             "agent_id",
             postgresql_where=text("deleted_at IS NOT NULL"),
         ),
+        # Read by every turn of a visitor.
+        Index(
+            "ix_documents_internal",
+            "tenant_id",
+            "agent_id",
+            postgresql_where=text("visibility = 'internal' OR has_internal_chunks"),
+        ),
         Index("ix_documents_tenant_id_agent_id", "tenant_id", "agent_id", "created_at", "id"),
     )
 
@@ -71,6 +79,9 @@ class Document(TenantOwned, HasId, Base):
     name: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     error: Mapped[str | None]
+    visibility: Mapped[str] = mapped_column(default="public", server_default="public")
+    # The chunks are of an internal version, which a public one replaces as soon as it is read.
+    has_internal_chunks: Mapped[bool] = mapped_column(default=False, server_default="false")
     mime_type: Mapped[str]
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str | None]

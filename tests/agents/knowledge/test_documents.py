@@ -41,6 +41,7 @@ async def test_a_document_is_read_cut_searched_and_quoted(
         "name": "handbook.md",
         "status": "ready",
         "error": None,
+        "visibility": "public",
         "mime_type": "text/markdown",
         "size_bytes": len(HANDBOOK),
         "chunk_count": 2,

@@ -181,10 +181,11 @@ async def test_a_reader_with_a_replaced_generation_searches_the_new_one(
     store = services.get(ChunkStore)
     await store.drop(TableRef(agent_id, 1))
     old = KnowledgeInfo(agent_id, 1, 1, "local/wordllama")
-    found = await retrieval.search(services, tenant_id, old, "When does the shop open?", 5)
+    search = partial(retrieval.search, services, tenant_id, only_public=True)
+    found = await search(old, "When does the shop open?", 5)
     assert found[0][0].document_id == document["id"]
     gone = KnowledgeInfo("agt_00000000000000000000000009", 1, 1, "local/wordllama")
-    assert await retrieval.search(services, tenant_id, gone, "When does the shop open?", 5) == []
+    assert await search(gone, "When does the shop open?", 5) == []
 
 
 async def test_vectors_of_an_attempt_that_did_not_finish_are_not_computed_again(

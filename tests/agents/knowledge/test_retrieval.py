@@ -83,7 +83,7 @@ async def test_passages_fit_into_the_tokens_that_are_left(
 
     async def count_passages(max_tokens: int) -> int:
         passages = await find_passages(
-            services, librarian.client.tenant_id, info, QUESTION, max_tokens
+            services, librarian.client.tenant_id, info, QUESTION, max_tokens, only_public=False
         )
         return 0 if passages is None else len(passages.sources)
 

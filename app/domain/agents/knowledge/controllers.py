@@ -1,7 +1,9 @@
+from typing import Annotated
+
 import msgspec
-from litestar import Controller, delete, get, post
+from litestar import Controller, delete, get, patch, post
 from litestar.datastructures import UploadFile
-from litestar.params import JSONBody, MultipartBody
+from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from app.http.dependencies import Id, Page, Principal, Services, Tx
@@ -13,20 +15,29 @@ from app.kit.views import Data
 from . import documents, service
 from .schemas import (
     ChunkView,
+    DocumentChange,
     DocumentStatus,
     DocumentView,
     PassageView,
     SearchRequest,
     TrainingAccepted,
+    Visibility,
 )
+
+OfVisibility = Annotated[
+    Visibility | None, QueryParameter(description="Only public or only internal ones")
+]
 
 
 class TrainingUpload(msgspec.Struct):
     """At most 50 PDF, DOCX, XLSX, PPTX, EPUB, HTML, MD, TXT, CSV, JSON or JSONL files. Unless
     configured otherwise, each has at most 25 MB, and all together have at most 100 MB.
+    `visibility` is that of all files; without it, new documents are public, and replaced ones keep
+    theirs.
     """
 
     files: list[UploadFile]
+    visibility: Visibility | None = None
 
 
 class KnowledgeController(Controller):
@@ -55,7 +66,7 @@ class KnowledgeController(Controller):
         a document replaces it, as soon as it has been read. A file that cannot be read fails alone:
         see `error` of its document.
         """
-        return await documents.train(services, principal, agent_id, data.files)
+        return await documents.train(services, principal, agent_id, data.files, data.visibility)
 
     @post(
         "/search",
@@ -67,8 +78,8 @@ class KnowledgeController(Controller):
     async def search(
         self, services: Services, principal: Principal, agent_id: Id, data: JSONBody[SearchRequest]
     ) -> Data[list[PassageView]]:
-        """The passages that the agent would read for this question, the best first. No model
-        answers.
+        """The passages that come nearest to this question, the best first. No model answers. A turn
+        quotes those of the first five that fit well enough.
         """
         return await service.search(services, principal.scope, agent_id, data)
 
@@ -79,6 +90,7 @@ class KnowledgeController(Controller):
         page_in: Page,
         agent_id: Id,
         status: OfStatus[DocumentStatus] = None,
+        visibility: OfVisibility = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[DocumentView]:
@@ -86,12 +98,25 @@ class KnowledgeController(Controller):
         processed_at; by default the newest come first.
         """
         return await documents.list_page(
-            tx, agent_id, page_in, search=search, status=status, sort=sort
+            tx,
+            agent_id,
+            page_in,
+            search=search,
+            status=status,
+            visibility=visibility,
+            sort=sort,
         )
 
     @get("/documents/{document_id:str}", summary="Get a document", needs="agents:write")
     async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:
         return await documents.get(tx, agent_id, document_id)
+
+    @patch("/documents/{document_id:str}", summary="Change a document", needs="agents:write")
+    async def change_document(
+        self, tx: Tx, agent_id: Id, document_id: Id, data: JSONBody[DocumentChange]
+    ) -> DocumentView:
+        """Makes a document public or internal. The next turn sees the change."""
+        return await documents.change(tx, agent_id, document_id, data.visibility)
 
     @delete("/documents/{document_id:str}", summary="Delete a document", needs="agents:write")
     async def delete_document(

@@ -28,7 +28,7 @@ from .chunk_store import ChunkStore, TableMissing, TableRef
 from .errors import DocumentNotFound, TooManyDocuments
 from .events import DocumentDeleted
 from .files import document_folder
-from .schemas import ChunkView, DocumentView, TrainingAccepted
+from .schemas import ChunkView, DocumentView, TrainingAccepted, Visibility
 from .work_kinds import INGEST, REMOVE_DOCUMENT
 
 MAX_FILES: Final = 50
@@ -45,16 +45,22 @@ class _Document(msgspec.Struct, frozen=True):
     size_bytes: int
     stored: StoredUpload | None = None
     error: str | None = None
+    visibility: Visibility | None = None
 
 
 # Uploading
 
 
 async def train(
-    services: Services, principal: Principal, agent_id: str, uploads: Sequence[Upload]
+    services: Services,
+    principal: Principal,
+    agent_id: str,
+    uploads: Sequence[Upload],
+    visibility: Visibility | None = None,
 ) -> TrainingAccepted:
     """Stores the files durably, then their documents and work together. A file that cannot be used
-    fails alone. No transaction is open while files are stored.
+    fails alone. No transaction is open while files are stored. Without a visibility, new documents
+    are public, and replaced ones keep theirs.
     """
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         tenant_id = (await agents.find(tx, agent_id)).tenant_id
@@ -64,7 +70,8 @@ async def train(
     is_accepted = False
     try:
         for name, upload in zip(names, uploads, strict=True):
-            documents.append(await _store(services, tenant_id, agent_id, name, upload))
+            document = await _store(services, tenant_id, agent_id, name, upload)
+            documents.append(msgspec.structs.replace(document, visibility=visibility))
         async with services.db.tx(tenant_id) as tx:
             views = await _accept(tx, services, principal, tenant_id, agent_id, documents)
             is_accepted = True
@@ -196,6 +203,7 @@ async def _insert(
         stored.sha256 if stored else None,
         stored.key if stored else None,
         work_id,
+        document.visibility,
     )
 
 
@@ -214,10 +222,17 @@ def _build_answer(views: list[DocumentView]) -> TrainingAccepted:
 
 
 async def list_page(
-    tx: Tx, agent_id: str, page: Page, *, search: str | None, status: str | None, sort: str | None
+    tx: Tx,
+    agent_id: str,
+    page: Page,
+    *,
+    search: str | None,
+    status: str | None,
+    visibility: str | None,
+    sort: str | None,
 ) -> Paged[DocumentView]:
     views, total = await queries.list_page(
-        tx, agent_id, page, search=search, status=status, sort=sort
+        tx, agent_id, page, search=search, status=status, visibility=visibility, sort=sort
     )
     if not views:
         await agents.require(tx, agent_id)
@@ -281,6 +296,13 @@ async def open_content(
 
 
 # Changing
+
+
+async def change(tx: Tx, agent_id: str, document_id: str, visibility: Visibility) -> DocumentView:
+    view = await queries.set_visibility(tx, agent_id, document_id, visibility)
+    if view is None:
+        raise _not_found(document_id)
+    return view
 
 
 async def reindex(tx: Tx, services: Services, agent_id: str, document_id: str) -> DocumentView:

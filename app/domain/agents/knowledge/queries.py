@@ -50,16 +50,19 @@ _LIST_BY_NAME = """
 SELECT id, name, file_key, work_id FROM documents
 WHERE tenant_id = $1 AND agent_id = $2 AND name = ANY($3) AND deleted_at IS NULL
 """
-# A document with this name is replaced. Its chunks stay until the new file was read.
+# A document with this name is replaced. Its chunks stay until the new file was read, and stay
+# internal until then, if they are.
 _UPSERT = f"""
 INSERT INTO documents AS d
     (tenant_id, id, agent_id, name, status, error, mime_type, size_bytes, sha256, file_key, work_id,
-     processed_at)
-VALUES ($1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10, $11,
+     visibility, processed_at)
+VALUES ($1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10, $11, coalesce($12, 'public'),
         CASE WHEN $5::text = 'failed' THEN now() END)
 ON CONFLICT (agent_id, name) WHERE deleted_at IS NULL DO UPDATE
 SET status = $5, error = $6, mime_type = $7, size_bytes = $8, sha256 = $9, file_key = $10,
-    work_id = $11, version = d.version + 1, processed_at = excluded.processed_at
+    work_id = $11, version = d.version + 1, processed_at = excluded.processed_at,
+    visibility = coalesce($12, d.visibility),
+    has_internal_chunks = d.has_internal_chunks OR d.visibility = 'internal'
 RETURNING {_VIEW.columns}
 """
 _FIND_WORK = """
@@ -78,6 +81,16 @@ WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING file_key
 """
 
+_SET_VISIBILITY = f"""
+UPDATE documents SET visibility = $4
+WHERE {_VISIBLE} AND id = $3
+RETURNING {_VIEW.columns}
+"""
+_LIST_INTERNAL = """
+SELECT id FROM documents
+WHERE tenant_id = $1 AND agent_id = $2 AND (visibility = 'internal' OR has_internal_chunks)
+"""
+
 # Ingestion
 
 _START = """
@@ -87,7 +100,8 @@ RETURNING agent_id, name, version, file_key
 """
 _END = """
 UPDATE documents
-SET status = $4, error = $5, chunk_count = coalesce($6, chunk_count), processed_at = now()
+SET status = $4::text, error = $5, chunk_count = coalesce($6, chunk_count), processed_at = now(),
+    has_internal_chunks = has_internal_chunks AND $4::text <> 'ready'
 WHERE tenant_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL
 RETURNING agent_id, name, chunk_count
 """
@@ -149,12 +163,20 @@ async def find(tx: Tx, agent_id: str, document_id: str) -> DocumentView | None:
 
 
 async def list_page(
-    tx: Tx, agent_id: str, page: Page, *, search: str | None, status: str | None, sort: str | None
+    tx: Tx,
+    agent_id: str,
+    page: Page,
+    *,
+    search: str | None,
+    status: str | None,
+    visibility: str | None,
+    sort: str | None,
 ) -> tuple[list[DocumentView], Total]:
     where = Where(tenant_of(tx), "deleted_at IS NULL")
     where.add("agent_id = $n", agent_id)
     where.contain(search, "name")
     where.equal("status", status)
+    where.equal("visibility", visibility)
     order = _SORT_ORDERS.sql(sort)
     return await paging.fetch(tx, _VIEW, "documents", where, order, page, tenant_is_implied=True)
 
@@ -187,7 +209,9 @@ async def list_by_name(tx: Tx, tenant: str, agent_id: str, names: list[str]) -> 
 
 
 async def upsert(tx: Tx, tenant: str, document_id: str, *columns: object) -> DocumentView:
-    """The columns are those of the statement, from agent_id to work_id."""
+    """The columns are those of the statement, from agent_id to visibility; without one, that of a
+    document that is replaced stays.
+    """
     view = await _VIEW.find(tx, tenant, _UPSERT, document_id, *columns)
     if view is None:
         raise RuntimeError("an upsert returned no row")
@@ -205,6 +229,17 @@ async def restart(tx: Tx, tenant: str, document_id: str, work_id: str) -> Docume
 async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> Row | None:
     """Returns the key of its file; None when there is no such document."""
     return await fast.row(tx, tenant, _HIDE, document_id, work_id)
+
+
+async def set_visibility(
+    tx: Tx, agent_id: str, document_id: str, visibility: str
+) -> DocumentView | None:
+    return await _VIEW.find(tx, tenant_of(tx), _SET_VISIBILITY, agent_id, document_id, visibility)
+
+
+async def list_internal(tx: Tx, tenant: str, agent_id: str) -> list[str]:
+    """Returns the documents whose chunks visitors must not know."""
+    return [row["id"] for row in await fast.rows(tx, tenant, _LIST_INTERNAL, agent_id)]
 
 
 # Ingestion

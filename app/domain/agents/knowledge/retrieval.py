@@ -13,7 +13,7 @@ from app.kit import logs
 from app.kit.errors import Unavailable
 from app.services import Services
 
-from . import fusion, local_embedder, table_queries
+from . import fusion, local_embedder, queries, table_queries
 from .chunk_store import ChunkStore, Matches, SearchRequest, TableMissing, TableRef
 from .chunks import StoredChunk
 from .ingestion import embed_texts
@@ -52,10 +52,12 @@ async def find_passages(
     base: KnowledgeInfo,
     query: str,
     max_tokens: int,
+    *,
+    only_public: bool,
 ) -> Passages | None:
     """Returns the passages that fit into this many tokens; None when none fits the query."""
     found = await search(
-        services, tenant_id, base, query, MAX_PASSAGES, only_fitting=True
+        services, tenant_id, base, query, MAX_PASSAGES, only_public=only_public, only_fitting=True
     )
     chosen: list[tuple[SourceView, str]] = []
     for chunk, score in found:
@@ -76,12 +78,15 @@ async def search(
     query: str,
     limit: int,
     *,
+    only_public: bool,
     only_fitting: bool = False,
 ) -> list[tuple[StoredChunk, float]]:
-    """Returns the best chunks with their scores. `only_fitting`: those that are good enough for an
-    answer. Raises Unavailable.
+    """Returns the best chunks with their scores. `only_public`: of public documents, as visitors
+    may know them. `only_fitting`: those that are good enough for an answer. Raises Unavailable.
     """
     text = shorten(query)
+    if only_public:
+        base = await _hide_internal(services, tenant_id, base)
     try:
         try:
             matches = await _search_table(services, tenant_id, base, text, limit)
@@ -97,6 +102,13 @@ async def search(
     is_measured = base.embedding_model == local_embedder.NAME
     min_fit = (MIN_LOCAL_FIT if is_measured else 0.0) if only_fitting else None
     return fusion.fuse(matches, limit, text, min_fit=min_fit)
+
+
+async def _hide_internal(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        internal = await queries.list_internal(tx, tenant_id, base.agent_id)
+    hidden = sorted({*base.hidden_document_ids, *internal})
+    return msgspec.structs.replace(base, hidden_document_ids=hidden)
 
 
 def shorten(query: str) -> str:

@@ -7,6 +7,7 @@ from msgspec import Meta
 from app.kit.validation import NOT_BLANK
 
 DocumentStatus = Literal["pending", "processing", "ready", "failed"]
+Visibility = Literal["public", "internal"]
 
 _ID = "doc_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _DOCUMENT = {
@@ -14,6 +15,7 @@ _DOCUMENT = {
     "name": "handbook.pdf",
     "status": "ready",
     "error": None,
+    "visibility": "public",
     "mime_type": "application/pdf",
     "size_bytes": 48213,
     "chunk_count": 42,
@@ -32,7 +34,10 @@ _PASSAGE = {
 
 
 class DocumentView(msgspec.Struct):
-    """`error` says why a document failed; the chunks of its last readable version stay in use."""
+    """`error` says why a document failed; the chunks of its last readable version stay in use.
+    Agents answer visitors from `public` documents only, and everybody else also from `internal`
+    ones.
+    """
 
     example: ClassVar[dict[str, Any]] = _DOCUMENT
 
@@ -40,11 +45,18 @@ class DocumentView(msgspec.Struct):
     name: str
     status: DocumentStatus
     error: str | None
+    visibility: Visibility
     mime_type: str
     size_bytes: int
     chunk_count: int
     created_at: datetime
     processed_at: datetime | None
+
+
+class DocumentChange(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"visibility": "internal"}
+
+    visibility: Visibility
 
 
 class TrainingAccepted(msgspec.Struct):
@@ -88,13 +100,16 @@ class ChunkView(msgspec.Struct):
 
 
 class SearchRequest(msgspec.Struct, kw_only=True):
-    """`min_score` leaves out passages with a lower `relevance_score`."""
+    """`min_score` leaves out passages with a lower `relevance_score`, and `only_public` those of
+    internal documents, as visitors do not see them.
+    """
 
     example: ClassVar[dict[str, Any]] = {"query": "When does the shop open on Sundays?", "limit": 5}
 
     query: Annotated[str, Meta(min_length=1, max_length=10_000, pattern=NOT_BLANK)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 5
     min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    only_public: bool = False
 
 
 class PassageView(msgspec.Struct):

@@ -23,6 +23,7 @@ async def search(
         runtime.knowledge,
         request.query,
         request.limit,
+        only_public=request.only_public,
     )
     return Data(
         [

@@ -77,7 +77,9 @@ class Delegation:
             live=False,
         )
         window = await config.models.window_of(child.target)
-        passages = await find_passages(self._services, child, window, task)
+        passages = await find_passages(
+            self._services, child, window, task, is_public=self._is_public
+        )
         quoted = passages.prompt if passages is not None else None
         system = history.system_message(child.system_prompt, passages=quoted)
         messages, deltas = [system, Message("user", task)], []

@@ -132,15 +132,16 @@ _MIN_WORDS = 6
 
 
 async def find_passages(
-    services: Services, runtime: AgentRuntime, window: int, query: str
+    services: Services, runtime: AgentRuntime, window: int, query: str, *, is_public: bool
 ) -> Passages | None:
-    """Returns passages that take at most a third of the model's window."""
+    """Returns passages that take at most a third of the model's window. `is_public`: for a visitor,
+    whom no internal document reaches.
+    """
     if runtime.knowledge is None:
         return None
     max_tokens = min(_MAX_TOKENS, window // 3)
-    return await knowledge.find_passages(
-        services, runtime.tenant_id, runtime.knowledge, query, max_tokens
-    )
+    ids = (services, runtime.tenant_id, runtime.knowledge)
+    return await knowledge.find_passages(*ids, query, max_tokens, only_public=is_public)
 
 
 def build_query(text: str, past: list[PastMessage]) -> str:

@@ -232,7 +232,8 @@ async def _messages(
 ) -> list[Message]:
     window = await services.get(Models).window_of(config.target)
     query = build_query(turn.text, turn.past)
-    passages = await find_passages(services, turn.runtime, window, query)
+    is_public = turn.speaker.is_visitor
+    passages = await find_passages(services, turn.runtime, window, query, is_public=is_public)
     if passages is not None:
         transcript.passages = passages.sources
     quoted = passages.prompt if passages is not None else None
