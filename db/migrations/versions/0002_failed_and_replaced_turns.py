@@ -12,11 +12,15 @@ _CHAT = "('agent.chat.message', 'agent.chat.completed', 'agent.chat.failed', 'ag
 
 
 def upgrade() -> None:
-    op.add_column("conversation_entries", sa.Column("replaced_by", sa.String(), nullable=True))
-    op.add_column("request_spans", sa.Column("name", sa.String(), nullable=True))
-    op.add_column("request_spans", sa.Column("status_code", sa.SmallInteger(), nullable=True))
-    for table, kind in (("usage", sa.Integer()), ("usage_hours", sa.BigInteger())):
-        op.add_column(table, sa.Column("failures", kind, server_default="0", nullable=False))
+    for table, column in (
+        ("conversation_entries", sa.Column("replaced_by", sa.String(), nullable=True)),
+        ("request_spans", sa.Column("name", sa.String(), nullable=True)),
+        ("request_spans", sa.Column("status_code", sa.SmallInteger(), nullable=True)),
+        ("usage", sa.Column("failures", sa.Integer(), server_default="0", nullable=False)),
+        ("usage_hours", sa.Column("failures", sa.BigInteger(), server_default="0", nullable=False)),
+    ):
+        # They are committed before the index is built, which may fail and be tried again.
+        op.add_column(table, column, if_not_exists=True)
     _replace_index("ix_event_log_said", "ix_event_log_chat", _CHAT)
 
 
