@@ -123,6 +123,28 @@ _FIELDS: list[dict[str, Any]] = [
     {"id": "when", "type": "date", **_show_if("mail", "is_empty")},
     {"id": "later", "type": "text", "required": True, **_show_if("when", "lt", "2026-06-01")},
 ]  # fmt: skip
+_FIELDS += [
+    {
+        "id": "both", "type": "text", "required": True,
+        "conditional": {"all": [
+            {"field": "topic", "operator": "equals", "value": "sales"},
+            {"any": [
+                {"field": "budget", "operator": "lt", "value": 10},
+                {"all": [
+                    {"field": "tags", "operator": "contains", "value": "rd"},
+                    {"field": "late", "operator": "is_empty"},
+                ]},
+            ]},
+        ]},
+    },
+    {
+        "id": "late", "type": "text",
+        "conditional": {"any": [
+            {"field": "mail", "operator": "is_not_empty"},
+            {"field": "reason", "operator": "equals", "value": "x"},
+        ]},
+    },
+]  # fmt: skip
 _ANSWERS: dict[str, list[Any]] = {
     "reason": [None, " ", "x", "a\nb"],
     "budget": [None, 5, 50, 500],
@@ -132,6 +154,8 @@ _ANSWERS: dict[str, list[Any]] = {
     "mail": [None, "ada", "ada@example.com"],
     "when": [None, "2026-01-01", "2026-12-01", "soon"],
     "later": [None, "x"],
+    "both": [None, "x"],
+    "late": [None, "x"],
 }
 
 

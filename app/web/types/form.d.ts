@@ -55,10 +55,13 @@ declare global {
     label: string;
   }
 
+  // A single condition, or a group of them.
   interface Conditional {
-    field: string;
-    operator: Operator;
+    field?: string;
+    operator?: Operator;
     value?: unknown;
+    all?: Conditional[];
+    any?: Conditional[];
   }
 
   type Operator =

@@ -8,8 +8,13 @@ Json = dict[str, Any]
 def is_shown(fields: dict[str, Json], field_id: str, values: Json) -> bool:
     """True when the field is shown, given the stored values."""
     conditional = fields[field_id].get("conditional")
-    if conditional is None:
-        return True
+    return conditional is None or _holds(fields, conditional, values)
+
+
+def _holds(fields: dict[str, Json], conditional: Json, values: Json) -> bool:
+    for name, decide in (("all", all), ("any", any)):
+        if name in conditional:
+            return decide(_holds(fields, part, values) for part in conditional[name])
     other = conditional["field"]
     answer = values.get(other) if is_shown(fields, other, values) else None
     return _is_met(conditional["operator"], answer, conditional.get("value"))

@@ -54,7 +54,11 @@ def forms(draw: st.DrawFn) -> list[Json]:
         others = [other for other in fields if FIELD_TYPES[other["type"]].has_value]
         has_conditional = draw(st.booleans())
         if others and has_conditional:
-            field["conditional"] = draw(_conditionals(others))
+            single = _conditionals(others)
+            groups = st.sampled_from(["all", "any"]), st.lists(single, min_size=1, max_size=3)
+            field["conditional"] = draw(
+                single | st.tuples(*groups).map(lambda pair: {pair[0]: pair[1]})
+            )
         fields.append(field)
     if not any(FIELD_TYPES[field["type"]].has_value for field in fields):
         fields.append({**fields[0], "id": "last", "type": "text", "validation": {}})

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.domain.forms.definition import conditions
@@ -67,6 +68,43 @@ def _show_if(field: str, operator: str, value: Any = None) -> dict[str, Any]:
     return {"conditional": {"field": field, "operator": operator, "value": value}}
 
 
+_A, _B, _C = (
+    {"field": name, "operator": "equals", "value": value}
+    for name, value in zip("abc", "xyz", strict=True)
+)
+# Conditionals, then the answers that meet them and those that do not.
+_GROUPS: list[tuple[dict[str, Any], list[str], list[str]]] = [
+    ({"all": [_A, _B]}, ["xy", "xyz"], ["x", " y", ""]),
+    ({"any": [_A, _B]}, ["x", " y", "xy"], ["", "  z", "yx"]),
+    ({"all": [_A]}, ["x"], [""]),
+    ({"any": [{"all": [_A, _B]}, _C]}, ["xy", "  z"], ["x", " y", ""]),
+    ({"all": [{"any": [_A, _B]}, _C]}, ["x z", " yz"], ["xy", "  z"]),
+    ({"all": [{"any": [{"all": [_A, _B]}, _C]}]}, ["xy", "  z"], ["x", " y"]),
+]
+
+
+def test_groups_of_conditions(subtests: pytest.Subtests) -> None:
+    for body, met_by, not_met_by in _GROUPS:
+        conditional = msgspec.convert(body, Conditional)
+        for texts, expected in ((met_by, True), (not_met_by, False)):
+            for text in texts:
+                with subtests.test(str(body), answers=text):
+                    values = dict(zip("abc", text, strict=False))
+                    assert conditions.is_met(conditional, values) is expected
+
+
+def test_a_group_sees_only_answers_of_fields_that_are_shown() -> None:
+    both = {"all": [_show_if("topic", "equals", "rd")["conditional"], _BUDGET_IS_SET]}
+    note = {"id": "note", "type": "text", "conditional": both}
+    either = {"id": "either", "type": "text", "conditional": {"any": both["all"]}}
+    form = build_form(note, either, _BUDGET, _TOPIC)
+    answers = {"topic": "rd", "budget": 5, "note": "a", "either": "b"}
+    assert check_answers(form, answers).visible == {"topic", "either"}
+    assert check_answers(form, {**answers, "topic": "sales"}).visible == {
+        *("topic", "budget", "either")
+    }
+
+
 _TOPIC = {"id": "topic", "type": "select", "options": OPTIONS}
 _BUDGET = {
     "id": "budget",
@@ -77,6 +115,7 @@ _BUDGET = {
 _REASON = {"id": "reason", "type": "text", "required": True, **_show_if("budget", "gt", 1000)}
 # The order of the fields is not that of the evaluation.
 _CHAIN = [_REASON, _BUDGET, _TOPIC]
+_BUDGET_IS_SET = {"field": "budget", "operator": "is_not_empty"}
 _BUDGET_IS_MISSING = ("budget", "is required")
 
 # Answers, then what is stored, what is wrong, and what is shown.

@@ -150,7 +150,9 @@ _WRONG_BODIES: list[tuple[dict[str, Any], str]] = [
     ({"options": [{"value": f"{n}", "label": "A"} for n in range(501)]}, "0.options"),
     ({"data_source": {"table_id": "t"}}, "0.data_source.value_column"),
     ({"data_source": {**TABLE, "type": "url"}}, "0.data_source.type"),
-    ({"conditional": {"field": "a"}}, "0.conditional.operator"),
+    ({"conditional": {"all": {"field": "a"}}}, "0.conditional.all"),
+    ({"conditional": {"any": [{"field": "a b"}]}}, "0.conditional.any.0.field"),
+    ({"conditional": {"none": []}}, "0.conditional.none"),
     ({"conditional": {"field": "a", "operator": "matches"}}, "0.conditional.operator"),
     ({"conditional": {"field": "a b", "operator": "is_empty"}}, "0.conditional.field"),
     ({"max_length": 3}, "0.max_length"),
@@ -188,6 +190,69 @@ def test_a_conditional_names_another_field_that_is_answered(subtests: pytest.Sub
             }
     details = _refuse({**_TEXT, **_conditional("is_empty", field="nowhere")})
     assert details == {"fields.0.conditional.field": "must be another field that is answered"}
+
+
+_SINGLE = {"field": "f0", "operator": "is_empty"}
+
+
+def _nest(depth: int) -> dict[str, Any]:
+    return {"all": [_nest(depth - 1)]} if depth else _SINGLE
+
+
+# Conditionals, then the paths of what is wrong with them.
+_GROUPS: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"all": [_SINGLE, {"any": [_SINGLE, _SINGLE]}]}, {}),
+    ({"any": [_SINGLE] * 20}, {}),
+    (_nest(3), {}),
+    (_nest(4), {"all.0.all.0.all.0.all": "must be nested at most 3 deep"}),
+    (_nest(40), {"all.0.all.0.all.0.all": "must be nested at most 3 deep"}),
+    ({"any": [_SINGLE] * 21}, {"": "must have at most 20 conditions"}),
+    ({"any": [{"all": [_SINGLE] * 11}] * 2}, {"": "must have at most 20 conditions"}),
+    ({"all": []}, {"all": "must have at least one condition"}),
+    ({}, {"field": "is required", "operator": "is required"}),
+    ({"field": "f0"}, {"operator": "is required"}),
+    ({"all": [{"operator": "is_empty"}]}, {"all.0.field": "is required"}),
+    ({"all": [_SINGLE], "any": [_SINGLE]}, {"": "must have either field and operator, or all"}),
+    ({"all": [_SINGLE], "value": None}, {"": "must have either field and operator, or all"}),
+    ({"any": [_SINGLE, {**_SINGLE, "field": "x"}]}, {"any.1.field": "must be another field"}),
+    ({"any": [_SINGLE, {**_SINGLE, "field": "f1"}]}, {"any.1.field": "depends on this field"}),
+    ({"any": [{**_SINGLE, "value": 1}, _SINGLE]}, {"any.0.value": "is_empty takes no value"}),
+]
+
+
+def test_groups_of_conditions(subtests: pytest.Subtests) -> None:
+    for conditional, problems in _GROUPS:
+        with subtests.test(str(conditional)[:80]):
+            fields = [_TEXT, {**_TEXT, "conditional": conditional}]
+            if not problems:
+                build_form(*fields)
+                continue
+            details = _refuse(*fields)
+            paths = [f"fields.1.conditional.{path}".rstrip(".") for path in problems]
+            assert list(details) == paths
+            for message, part in zip(details.values(), problems.values(), strict=True):
+                assert part in message
+
+
+def test_groups_must_not_lead_back_to_their_field() -> None:
+    """f0 needs f2, which needs f1 or f0."""
+    details = _refuse(
+        {**_TEXT, **_conditional("is_empty", field="f2")},
+        _TEXT,
+        {**_TEXT, "conditional": {"any": [{**_SINGLE, "field": "f1"}, _SINGLE]}},
+    )
+    assert details == {
+        "fields.0.conditional.field": "depends on this field itself",
+        "fields.2.conditional.any.1.field": "depends on this field itself",
+    }
+
+
+def test_a_single_condition_is_returned_as_the_specification_has_it() -> None:
+    (field,) = decode_fields({**_TEXT, "conditional": _SINGLE})
+    encoded = msgspec.json.decode(msgspec.json.encode(field.conditional))
+    assert encoded == {"field": "f0", "operator": "is_empty", "value": None}
+    (field,) = decode_fields({**_TEXT, "conditional": {"any": [_SINGLE]}})
+    assert msgspec.json.decode(msgspec.json.encode(field.conditional)) == {"any": [encoded]}
 
 
 def test_fields_must_not_depend_on_themselves(subtests: pytest.Subtests) -> None:

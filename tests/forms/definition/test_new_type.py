@@ -1,6 +1,7 @@
 """Types of fields that this product does not have: one class and one row each suffice."""
 
 import re
+import sys
 from importlib import util
 from typing import Any, ClassVar
 
@@ -99,6 +100,8 @@ def field_struct(monkeypatch: pytest.MonkeyPatch) -> type[Field]:
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)
+    # Where the names in annotations are looked up.
+    monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
     struct: type[Field] = module.Field
     return struct

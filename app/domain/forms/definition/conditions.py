@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .fields.definition import Conditional
+from .fields.definition import Conditional, Field
+
+
+def list_sources(field: Field) -> list[str]:
+    """Returns the ids of the fields whose answers decide whether this one is shown."""
+    conditional = field.conditional
+    return [] if conditional is None else [item.source for item in conditional.list_single()]
+
+
+def count(field: Field) -> int:
+    return len(list_sources(field))
 
 
 def is_met(
@@ -12,14 +22,24 @@ def is_met(
     """`answers` are stored values of fields that are shown. The conditional was checked by
     `check_fields`. `folded` keeps case-folded answers for the other conditionals of a form.
     """
-    answer, value = answers.get(conditional.field), conditional.value
+    if conditional.all:
+        return all(is_met(part, answers, folded) for part in conditional.all)
+    if conditional.any:
+        return any(is_met(part, answers, folded) for part in conditional.any)
+    return _is_single_met(conditional, answers, folded)
+
+
+def _is_single_met(
+    conditional: Conditional, answers: Mapping[str, Any], folded: dict[str, str] | None
+) -> bool:
+    answer, value = answers.get(conditional.source), conditional.value
     match conditional.operator:
         case "equals":
             return _is_equal(answer, value)
         case "not_equals":
             return not _is_equal(answer, value)
         case "contains":
-            return _contains(answer, value, conditional.field, {} if folded is None else folded)
+            return _contains(answer, value, conditional.source, {} if folded is None else folded)
         case "gt":
             return _compare(answer, value) > 0
         case "lt":
@@ -33,6 +53,8 @@ def is_met(
                 # A list has texts alone.
                 return not set(answer).isdisjoint(item for item in value if isinstance(item, str))
             return any(_is_equal(answer, wanted) for wanted in value)
+        case _:
+            raise ValueError("a condition without an operator")
 
 
 def _is_empty(answer: Any) -> bool:

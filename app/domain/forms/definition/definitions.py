@@ -10,7 +10,8 @@ import msgspec
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
 
-from .fields.definition import Conditional, Field
+from . import conditional_checks, conditions
+from .fields.definition import Field
 from .fields.options import OptionIndex
 from .fields.protocol import InputField
 from .fields.registry import FIELD_TYPES
@@ -19,20 +20,16 @@ MAX_FIELDS: Final = 200
 _MAX_BYTES: Final = 256 * 1024
 # Each is a list of up to 1,000 options that a message may name.
 MAX_DATA_SOURCES: Final = 20
-_MAX_OPERAND_CHARS = 1000
-_MAX_OPERANDS = 100
-_WITHOUT_VALUE = frozenset({"is_empty", "is_not_empty"})
-_ORDERED = frozenset({"gt", "lt"})
-_EQUALITY = frozenset({"equals", "not_equals"})
 # How long the patterns of a form take for the longest texts: a quarter of a second.
 _MAX_STEPS = 20_000_000
 # Answers to forms beyond these are checked in a thread.
 _SMALL_FIELDS: Final = 50
 _SMALL_OPTIONS: Final = 500
+_SMALL_CONDITIONS: Final = 50
 
 
 class FormDefinition:
-    """The fields in their order. The order of evaluation has each field after the one that its
+    """The fields in their order. The order of evaluation has each field after those that its
     conditional names.
     """
 
@@ -57,20 +54,22 @@ class FormDefinition:
         return (
             len(self.fields) > _SMALL_FIELDS
             or sum(len(field.definition.options) for field in self.fields) > _SMALL_OPTIONS
+            or sum(conditions.count(field.definition) for field in self.fields) > _SMALL_CONDITIONS
             or has_patterns(field.definition for field in self.fields)
         )
 
     @cached_property
     def evaluation_order(self) -> list[InputField[Any]]:
         ordered: dict[str, InputField[Any]] = {}
+
+        def add(field: InputField[Any]) -> None:
+            if field.id not in ordered:
+                for field_id in conditions.list_sources(field.definition):
+                    add(self.by_id[field_id])
+                ordered[field.id] = field
+
         for field in self.fields:
-            chain = []
-            current: InputField[Any] | None = field
-            while current is not None and current.id not in ordered:
-                chain.append(current)
-                conditional = current.definition.conditional
-                current = self.by_id.get(conditional.field) if conditional else None
-            ordered.update((item.id, item) for item in reversed(chain))
+            add(field)
         return list(ordered.values())
 
 
@@ -109,7 +108,7 @@ def _find_problems(fields: Sequence[Field]) -> Iterator[Problem]:
         yield "fields", f"must have at most {MAX_DATA_SOURCES} different data sources"
     if not any(FIELD_TYPES[field.type].has_value for field in fields):
         yield "fields", "must have at least one field that is answered"
-    yield from _find_conditional_problems(fields)
+    yield from conditional_checks.find_problems(fields)
     if len(msgspec.json.encode(fields)) > _MAX_BYTES:
         yield "fields", f"must be at most {_MAX_BYTES // 1024} KiB as JSON"
 
@@ -150,50 +149,3 @@ def _find_option_problems(field: Field, path: str) -> Iterator[Problem]:
     values = [option.value for option in field.options]
     if len(set(values)) < len(values):
         yield f"{path}.options", "must have each value once"
-
-
-def _find_conditional_problems(fields: Sequence[Field]) -> Iterator[Problem]:
-    by_id = {field.id: field for field in fields}
-    for number, field in enumerate(fields):
-        if field.conditional is None:
-            continue
-        path, other = f"fields.{number}.conditional", by_id.get(field.conditional.field)
-        if other is None or not FIELD_TYPES[other.type].has_value:
-            yield f"{path}.field", "must be another field that is answered"
-        elif _is_in_cycle(field, by_id):
-            yield f"{path}.field", "depends on this field itself"
-        else:
-            yield from _find_operand_problems(field.conditional, other, path)
-
-
-def _is_in_cycle(field: Field, by_id: dict[str, Field]) -> bool:
-    current: Field | None = field
-    for _ in by_id:
-        conditional = current.conditional if current is not None else None
-        if conditional is None:
-            return False
-        current = by_id.get(conditional.field)
-        if current is field:
-            return True
-    return False
-
-
-def _find_operand_problems(conditional: Conditional, other: Field, path: str) -> Iterator[Problem]:
-    kind, operator, value = FIELD_TYPES[other.type], conditional.operator, conditional.value
-    may_be_list = operator == "in" or (operator in _EQUALITY and kind.has_several)
-    items = value if isinstance(value, list) and may_be_list else [value]
-    if operator in _WITHOUT_VALUE:
-        if value is not None:
-            yield f"{path}.value", f"{operator} takes no value"
-    elif operator in _ORDERED and not kind.is_ordered:
-        yield f"{path}.operator", f"{operator} needs a field with a number or a date"
-    elif operator == "in" and not isinstance(value, list):
-        yield f"{path}.value", "in needs a list of values"
-    elif operator == "contains" and not isinstance(value, str):
-        yield f"{path}.value", "contains needs a string"
-    elif not 1 <= len(items) <= _MAX_OPERANDS:
-        yield f"{path}.value", f"must have 1 to {_MAX_OPERANDS} values"
-    elif any(isinstance(item, str) and len(item) > _MAX_OPERAND_CHARS for item in items):
-        yield f"{path}.value", f"must have at most {_MAX_OPERAND_CHARS:,} characters"
-    elif not all(map(kind.is_operand, items)):
-        yield f"{path}.value", f"must be a value that a {other.type} stores"

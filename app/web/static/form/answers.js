@@ -1,7 +1,7 @@
 // Which fields are shown and what is wrong with their answers, as app/domain/forms/submissions/answers.py
 // decides it.
 import { check, hasValue, isEmpty, isUntouched } from "./checks.js";
-import { isMet } from "./conditions.js";
+import { isMet, listSources } from "./conditions.js";
 
 // `data` has answers by the ids of fields. Returns the stored values, the problems and the ids of
 // the fields that are shown. Without `isComplete`, required answers may be missing.
@@ -35,21 +35,17 @@ function checkAnswer(field, value, isComplete) {
   return mayWait ? {} : check(field, value);
 }
 
-// Each field after the one that its conditional names.
+// Each field after those that its conditional names.
 /** @type {(fields: Field[]) => Set<Field>} */
 function orderByDependency(fields) {
   const byId = new Map(fields.map((field) => [field.id, field]));
   /** @type {Set<Field>} */
   const ordered = new Set();
-  for (const field of fields) {
-    const chain = [];
-    /** @type {Field | undefined} */
-    let current = field;
-    while (current && !ordered.has(current)) {
-      chain.push(current);
-      current = byId.get(current.conditional?.field ?? "");
-    }
-    for (const item of chain.reverse()) ordered.add(item);
-  }
+  const add = (/** @type {Field | undefined} */ field) => {
+    if (!field || ordered.has(field)) return;
+    for (const id of listSources(field.conditional)) add(byId.get(id));
+    ordered.add(field);
+  };
+  for (const field of fields) add(field);
   return ordered;
 }

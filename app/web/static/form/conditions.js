@@ -1,5 +1,6 @@
 // Conditionals: whether a field is shown, given the answers to others. The rules are those of
 // app/domain/forms/definition/conditions.py.
+import { required } from "../shared/dom.js";
 import { compareTexts, fold } from "./text.js";
 
 /** @type {Record<Operator, (answer: unknown, value: unknown) => boolean>} */
@@ -20,8 +21,18 @@ const OPERATORS = {
 // `answers` maps the ids of fields that are shown to their stored values.
 /** @type {(conditional: Conditional, answers: Map<string, Answer>) => boolean} */
 export function isMet(conditional, answers) {
-  const answer = answers.get(conditional.field) ?? null;
-  return OPERATORS[conditional.operator](answer, conditional.value ?? null);
+  if (conditional.all) return conditional.all.every((part) => isMet(part, answers));
+  if (conditional.any) return conditional.any.some((part) => isMet(part, answers));
+  const { field = "", operator, value = null } = conditional;
+  return OPERATORS[required(operator)](answers.get(field) ?? null, value);
+}
+
+// Returns the ids of the fields whose answers decide about it.
+/** @type {(conditional: Conditional | null) => string[]} */
+export function listSources(conditional) {
+  if (!conditional) return [];
+  const parts = conditional.all ?? conditional.any;
+  return parts ? parts.flatMap(listSources) : [conditional.field ?? ""];
 }
 
 // True for an unchecked box, too.

@@ -1,9 +1,10 @@
 """The definition of a field, as authors write it and as versions of forms store it."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from app.kit import validation
 from app.kit.validation import NOT_BLANK
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 else:
     FieldTypeName = Literal[tuple(FIELD_TYPES)]
 Operator = Literal["equals", "not_equals", "contains", "gt", "lt", "is_empty", "is_not_empty", "in"]
+# How many a group has is checked with the fields.
+Conditions = Annotated["list[Conditional]", Meta(max_length=100)]
 FieldId = Annotated[str, Meta(pattern=ID, description="The key of the answer in submitted data")]
 
 
@@ -42,7 +45,10 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Conditional(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The field is shown while the answer to another one meets this condition."""
+    """The field is shown while the answer to another one meets this condition: `field`, `operator`
+    and `value`. Instead of these, `all` or `any` has several conditions, nested up to 3 deep and at
+    most 20 in all.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "field": "topic",
@@ -50,9 +56,32 @@ class Conditional(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         "value": "sales",
     }
 
-    field: FieldId
-    operator: Operator
-    value: Any = None
+    field: FieldId | UnsetType = UNSET
+    operator: Operator | UnsetType = UNSET
+    value: Any = UNSET
+    all: Conditions | UnsetType = UNSET
+    any: Conditions | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.value is UNSET and self.field is not UNSET:
+            msgspec.structs.force_setattr(self, "value", None)
+
+    @property
+    def source(self) -> str:
+        """The id of the field that a single condition is about."""
+        return self.field or ""
+
+    @property
+    def parts(self) -> "list[Conditional]":
+        """The conditions of a group; empty for a single condition."""
+        return (self.all or []) + (self.any or [])
+
+    def list_single(self) -> "Iterator[Conditional]":
+        """Yields the conditions that are not groups."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.list_single()
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
