@@ -11,6 +11,7 @@ import pytest
 from app.domain.forms.definition import conditions
 from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.definition.fields.definition import Conditional, Operator
+from app.domain.forms.definition.fields.links import to_plain_text
 from app.domain.forms.definition.fields.protocol import InputField
 from app.domain.forms.submissions.answers import check_answers
 from app.domain.forms.submissions.public_schemas import build_field as to_public
@@ -18,6 +19,7 @@ from app.kit.value_checks import WrongValue
 from tests.forms.definition.field_builders import build_field, build_form
 from tests.forms.definition.fields.registry import BAD, GOOD
 from tests.forms.definition.fields.samples import OPTIONS
+from tests.forms.definition.links import LINKS, TEXTS
 from tests.web.module_runner import ModuleRunner
 
 _CHECK = "({ check }, cases) => cases.map(([field, value]) => check(field, value))"
@@ -102,6 +104,19 @@ def test_conditionals_are_decided_alike(modules: ModuleRunner) -> None:
         if conditions.is_met(item, {} if answer is None else {"a": answer}) is not decision
     ]
     assert wrong == []
+
+
+def test_links_are_found_alike(modules: ModuleRunner) -> None:
+    texts = [*LINKS, *TEXTS]
+    function = "({ toPlainText }, texts) => texts.map(toPlainText)"
+    assert modules.evaluate("form/links.js", function, texts) == [*LINKS.values(), *TEXTS]
+    function = "({ splitLinks }, texts) => texts.map(splitLinks)"
+    parts = modules.evaluate("form/links.js", function, texts)
+    for text, found in zip(texts, parts, strict=True):
+        assert "".join(part["text"] for part in found) == to_plain_text(text)
+        urls = [part["url"] for part in found if "url" in part]
+        assert bool(urls) == (text in LINKS)
+        assert all(url.startswith(("http://", "https://", "mailto:")) for url in urls)
 
 
 def _show_if(field: str, operator: str, value: Any = None) -> dict[str, Any]:

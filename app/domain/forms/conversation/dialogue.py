@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm
+from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm, links
 
 _MAX_SHOWN_CHARS = 200
 
@@ -54,21 +54,21 @@ def acknowledge(
     for field_id, value in values.items():
         field = form.by_id[field_id]
         if field_id in before and before[field_id] != value:
-            parts.append(f"I changed “{field.definition.label}” to {_show(field, value)}.")
+            parts.append(f"I changed “{field.label}” to {_show(field, value)}.")
         elif field_id not in before and field_id != current_id:
-            parts.append(f"I noted “{field.definition.label}”: {_show(field, value)}.")
+            parts.append(f"I noted “{field.label}”: {_show(field, value)}.")
     return " ".join(parts)
 
 
 def _show(field: InputField[Any], value: Any) -> str:
-    text = field.type.format(field, value)
+    text = links.disarm(field.type.format(field, value))
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
 
 
 def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
     """Says what is wrong with answers."""
     sentences = [
-        f"“{form.by_id[field_id].definition.label}” {message}."
+        f"“{form.by_id[field_id].label}” {message}."
         for field_id, message in problems.items()
         if field_id in form.by_id
     ]
@@ -76,7 +76,7 @@ def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
 
 
 def refuse_skip(field: InputField[Any]) -> str:
-    return f"“{field.definition.label}” is required."
+    return f"“{field.label}” is required."
 
 
 def join(parts: Sequence[str]) -> str:

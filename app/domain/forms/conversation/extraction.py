@@ -1,6 +1,7 @@
 """Lets a model read answers in a message, as JSON of a given schema."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +22,7 @@ from app.domain.agents.llm.api import (
 from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.api import ModelCall
-from app.domain.forms.definition.api import NO_MODEL, InputField, LiveForm
+from app.domain.forms.definition.api import NO_MODEL, InputField, LiveForm, links
 from app.kit import clock, logs
 from app.kit.errors import Unavailable
 from app.services import Services
@@ -101,9 +102,7 @@ def _build_request(
     question: Question,
     text: str,
 ) -> ModelRequest:
-    lines = [
-        f"- {field.id}: {field.definition.label} ({field.type.describe(field)})" for field in fields
-    ]
+    lines = describe_fields(fields)
     instructions = (
         "You read the answers to a form in the message of a person. Answer with JSON. Use only what"
         " the message says; a field that it does not answer is null.\n"
@@ -129,6 +128,14 @@ def _build_request(
         tenant_id=form.tenant_id,
         queue=_LOCAL_QUEUE,
     )
+
+
+def describe_fields(fields: Sequence[InputField[Any]]) -> list[str]:
+    """Returns a line for each field."""
+    return [
+        links.to_plain_text(f"- {field.id}: {field.label} ({field.type.describe(field)})")
+        for field in fields
+    ]
 
 
 def _shorten(field: InputField[Any]) -> dict[str, Any]:

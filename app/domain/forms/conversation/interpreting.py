@@ -125,7 +125,7 @@ def _is_skip(field: InputField[Any], text: str) -> bool:
 
 def _is_question(field: InputField[Any], text: str) -> bool:
     """True for a question of the visitor, unless it is a text that answers."""
-    if not field.type.is_one_line or _ABOUT_QUESTIONS.search(field.definition.label):
+    if not field.type.is_one_line or _ABOUT_QUESTIONS.search(field.label):
         return False
     return _QUESTION.fullmatch(_strip_lead_in(text)) is not None
 

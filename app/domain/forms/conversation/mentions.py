@@ -78,9 +78,7 @@ class _Link(NamedTuple):
 
 
 def _names_of(fields: Sequence[InputField[Any]]) -> _Names:
-    return _index(
-        tuple((field.id, field.type.synonyms, field.definition.label) for field in fields)
-    )
+    return _index(tuple((field.id, field.type.synonyms, field.label) for field in fields))
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ from db.models import Form
 from db.session import Tx
 from db.views import View
 
+from .fields import links
 from .fields.registry import STATIC_TYPES
 from .recipient_queries import allowed_sql
 from .schemas import FormSummary, FormVersionSummary, FormVersionView, FormView
@@ -77,8 +78,8 @@ CROSS JOIN ROWS FROM (json_to_recordset(v.fields) AS (id text, type text, label 
     WITH ORDINALITY AS f(id, type, label, n)
 """
 _LIST_COLUMNS = f"""
-SELECT id, label FROM (
-    SELECT DISTINCT ON (f.id) f.id, left(f.label, $4) AS label, v.version, f.n
+SELECT id, left(regexp_replace(label, $6, '\\1', 'g'), $4) AS label FROM (
+    SELECT DISTINCT ON (f.id) f.id, f.label, v.version, f.n
     FROM (
         SELECT version, fields FROM form_versions
         WHERE tenant_id = $1 AND form_id = $2 AND published_at IS NOT NULL
@@ -156,8 +157,10 @@ async def load_fields(tx: Tx, tenant: str, form_id: str, version: int) -> Row | 
 async def list_columns(
     tx: Tx, tenant: str, form_id: str, *, max_chars: int, limit: int
 ) -> list[tuple[str, str]]:
-    """Returns the ids and labels of fields that are answered, those of the newest version first."""
-    args = (form_id, STATIC_TYPES, max_chars, limit)
+    """Returns the ids and labels of fields that are answered, those of the newest version first.
+    Links in labels are their texts.
+    """
+    args = (form_id, STATIC_TYPES, max_chars, limit, links.PATTERN)
     rows = await fast.rows(tx, tenant, _LIST_COLUMNS, *args)
     return [(row["id"], row["label"]) for row in rows]
 

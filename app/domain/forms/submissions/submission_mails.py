@@ -57,7 +57,7 @@ async def _find_recipient(tx: Tx, services: Services, form: LiveForm) -> str | N
 
 def _list_answers(definition: FormDefinition, answers: dict[str, Any]) -> list[tuple[str, str]]:
     return [
-        (field.definition.label, field.type.format(field, value)[:_MAX_ANSWER_CHARS])
+        (field.label, field.type.format(field, value)[:_MAX_ANSWER_CHARS])
         for field in definition.inputs
         if (value := answers.get(field.id)) is not None
     ]

@@ -1,5 +1,6 @@
 // The messages of the chat.
 import { el } from "../shared/dom.js";
+import { buildText, toPlainText } from "./links.js";
 
 const SIGNATURE_START = "data:image/png;base64,";
 const FILE_ID = /^fil_[A-Za-z0-9]+$/;
@@ -24,13 +25,15 @@ export class ChatLog {
   /** @type {(role: "user" | "assistant", content: string) => LogEntry} */
   add(role, content) {
     const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
-    const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...showContent(content));
+    // Only the form has links: what a visitor says stays text.
+    const show = role === "user" ? showContent : buildText;
+    const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...show(content));
     const turn = el("div", { class: `turn ${role}` }, speaker, bubble);
     this.element.append(turn);
     this.scroll();
     return {
       show: (text) => {
-        bubble.replaceChildren(text);
+        bubble.replaceChildren(...show(text));
         this.scroll();
       },
       setTyping: (isTyping) => bubble.classList.toggle("typing", isTyping),
@@ -46,7 +49,7 @@ export class ChatLog {
 
   /** @type {(text: string) => void} */
   speak(text) {
-    this.spoken.textContent = text;
+    this.spoken.textContent = toPlainText(text);
   }
 
   scroll() {
@@ -55,7 +58,7 @@ export class ChatLog {
 }
 
 // Answers that are no texts are shown as what they stand for.
-/** @type {(content: string) => Child[]} */
+/** @type {(content: string) => (Node | string)[]} */
 function showContent(content) {
   if (content.startsWith(SIGNATURE_START)) {
     return [el("img", { src: content, alt: "Your signature" })];

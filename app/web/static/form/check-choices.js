@@ -1,4 +1,5 @@
 // The rules of app/domain/forms/definition/fields/choices.py.
+import { toPlainText } from "./links.js";
 import { joinWords } from "./text.js";
 import { WrongValue } from "./wrong-value.js";
 
@@ -7,7 +8,7 @@ const MAX_SELECTIONS = 500;
 
 /** @type {(field: Field) => string} */
 function describeOptions(field) {
-  const labels = field.options.map((option) => option.label);
+  const labels = field.options.map((option) => toPlainText(option.label));
   if (labels.length > LISTED_OPTIONS) {
     const rest = labels.length - LISTED_OPTIONS;
     return `${labels.slice(0, LISTED_OPTIONS).join(", ")} and ${rest} more`;

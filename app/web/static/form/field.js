@@ -1,6 +1,7 @@
 // A field on the page: its label, help, control and the message about what is wrong.
-import { el, own, prose, setAttribute } from "../shared/dom.js";
+import { el, own, setAttribute } from "../shared/dom.js";
 import { typeOf } from "./controls/registry.js";
+import { linkedProse } from "./links.js";
 import { toSentence } from "./text.js";
 
 export class FieldView {
@@ -63,7 +64,7 @@ export class FieldView {
   /** @type {(control: Control) => void} */
   #build(control) {
     const { id, help_text: text } = this.field;
-    const help = prose("p", text, { class: "help", id: `help-${id}` });
+    const help = linkedProse("p", text, { class: "help", id: `help-${id}` });
     const { hint: tip } = control;
     const hint = tip ? el("p", { class: "help", id: `hint-${id}` }, own(tip)) : null;
     const parts = [help, hint, control.element, this.#message];
@@ -106,7 +107,7 @@ export class FieldView {
 
   /** @type {(control: Control) => Child[]} */
   #listLabel({ role }) {
-    const label = prose("span", this.field.label);
+    const label = linkedProse("span", this.field.label);
     if (!this.field.required) return [label];
     const mark = el("span", { class: "mark", "aria-hidden": "true" }, "*");
     return [label, mark, role === "group" && el("span", { class: "unseen" }, "(required)")];

@@ -6,6 +6,7 @@ import { button, el, own } from "../shared/dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
 import { isFramed, moveTo } from "./frame.js";
+import { toPlainText } from "./links.js";
 import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";
@@ -145,7 +146,11 @@ export class FormView {
   #describe(id, message) {
     const view = this.byId.get(id);
     const isReachable = view?.isVisible && view.element && view.control;
-    return { name: view?.field.label ?? id, message, view: isReachable ? view : undefined };
+    return {
+      name: view ? toPlainText(view.field.label) : id,
+      message,
+      view: isReachable ? view : undefined,
+    };
   }
 
   /** @type {(items: FieldProblem[]) => FieldProblem[]} */

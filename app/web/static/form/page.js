@@ -5,13 +5,14 @@ import { FormApi } from "./api.js";
 import { applyBranding } from "./branding.js";
 import { FormView } from "./form.js";
 import { isFramed, notify, reportHeight } from "./frame.js";
+import { toPlainText } from "./links.js";
 import { findDirection } from "./text.js";
 import { toWebAddress } from "./web-address.js";
 
 /** @type {(form: Form, address: PageAddress) => void} */
 function start(form, address) {
   const main = required(document.querySelector("main"));
-  main.dir = findDirection(`${form.name} ${form.fields[0]?.label ?? ""}`);
+  main.dir = findDirection(toPlainText(`${form.name} ${form.fields[0]?.label ?? ""}`));
   applyBranding(form.branding, {
     theme: address.theme,
     header: required(main.querySelector("header")),

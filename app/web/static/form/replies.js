@@ -3,6 +3,7 @@
 import { check, isEmpty } from "./checks.js";
 import { typeOf } from "./controls/registry.js";
 import { button, el, prose, required } from "../shared/dom.js";
+import { toPlainText } from "./links.js";
 import { toSentence } from "./text.js";
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
@@ -35,7 +36,7 @@ function buildOptions(field, context, say) {
   const show = (/** @type {FieldOption[]} */ options) => {
     place.replaceChildren(
       buildChips(
-        options.map(({ label }) => label),
+        options.map(({ label }) => toPlainText(label)),
         say,
       ) ?? "",
     );
@@ -57,8 +58,9 @@ function buildWithControl(field, context, say) {
     changed: () => showProblem(""),
     showProblem,
   });
+  const label = toPlainText(field.label);
   for (const input of control.inputs) {
-    if (!input.hasAttribute("aria-label")) input.setAttribute("aria-label", field.label);
+    if (!input.hasAttribute("aria-label")) input.setAttribute("aria-label", label);
   }
   const send = button("Send this answer", () => {
     const value = control.read();
@@ -69,7 +71,7 @@ function buildWithControl(field, context, say) {
   const role = control.role ?? null;
   return el(
     "div",
-    { class: "control", role, "aria-label": role ? field.label : null },
+    { class: "control", role, "aria-label": role ? label : null },
     control.element,
     problem,
     send,

@@ -28,7 +28,10 @@ class SelectionRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
 
 
 def _describe_options(field: InputField[Any]) -> str:
-    labels = [option.label for option in field.definition.options]
+    return _list_labels([option.label for option in field.definition.options])
+
+
+def _list_labels(labels: Sequence[str]) -> str:
     if not labels:
         return "the options"
     if len(labels) > _LISTED:
@@ -47,7 +50,8 @@ def _check_option(field: InputField[Any], value: Any) -> str:
 
 
 def _build_refusal(field: InputField[Any]) -> WrongValue:
-    return WrongValue(f"must be one of the options: {_describe_options(field)}")
+    names = _list_labels([option.name for option in field.definition.options])
+    return WrongValue(f"must be one of the options: {names}")
 
 
 def _find_option(field: InputField[Any], value: str) -> Option | None:
@@ -56,7 +60,7 @@ def _find_option(field: InputField[Any], value: str) -> Option | None:
 
 def _label_of(field: InputField[Any], value: Any) -> str:
     option = _find_option(field, value) if isinstance(value, str) else None
-    return option.label if option is not None else str(value)
+    return option.name if option is not None else str(value)
 
 
 def _option_schema(field: InputField[Any]) -> dict[str, Any]:

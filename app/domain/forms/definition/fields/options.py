@@ -9,6 +9,8 @@ from msgspec import Meta
 
 from app.kit.validation import ONE_LINE
 
+from .links import to_plain_text
+
 OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
 _PUNCTUATION = " \t\r\n.,;:!\"'()"
 
@@ -18,6 +20,11 @@ class Option(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     value: OptionText
     label: OptionText
+
+    @property
+    def name(self) -> str:
+        """The label without the addresses of its links."""
+        return to_plain_text(self.label)
 
 
 class OptionIndex:
@@ -37,23 +44,23 @@ class OptionIndex:
         """
         names: dict[str, Option] = {}
         for option in self.options:
-            names.setdefault(option.label, option)
+            names.setdefault(option.name, option)
         for option in self.options:
             names.setdefault(option.value, option)
         for option in self.options:
-            names.setdefault(fold(option.label), option)
+            names.setdefault(fold(option.name), option)
         for option in self.options:
             names.setdefault(fold(option.value), option)
         return {name: option for name, option in names.items() if name}
 
     @cached_property
     def folded_labels(self) -> set[str]:
-        return {label for option in self.options if (label := fold(option.label))}
+        return {label for option in self.options if (label := fold(option.name))}
 
     @cached_property
     def has_numbers(self) -> bool:
         """True when labels are numbers themselves."""
-        return any(option.label[:1].isdigit() for option in self.options)
+        return any(option.name[:1].isdigit() for option in self.options)
 
 
 def fold(text: str) -> str:

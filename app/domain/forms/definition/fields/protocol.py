@@ -11,6 +11,7 @@ from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue
 
 from .files import FileRules
+from .links import to_plain_text
 from .options import Option, OptionIndex
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class InputField(msgspec.Struct, Generic[R], frozen=True):
     @property
     def id(self) -> str:
         return self.definition.id
+
+    @property
+    def label(self) -> str:
+        """The label without the addresses of its links."""
+        return to_plain_text(self.definition.label)
 
     @property
     def file_rules(self) -> FileRules | None:

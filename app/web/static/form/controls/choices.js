@@ -1,5 +1,6 @@
 // Fields that are answered by a choice. Options of a data table are requested when they are shown.
-import { button, el, prose } from "../../shared/dom.js";
+import { button, el } from "../../shared/dom.js";
+import { linkedProse, toPlainText } from "../links.js";
 import { fold, joinWords } from "../text.js";
 
 // A longer list can be searched.
@@ -36,7 +37,9 @@ export function select(field, context) {
   let waiting = "";
   const status = withOptions(field, context, (options) => {
     const first = el("option", { value: "" }, field.placeholder || "Please choose");
-    const others = options.map(({ value, label }) => el("option", { value, dir: "auto" }, label));
+    const others = options.map(({ value, label }) =>
+      el("option", { value, dir: "auto" }, toPlainText(label))
+    );
     input.replaceChildren(first, ...others);
     input.value = waiting;
     context.changed();
@@ -56,7 +59,7 @@ export function select(field, context) {
 /** @type {(type: string, name: string, option: FieldOption) => HTMLElement} */
 function buildChoice(type, name, option) {
   const input = el("input", { type, name, value: option.value });
-  return el("label", { class: "choice" }, input, prose("span", option.label));
+  return el("label", { class: "choice" }, input, linkedProse("span", option.label));
 }
 
 /** @type {BuildControl} */

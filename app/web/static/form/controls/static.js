@@ -1,12 +1,23 @@
 // What a form shows between its questions.
-import { el, prose } from "../../shared/dom.js";
+import { el } from "../../shared/dom.js";
+import { linkedProse } from "../links.js";
 
 /** @type {(field: Field) => HTMLElement} */
 export function section({ label, help_text: help }) {
-  return el("div", { class: "section" }, prose("h2", label), prose("p", help, { class: "help" }));
+  return el(
+    "div",
+    { class: "section" },
+    linkedProse("h2", label),
+    linkedProse("p", help, { class: "help" }),
+  );
 }
 
 /** @type {(field: Field) => HTMLElement} */
 export function paragraph({ label, help_text: help }) {
-  return el("div", { class: "paragraph" }, prose("p", label), prose("p", help, { class: "help" }));
+  return el(
+    "div",
+    { class: "paragraph" },
+    linkedProse("p", label),
+    linkedProse("p", help, { class: "help" }),
+  );
 }
