@@ -50,6 +50,16 @@ declare global {
     max_size_mb?: number;
   }
 
+  // A page of a form: the page break that starts it, and its other fields.
+  interface FormPage {
+    id: string;
+    start: Field | null;
+    fields: Field[];
+  }
+
+  // A text, or its variants by plural categories.
+  type FixedText = string | ({ other: string } & { [category in Intl.LDMLPluralRule]?: string });
+
   interface FieldOption {
     value: string;
     label: string;
@@ -90,6 +100,8 @@ declare global {
     buildControl?: BuildControl;
     // What is shown and not answered.
     buildStatic?: (field: Field) => HTMLElement;
+    // What follows it is another page.
+    startsPage?: boolean;
     check?: Check;
     // What the control reads before anybody uses it, if that is not "no answer".
     initialValue?: Answer;

@@ -18,6 +18,7 @@ OPTIONS = [
 INTERESTS = [{"value": f"i{number}", "label": f"Interest {number}"} for number in range(1, 12)]
 
 FIELDS: list[dict[str, Any]] = [
+    {"id": "start", "type": "page_break", "label": "About you", "help_text": "It takes a minute."},
     {
         "id": "name",
         "type": "text",

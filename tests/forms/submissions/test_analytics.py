@@ -20,6 +20,7 @@ from tests.forms.api import (
     create_form,
     get_form,
     send_as_user,
+    submit,
     update_form,
 )
 from tests.world import Client
@@ -274,3 +275,14 @@ def test_drop_off_rates_are_the_highest_first(subtests: pytest.Subtests) -> None
         with subtests.test(stops=stops):
             rates = compute_drop_off(stops, submissions=submissions)
             assert [(item.field_id, item.drop_off_rate) for item in rates] == expected
+
+
+async def test_page_breaks_are_not_counted(developer: Client, anonymous: Client) -> None:
+    page = {"id": "page", "type": "page_break", "label": "More"}
+    form = await create_form(developer, TEXT, page, EMAIL)
+    answer = await anonymous.post(f"{PUBLIC}/{form['slug']}/drafts", {"data": {"name": "Ada"}})
+    assert answer.status_code == 201, answer.text
+    await submit(anonymous, form, {"name": "Ada"})
+    figures = (await developer.get(f"{PATH}/{form['id']}/analytics")).json()["data"]
+    assert figures["field_completion_rates"] == {"name": 100.0, "email": 0.0}
+    assert figures["drop_off_fields"] == [{"field_id": "email", "drop_off_rate": 50.0}]

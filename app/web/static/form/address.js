@@ -11,6 +11,8 @@ export function readAddress({ search, hash } = window.location) {
     mode: MODES.find((mode) => mode === query.get("mode")) ?? "form",
     theme: THEMES.find((theme) => theme === fragment.get("theme")) ?? null,
     draft: fragment.get("draft"),
+    // The page of the form where the draft was saved.
+    step: fragment.get("step"),
     // The page that embeds this one.
     page: fragment.get("page"),
     isEmbedded: fragment.has("embed"),
@@ -28,11 +30,12 @@ function readValues(text) {
   }
 }
 
-/** @type {(token: string) => void} */
-export function setDraft(token) {
+/** @type {(token: string, step: string) => void} */
+export function setDraft(token, step) {
   const address = new URL(window.location.href);
   const fragment = new URLSearchParams(address.hash.slice(1));
   fragment.set("draft", token);
+  if (step) fragment.set("step", step);
   address.hash = fragment.toString();
-  window.history.replaceState(null, "", address);
+  window.history.replaceState(window.history.state, "", address);
 }

@@ -48,8 +48,9 @@ export class Draft {
       /** @type {{ data: SavedDraft }} */
       const { data } = await this.sending.send(body);
       this.token = data.token;
-      setDraft(data.token);
-      this.#show(data);
+      const step = view.pages.id;
+      setDraft(data.token, step);
+      this.#show({ ...data, url: step ? `${data.url}&step=${step}` : data.url });
     } catch (problem) {
       this.element.replaceChildren();
       this.#refuse(problem);

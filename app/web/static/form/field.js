@@ -5,7 +5,9 @@ import { linkedProse } from "./links.js";
 import { toSentence } from "./text.js";
 
 export class FieldView {
+  // By its conditional; it may be on another page.
   isVisible = true;
+  #isOnPage = true;
   problem = "";
   /** @type {Control | null} */
   control = null;
@@ -41,7 +43,22 @@ export class FieldView {
   /** @type {(isVisible: boolean) => void} */
   setVisible(isVisible) {
     this.isVisible = isVisible;
-    if (this.element) this.element.hidden = !isVisible;
+    this.#show();
+  }
+
+  /** @type {(isOnPage: boolean) => void} */
+  setOnPage(isOnPage) {
+    this.#isOnPage = isOnPage;
+    this.#show();
+  }
+
+  #show() {
+    if (this.element) this.element.hidden = !(this.isVisible && this.#isOnPage);
+  }
+
+  // True when there is something to see on its page.
+  get isShown() {
+    return this.isVisible && this.element !== null;
   }
 
   focus() {

@@ -9,9 +9,11 @@ import { isFramed, moveTo } from "./frame.js";
 import { toPlainText } from "./links.js";
 import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
+import { Pages } from "./pages.js";
 import { selectValues } from "./prefill.js";
 import { Sending } from "./sending.js";
 import { buildSummary } from "./summary.js";
+import { getText } from "./texts.js";
 
 const CLOSED_CODES = new Set(["form_closed", "form_not_published", "form_not_found"]);
 
@@ -38,9 +40,13 @@ export class FormView {
     };
     this.views = form.fields.map((field) => new FieldView(field, context));
     this.byId = new Map(this.views.map((view) => [view.field.id, view]));
+    this.pages = new Pages(this.views, () => this.#showPage());
     this.draft = new Draft(this);
-    const text = el("span", { dir: "auto" }, form.settings.submit_button_text);
-    this.submitButton = el("button", { type: "submit" }, text);
+    // A double click must not send the page that follows.
+    this.submitButton = el("button", {
+      type: "submit",
+      on: { click: (event) => event.detail > 1 && event.preventDefault() },
+    });
     this.element = this.#build();
     place.replaceChildren(this.top, this.element);
     this.#write(selectValues(form.fields, address.values));
@@ -53,6 +59,7 @@ export class FormView {
         novalidate: true,
         on: { submit: (event) => this.#submit(event), focusout: (event) => this.#leave(event) },
       },
+      this.pages.element,
       this.form.fields.some((field) => field.required)
         ? el("p", { class: "legend" }, own("Fields marked with * are required."))
         : null,
@@ -64,14 +71,37 @@ export class FormView {
         el("label", {}, "Leave this empty", this.trap),
       ),
       this.notice,
-      el("div", { class: "actions" }, this.submitButton, this.draft.button),
+      el("div", { class: "actions" }, this.pages.backButton, this.submitButton, this.draft.button),
       this.draft.element,
     );
   }
 
   // Restores answers, such as those of a draft.
   async restore() {
-    this.#write(await this.draft.load());
+    const answers = await this.draft.load();
+    this.#write(answers);
+    if (Object.keys(answers).length) this.#resume(answers);
+  }
+
+  // Opens the page where a visitor stopped.
+  /** @type {(answers: Answers) => void} */
+  #resume(answers) {
+    const { problems } = this.#evaluate();
+    const answered = this.views.filter(({ field }) => field.id in answers);
+    const wrong = this.views.filter(({ field }) => problems.has(field.id));
+    this.pages.resume(this.address.step, answered, wrong);
+  }
+
+  #showPage() {
+    this.top.replaceChildren();
+    this.notice.replaceChildren();
+    this.#nameButton();
+  }
+
+  #nameButton() {
+    const { submit_button_text: submitText } = this.form.settings;
+    const text = this.pages.isLast ? submitText : getText("next");
+    this.submitButton.replaceChildren(el("span", { dir: "auto" }, text));
   }
 
   /** @type {(values: Answers) => void} */
@@ -107,7 +137,14 @@ export class FormView {
     if (!this.views) return;
     const state = this.#evaluate();
     for (const item of this.views) item.setVisible(state.visible.has(item.field.id));
+    this.#updatePages();
     if (view?.problem) view.showProblem(state.problems.get(view.field.id) ?? "");
+  }
+
+  #updatePages() {
+    const before = this.pages.isLast;
+    this.pages.update();
+    if (!this.submitButton.firstChild || before !== this.pages.isLast) this.#nameButton();
   }
 
   // Says what is wrong with an answer when the visitor leaves its field.
@@ -128,6 +165,17 @@ export class FormView {
     return problems.size === 0;
   }
 
+  // Turns to the next page when nothing is wrong on this one.
+  #turnPage() {
+    const { problems } = this.#evaluate();
+    const wrong = [...problems].filter(([id]) => {
+      const view = this.byId.get(id);
+      return view && this.pages.has(view);
+    });
+    this.showProblems(new Map(wrong));
+    if (!wrong.length) this.pages.next();
+  }
+
   // `problems` maps the ids of fields to messages.
   /** @type {(problems: Map<string, string>) => void} */
   showProblems(problems) {
@@ -137,9 +185,19 @@ export class FormView {
     const items = [...problems].map(([id, message]) => this.#describe(id, message));
     this.top.replaceChildren();
     if (!items.length) return;
-    const summary = buildSummary(this.#sort(items));
+    const sorted = this.#sort(items);
+    if (sorted[0].view) this.pages.turnTo(sorted[0].view);
+    this.#nameButton();
+    const summary = buildSummary(sorted, (view) => this.#focus(view));
     this.top.append(summary);
     moveTo(summary);
+  }
+
+  /** @type {(view: FieldView) => void} */
+  #focus(view) {
+    this.pages.turnTo(view);
+    this.#nameButton();
+    view.focus();
   }
 
   /** @type {(id: string, message: string) => FieldProblem} */
@@ -166,6 +224,10 @@ export class FormView {
     event.preventDefault();
     if (this.#isSending) return;
     this.notice.replaceChildren();
+    if (!this.pages.isLast) {
+      this.#turnPage();
+      return;
+    }
     if (!this.check()) return;
     this.#setSending(true);
     try {

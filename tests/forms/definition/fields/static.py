@@ -6,13 +6,16 @@ CASES = Cases(
     bad=[
         ("section", {}, {"no answer": ["x", "", True, [], {}]}),
         ("paragraph", {}, {"no answer": ["x", "", 0]}),
+        ("page_break", {}, {"no answer": ["x", "", False]}),
     ],
     messages=[
         ("section", {}, {"a": REFUSED}),
         ("paragraph", {}, {"a": REFUSED}),
+        ("page_break", {}, {"a": REFUSED}),
     ],
     wrong_rules=[
         ("section", {"max_length": 1}, "max_length", "is not known here"),
         ("paragraph", {"a": 1}, "a", "is not known here"),
+        ("page_break", {"a": 1}, "a", "is not known here"),
     ],
 )

@@ -28,14 +28,16 @@ class SelectionRules(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
 
 
 def _describe_options(field: InputField[Any]) -> str:
-    return _list_labels([option.label for option in field.definition.options])
+    """With the links of their labels."""
+    options = field.definition.options
+    return _list_labels([option.label for option in options[:_LISTED]], len(options))
 
 
-def _list_labels(labels: Sequence[str]) -> str:
+def _list_labels(labels: Sequence[str], total: int) -> str:
     if not labels:
         return "the options"
-    if len(labels) > _LISTED:
-        return f"{', '.join(labels[:_LISTED])} and {len(labels) - _LISTED} more"
+    if total > len(labels):
+        return f"{', '.join(labels)} and {total - len(labels)} more"
     return join_words(labels)
 
 
@@ -50,7 +52,8 @@ def _check_option(field: InputField[Any], value: Any) -> str:
 
 
 def _build_refusal(field: InputField[Any]) -> WrongValue:
-    names = _list_labels([option.name for option in field.definition.options])
+    options = field.definition.options
+    names = _list_labels([option.name for option in options[:_LISTED]], len(options))
     return WrongValue(f"must be one of the options: {names}")
 
 

@@ -19,7 +19,7 @@ _LINK = re.compile(PATTERN)
 
 def to_plain_text(text: str) -> str:
     """Returns a text with the texts of its links."""
-    return _LINK.sub(r"\1", text)
+    return _LINK.sub(r"\1", text) if "](" in text else text
 
 
 def disarm(text: str) -> str:

@@ -6,7 +6,7 @@ from .choices import CheckboxField, CheckboxGroupField, MultiSelectField, RadioF
 from .dates import DateField, DatetimeField
 from .numbers import NumberField, RatingField, SliderField
 from .protocol import FieldType
-from .static import ParagraphField, SectionField
+from .static import PageBreakField, ParagraphField, SectionField
 from .texts import EmailField, HiddenField, PhoneField, TextareaField, TextField, UrlField
 from .uploads import FileField, SignatureField
 
@@ -30,6 +30,7 @@ FIELD_TYPES: Final[dict[str, FieldType[Any]]] = {
         HiddenField(),
         SectionField(),
         ParagraphField(),
+        PageBreakField(),
         SignatureField(),
         RatingField(),
         SliderField(),

@@ -32,6 +32,11 @@ class SectionField(_StaticField):
     description: ClassVar[str] = "A heading that divides the form"
 
 
+class PageBreakField(_StaticField):
+    name: ClassVar[str] = "page_break"
+    description: ClassVar[str] = "The beginning of another page; its label is the page's title"
+
+
 class ParagraphField(_StaticField):
     name: ClassVar[str] = "paragraph"
     description: ClassVar[str] = "A text to read"

@@ -17,7 +17,7 @@ import { hidden } from "./hidden.js";
 import { date, datetime, email, number, phone, text, textarea, url } from "./inputs.js";
 import { listStars, rating, slider } from "./scales.js";
 import { signature } from "./signature.js";
-import { paragraph, section } from "./static.js";
+import { pageBreak, paragraph, section } from "./static.js";
 import { file } from "./upload.js";
 
 /** @type {(value: Answer) => string[]} */
@@ -65,6 +65,7 @@ export const FIELD_TYPES = {
   hidden: { buildControl: hidden, check: checkHidden, fromAddress: keep, isHidden: true },
   section: { buildStatic: section },
   paragraph: { buildStatic: paragraph },
+  page_break: { buildStatic: pageBreak, startsPage: true },
   signature: {
     buildControl: signature,
     check: checkSignature,

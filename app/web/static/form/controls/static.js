@@ -12,6 +12,12 @@ export function section({ label, help_text: help }) {
   );
 }
 
+// The title of the page and its help are shown above the page.
+/** @type {() => HTMLElement} */
+export function pageBreak() {
+  return el("div", { class: "page-break" });
+}
+
 /** @type {(field: Field) => HTMLElement} */
 export function paragraph({ label, help_text: help }) {
   return el(
