@@ -34,7 +34,7 @@ class FormConversation(TenantOwned, HasId, Base):
     # active, completed, abandoned
     status: Mapped[str] = mapped_column(default="active", server_default="active")
     data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
-    # The ids of optional fields that the visitor skipped.
+    # The ids of optional fields that the visitor skipped, and of texts that were said.
     skipped: Mapped[list[str]] = mapped_column(ARRAY(String), server_default="{}")
     # The field that was asked for last.
     current_field: Mapped[str | None]

@@ -32,8 +32,8 @@ _VIEW = View(Conversation)
 _MESSAGE = View(FormMessageView)
 _INSERT = f"""
 INSERT INTO form_conversations
-    (tenant_id, id, form_id, version, data, current_field, expires_at)
-VALUES ($1, $2, $3, $4, $5::json, $6, $7) RETURNING {_VIEW.columns}
+    (tenant_id, id, form_id, version, data, skipped, current_field, expires_at)
+VALUES ($1, $2, $3, $4, $5::json, $6, $7, $8) RETURNING {_VIEW.columns}
 """
 _FIND = f"""
 SELECT {_VIEW.columns} FROM form_conversations

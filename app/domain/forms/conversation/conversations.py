@@ -86,10 +86,12 @@ async def start(
             form.id,
             form.version,
             msgspec.json.encode(state.values).decode(),
+            [text.id for text in state.next_texts],
             field.id,
             expires_at,
         )
-        message = await _add_message(tx, conversation, 0, dialogue.greet(form, field), field.id)
+        greeting = dialogue.greet(form, field, state.next_texts)
+        message = await _add_message(tx, conversation, 0, greeting, field.id)
         started = StartedFormConversation(_build_view(form, conversation, state), message)
         await store(tx, started)
     return started
@@ -250,8 +252,14 @@ async def _answer(turn: Turn, state: Progress, question: Question, reading: Read
         state = await turn.compute(state.values, [*state.skipped, current.id])
     if state.next_field is None:
         return await _submit(turn, state, reply)
-    again = dialogue.ask_again(turn.definition, state.next_field, problems)
-    return await _store(turn, state, dialogue.join([reply, again]))
+    return await _store(turn, state, _go_on(turn, state, reply, problems))
+
+
+def _go_on(turn: Turn, state: Progress, reply: str, problems: dict[str, str]) -> str:
+    field, texts = state.next_field, state.next_texts
+    if field is None:
+        raise LookupError("all questions are answered")
+    return dialogue.go_on(turn.definition, field, texts, reply, problems)
 
 
 def _find_current(turn: Turn, state: Progress) -> InputField[Any] | None:
@@ -319,8 +327,7 @@ async def _submit(turn: Turn, state: Progress, reply: str) -> FormTurn:
         again = await turn.compute(rest, [name for name in state.skipped if name not in wrong])
         if again.next_field is None:
             raise
-        question = dialogue.ask_again(turn.definition, again.next_field, wrong)
-        return await _store(turn, again, dialogue.join([reply, question]))
+        return await _store(turn, again, _go_on(turn, again, reply, wrong))
     return finished[0]
 
 
@@ -338,7 +345,7 @@ async def _save(
         before,
         status="active" if submission_id is None else "completed",
         data=state.values,
-        skipped=state.skipped,
+        skipped=[*state.skipped, *(text.id for text in state.next_texts)],
         current_field=None if field is None else field.id,
         submission_id=submission_id,
         expires_at=clock.now() + _LIFETIME,

@@ -8,10 +8,22 @@ from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm
 _MAX_SHOWN_CHARS = 200
 
 
-def greet(form: LiveForm, first: InputField[Any]) -> str:
+def greet(form: LiveForm, first: InputField[Any], texts: Sequence[InputField[Any]] = ()) -> str:
     greeting = form.settings.conversation.greeting or f"Hello! This is the form “{form.name}”."
     about = form.description.strip()
-    return " ".join(part for part in (greeting, about, ask(first)) if part)
+    return _join_blocks([join([greeting, about]), *map(_read_out, texts), ask(first)], texts)
+
+
+def _read_out(field: InputField[Any]) -> str:
+    """Returns a text of the form that is not a question."""
+    definition = field.definition
+    lines = (definition.label.strip(), definition.help_text.strip())
+    return "\n".join(line for line in lines if line)
+
+
+def _join_blocks(parts: Sequence[str], texts: Sequence[InputField[Any]]) -> str:
+    """Texts of the form stand apart from what is said around them."""
+    return "\n\n".join(part for part in parts if part) if texts else join(parts)
 
 
 def ask(field: InputField[Any]) -> str:
@@ -38,12 +50,20 @@ def _offer_skip(field: InputField[Any]) -> str:
     return "" if field.definition.required else "This is optional; say “skip” to leave it out."
 
 
-def ask_again(form: FormDefinition, field: InputField[Any], problems: Mapping[str, str]) -> str:
-    """Says what is wrong and asks for the field, which may be one of the wrong ones."""
-    said = explain(form, problems)
+def go_on(
+    form: FormDefinition,
+    field: InputField[Any],
+    texts: Sequence[InputField[Any]],
+    reply: str,
+    problems: Mapping[str, str],
+) -> str:
+    """Says what is wrong and asks for the field, which may be one of the wrong ones. `texts` come
+    before the question.
+    """
+    said = join([reply, explain(form, problems)])
     if field.id in problems:
         return join([said, "Please try again.", _offer_skip(field)])
-    return join([said, ask(field)])
+    return _join_blocks([said, *map(_read_out, texts), ask(field)], texts)
 
 
 def acknowledge(

@@ -11,10 +11,12 @@ from . import answers
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """`asked` are the fields that are shown and that people answer, in their order. `values` has
-    no answers to fields that are not shown.
+    """`asked` are the fields that are shown and that people answer, in their order; `shown` also
+    has those that are only read. `values` has no answers to fields that are not shown. `skipped`
+    has the questions that a person left out, and the texts that were said.
     """
 
+    shown: list[InputField[Any]]
     asked: list[InputField[Any]]
     values: dict[str, Any]
     skipped: list[str]
@@ -28,6 +30,21 @@ class Progress(msgspec.Struct, frozen=True):
     def next_field(self) -> InputField[Any] | None:
         return next((field for field in self.asked if not self._is_done(field)), None)
 
+    @property
+    def next_texts(self) -> list[InputField[Any]]:
+        """What is to be said before the next question: each text once. Headings of questions that
+        are answered already are left out.
+        """
+        texts: list[InputField[Any]] = []
+        for field in self.shown:
+            if field.type.has_value:
+                if field is self.next_field:
+                    return texts
+                texts = [text for text in texts if not text.type.is_heading]
+            elif field.id not in self.skipped:
+                texts.append(field)
+        return []
+
     def _is_done(self, field: InputField[Any]) -> bool:
         return field.id in self.values or field.id in self.skipped
 
@@ -35,7 +52,8 @@ class Progress(msgspec.Struct, frozen=True):
 def compute(form: FormDefinition, data: Mapping[str, Any], skipped: Iterable[str] = ()) -> Progress:
     """Evaluates conditionals anew. Wrong answers are left out; `problems` says what is wrong."""
     checked = answers.check_answers(form, data, is_complete=False)
-    asked = [field for field in form.inputs if field.id in checked.visible and field.type.is_asked]
-    known = {field.id for field in asked}
+    shown = [field for field in form.fields if field.id in checked.visible and field.type.is_asked]
+    asked = [field for field in shown if field.type.has_value]
+    known = {field.id for field in shown}
     kept = [name for name in skipped if name in known and name not in checked.values]
-    return Progress(asked, checked.values, kept, dict(checked.problems))
+    return Progress(shown, asked, checked.values, kept, dict(checked.problems))

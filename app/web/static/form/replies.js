@@ -5,6 +5,10 @@ import { typeOf } from "./controls/registry.js";
 import { button, el, prose, required } from "../shared/dom.js";
 import { toPlainText } from "./links.js";
 import { toSentence } from "./text.js";
+import { getText } from "./texts.js";
+
+// More buttons than this are shown on request.
+const MAX_CHIPS = 12;
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
 /** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement[]} */
@@ -24,10 +28,23 @@ function buildAnswers(field, context, say) {
 
 /** @type {(words: string[], say: Say) => HTMLElement | null} */
 function buildChips(words, say) {
-  const chips = words.map((word) =>
-    button(prose("span", word), () => say(word, word), { class: "chip" })
+  const build = (/** @type {string} */ word) =>
+    button(prose("span", word), () => say(word, word), { class: "chip" });
+  const hidden = words.length > MAX_CHIPS ? words.slice(MAX_CHIPS - 1) : [];
+  const chips = el(
+    "div",
+    { class: "chips" },
+    words.slice(0, words.length - hidden.length).map(build),
   );
-  return chips.length ? el("div", { class: "chips" }, ...chips) : null;
+  if (hidden.length) {
+    const more = button(getText("showMore", { count: hidden.length }), () => {
+      const others = hidden.map(build);
+      more.replaceWith(...others);
+      others[0].focus();
+    }, { class: "chip quiet" });
+    chips.append(more);
+  }
+  return words.length ? chips : null;
 }
 
 /** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement} */

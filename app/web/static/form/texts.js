@@ -8,6 +8,7 @@ const PLURALS = new Intl.PluralRules(LANGUAGE);
 export const TEXTS = {
   back: "Back",
   next: "Next",
+  showMore: { one: "Show {count} more", other: "Show {count} more" },
   step: "Step {step} of {total}",
 };
 

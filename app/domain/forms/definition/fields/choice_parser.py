@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .options import Option, OptionIndex, fold
-
-_SEPARATORS = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
+from .options import SEPARATORS, Option, OptionIndex, fold
 
 
 def _words(text: str) -> frozenset[str]:
@@ -32,6 +30,8 @@ _NUMBER = re.compile(
     r"(?:the |option |number |no\. ?|# ?)*(?:([0-9]{1,3})(?:st|nd|rd|th)?|([a-z]+))"
     r"(?: one| option)?"
 )
+# Of two options that are named, the words choose one.
+_ALTERNATIVE: Final = frozenset({"either"})
 _BOTH = 2
 _EVERYTHING: Final = frozenset(
     {"all", "all of them", "all of these", "all of the above", "everything"}
@@ -59,7 +59,7 @@ def parse_option(index: OptionIndex, text: str) -> Option | None:
     option = _find_option(index, text)
     if option is not None:
         return option
-    parts = _split_at_labels(index, text)
+    parts = _split_at_names(index.folded_labels, text)
     labels, rest = set(parts[1::2]), " ".join(parts[::2])
     if len(labels) != 1 or _has_word(rest, _NEGATIONS):
         return None
@@ -73,10 +73,10 @@ def parse_options(index: OptionIndex, text: str) -> list[Option]:
         return [option]
     if fold(text) in _EVERYTHING or (fold(text) == "both" and len(index.options) == _BOTH):
         return list(index.options)
-    parts = _split_at_labels(index, text)
-    if _has_word(" ".join(parts[::2]), _NEGATIONS | {"or"}):
+    parts = _split_at_names(index.listed_names, text)
+    if _has_word(" ".join(parts[::2]), _NEGATIONS | _ALTERNATIVE):
         return []
-    chosen = [index.names[label] for label in parts[1::2]]
+    chosen = [index.names[name] for name in parts[1::2]]
     for name in _list_names(parts):
         option = _find_option(index, name)
         if option is None:
@@ -87,7 +87,7 @@ def parse_options(index: OptionIndex, text: str) -> list[Option]:
 
 def split_parts(text: str) -> list[str]:
     """Splits a list at commas and the like."""
-    return [part.strip() for part in _SEPARATORS.split(text)]
+    return [part.strip() for part in SEPARATORS.split(text)]
 
 
 def parse_consent(text: str) -> bool | None:
@@ -120,23 +120,22 @@ def _find_by_number(index: OptionIndex, text: str) -> Option | None:
     return options[number - 1] if 1 <= number <= len(options) else None
 
 
-def _split_at_labels(index: OptionIndex, text: str) -> list[str]:
-    """Returns other text and labels in turns. Where labels overlap, the longest one counts."""
+def _split_at_names(names: set[str], text: str) -> list[str]:
+    """Returns other text and names in turns. Where names overlap, the longest one counts."""
     text = text.casefold()
     lengths: dict[str, set[int]] = {}
-    for label in index.folded_labels:
-        if label in text:
-            lengths.setdefault(label[0], set()).add(len(label))
+    for name in names:
+        if name in text:
+            lengths.setdefault(name[0], set()).add(len(name))
     longest_first = {letter: sorted(sizes, reverse=True) for letter, sizes in lengths.items()}
     is_in_word = [*(letter.isalnum() or letter == "_" for letter in text), False]
     parts, start, position = [], 0, 0
     while position < len(text):
         sizes = longest_first.get(text[position], ())
-        # A label has words of its own.
+        # A name has words of its own.
         ends = (position + size for size in sizes if not (position and is_in_word[position - 1]))
-        labels = index.folded_labels
         for end in ends:
-            if end <= len(text) and not is_in_word[end] and text[position:end] in labels:
+            if end <= len(text) and not is_in_word[end] and text[position:end] in names:
                 parts += [text[start:position], text[position:end]]
                 start = position = end
                 break

@@ -1,8 +1,9 @@
 """The options of a field, and how answers and messages name them."""
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -12,6 +13,8 @@ from app.kit.validation import ONE_LINE
 from .links import to_plain_text
 
 OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
+# What people write between several options.
+SEPARATORS: Final = re.compile(r"[,;\n&+]|\b(?:and/or|and|or|plus)\b", re.IGNORECASE)
 _PUNCTUATION = " \t\r\n.,;:!\"'()"
 
 
@@ -56,6 +59,12 @@ class OptionIndex:
     @cached_property
     def folded_labels(self) -> set[str]:
         return {label for option in self.options if (label := fold(option.name))}
+
+    @cached_property
+    def listed_names(self) -> set[str]:
+        """The labels, and those of the values that a separator would divide."""
+        divided = (option.value for option in self.options if SEPARATORS.search(option.value))
+        return self.folded_labels | {value for item in divided if (value := fold(item))}
 
     @cached_property
     def has_numbers(self) -> bool:

@@ -65,6 +65,8 @@ class FieldType(ABC, Generic[R]):
     rules: ClassVar[type[msgspec.Struct]] = NoRules
     # False for types that show something and are not answered.
     has_value: ClassVar[bool] = True
+    # True for types that show the title of what follows.
+    is_heading: ClassVar[bool] = False
     # False for types whose values the page sends: nobody is asked for them.
     is_asked: ClassVar[bool] = True
     # False for types whose answers cannot be put into words, so that no model reads them.

@@ -29,11 +29,13 @@ class _StaticField(FieldType[NoRules]):
 
 class SectionField(_StaticField):
     name: ClassVar[str] = "section"
+    is_heading: ClassVar[bool] = True
     description: ClassVar[str] = "A heading that divides the form"
 
 
 class PageBreakField(_StaticField):
     name: ClassVar[str] = "page_break"
+    is_heading: ClassVar[bool] = True
     description: ClassVar[str] = "The beginning of another page; its label is the page's title"
 
 

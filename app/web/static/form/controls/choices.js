@@ -185,8 +185,9 @@ export function multiSelect(field, context) {
 // What the chat sends and shows: the labels, as the visitor would type them.
 /** @type {(list: HTMLElement) => [string, string]} */
 function nameChosen(list) {
-  const text = listChosen(list).join(", ");
-  return [text, text];
+  const labels = listChosen(list);
+  // A label may have a comma, but it is one line.
+  return [labels.join("\n"), labels.join(", ")];
 }
 
 // Returns the labels of the options that are checked.
