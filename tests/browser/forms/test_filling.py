@@ -1,7 +1,6 @@
 """Forms that visitors fill in and send."""
 
 import asyncio
-import base64
 from typing import Any
 
 from playwright.async_api import Route, expect
@@ -69,11 +68,13 @@ async def _continue(form_page: FormPage, form: dict[str, Any], link: str) -> Non
 
 def _check_answers(submission: dict[str, Any]) -> None:
     data = dict(submission["data"])
-    image = base64.b64decode(data.pop("signature").removeprefix("data:image/png;base64,"))
-    assert image.startswith(b"\x89PNG")
-    (file,) = submission["files"]
-    assert data.pop("document") == file["file_id"]
-    assert (file["filename"], file["size_bytes"]) == ("plan.pdf", len(PDF))
+    files = {file["field_id"]: file for file in submission["files"]}
+    assert {name: data.pop(name) for name in files} == {
+        name: file["file_id"] for name, file in files.items()
+    }
+    document, signature = files["document"], files["signature"]
+    assert (document["filename"], document["size_bytes"]) == ("plan.pdf", len(PDF))
+    assert (signature["filename"], signature["mime_type"]) == ("signature.png", "image/png")
     assert data == ANSWERS
     assert (submission["metadata"]["source"], submission["flags"]) == ("public", [])
 

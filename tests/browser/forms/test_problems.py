@@ -290,6 +290,8 @@ async def test_a_signature_is_typed_drawn_and_cleared(
     await name.fill("Ada")
     await form_page.submit()
     await form_page.expect_success()
-    assert (await read_submission(developer, form))["data"]["signature"].startswith(
-        "data:image/png"
-    )
+    submission = await read_submission(developer, form)
+    (file,) = submission["files"]
+    assert submission["data"] == {"signature": file["file_id"]}
+    content = await developer.get(f"/api/v1/forms/{form['id']}/files/{file['file_id']}")
+    assert content.content.startswith(b"\x89PNG")

@@ -223,7 +223,7 @@ _GROUPS: list[tuple[dict[str, Any], dict[str, str]]] = [
 def test_groups_of_conditions(subtests: pytest.Subtests) -> None:
     for conditional, problems in _GROUPS:
         with subtests.test(str(conditional)[:80]):
-            fields = [_TEXT, {**_TEXT, "conditional": conditional}]
+            fields: list[dict[str, Any]] = [_TEXT, {**_TEXT, "conditional": conditional}]
             if not problems:
                 build_form(*fields)
                 continue

@@ -15,6 +15,7 @@ from app.domain.platform.mail import rendering
 from app.domain.platform.mail.rendering import MailContent, render
 
 URL = "https://parley.test/page?token=abc&more=1"
+FILE_URL = "https://parley.test/files/1"
 HOSTILE = "<script>alert(\"1\")</script>' onclick='x' {{ 7 * 7 }} & <b>\"><img src=x>"
 TEMPLATES = Path(rendering.__file__).with_name("templates")
 
@@ -23,6 +24,12 @@ class Item(msgspec.Struct):
     title: str
     message: str
     created_at: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Answer(msgspec.Struct):
+    label: str
+    text: str
+    url: str | None = None
 
 
 # Values of every template, by the name of the case; the template is its first word.
@@ -41,7 +48,12 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "form_submission": {
         "form_name": "Contact",
-        "answers": [("Your name", "Ada"), ("Message", "a\nb")],
+        "answers": [
+            Answer("Your name", "Ada"),
+            Answer("Message", "a\nb"),
+            Answer("File", "plan.pdf", FILE_URL),
+        ],
+        "url": URL,
         "submission_id": "sbm_1",
         "created_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
     },
@@ -102,7 +114,9 @@ def test_a_url_is_a_line_of_the_text_and_a_link_with_its_text(subtests: pytest.S
             content = _render(case, values)
             page = Page(content.html)
             has_url = values.get("url") == URL
-            assert page.links == ([URL] if has_url else [])
+            files = [item.url for item in values.get("answers", []) if item.url]
+            assert page.links == [*files, *([URL] if has_url else [])]
+            assert all(url in page.text and url in content.text.splitlines() for url in files)
             assert (URL in page.text, URL in content.text.splitlines()) == (has_url, has_url)
 
 
@@ -141,6 +155,9 @@ def _with_hostile_texts(value: Any) -> Any:
             return value + HOSTILE
         case Item():
             return Item(value.title + HOSTILE, value.message + HOSTILE)
+        case Answer():
+            url = value.url and value.url + HOSTILE
+            return Answer(value.label + HOSTILE, value.text + HOSTILE, url)
         case list():
             return [_with_hostile_texts(item) for item in value]
     return value

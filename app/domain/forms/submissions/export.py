@@ -21,6 +21,7 @@ from db.session import Scope
 
 from . import submission_queries as rows_queries
 from . import submissions
+from .file_links import build_files_url, link_pictures
 from .submission_queries import SubmissionFilter
 
 _PAGE: Final = 200
@@ -52,6 +53,7 @@ class Columns(msgspec.Struct, frozen=True):
     """
 
     columns: list[tuple[str, str]]
+    files_url: str
 
     def encode_header(self) -> bytes:
         counts = Counter((*_OWN_COLUMNS, *(label for _, label in self.columns)))
@@ -68,7 +70,7 @@ class Columns(msgspec.Struct, frozen=True):
     def _format(self, row: Row, definition: FormDefinition) -> list[str]:
         source = csv_cells.escape_formula(row["source"])
         cells = [row["id"], _show(row["created_at"]), row["status"], source]
-        data = msgspec.json.decode(row["data"])
+        data = link_pictures(definition, msgspec.json.decode(row["data"]), self.files_url)
         for field_id, _ in self.columns:
             field, value = definition.by_id.get(field_id), data.get(field_id)
             cells.append("" if field is None or value is None else _format_cell(field, value))
@@ -103,7 +105,7 @@ async def stream(services: Services, export: Export) -> AsyncGenerator[bytes]:
         listed = await queries.list_columns(
             tx, form.tenant_id, form.id, max_chars=_MAX_LABEL_CHARS, limit=MAX_COLUMNS
         )
-    columns = Columns(listed)
+    columns = Columns(listed, build_files_url(services, form.id))
     yield await services.get(TenantThreads).run(form.tenant_id, columns.encode_header)
     limit = most = max(1, min(_PAGE, _PAGE_CELLS // (len(listed) + 1)))
     while True:

@@ -18,7 +18,7 @@ from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-from . import processing_queries, row_values, submission_mails, triggers
+from . import file_links, processing_queries, row_values, submission_mails, triggers
 from .events import SubmissionUpdated
 
 _MAX_MESSAGE_CHARS = 500
@@ -86,7 +86,7 @@ async def process(
     names = [field for field in Submission.__struct_fields__ if field != "row"]
     submission = Submission(**{name: row[name] for name in names}, row=row)
     submission.errors = []
-    await _save_row(tx, prepared, submission)
+    await _save_row(tx, services, prepared, submission)
     try:
         await _start_workflow(tx, services, form, submission, event_id)
     except TooManyPendingExecutions as error:
@@ -109,7 +109,7 @@ async def process(
     await events.emit(tx, updated, tenant_id=form.tenant_id)
 
 
-async def _save_row(tx: Tx, prepared: Prepared, submission: Submission) -> None:
+async def _save_row(tx: Tx, services: Services, prepared: Prepared, submission: Submission) -> None:
     """A second attempt finds the row of the first."""
     form, config = prepared.form, prepared.form.data_table_config
     if config is None or not config.auto_save or submission.row_id is not None:
@@ -117,7 +117,9 @@ async def _save_row(tx: Tx, prepared: Prepared, submission: Submission) -> None:
     tenant_id, table_id = form.tenant_id, config.table_id
     try:
         table = await tables.load_table(tx, tenant_id, table_id)
-        values = row_values.build(table, prepared.definition, config.field_mapping, submission.data)
+        files_url = file_links.build_files_url(services, form.id)
+        answers = file_links.link_pictures(prepared.definition, submission.data, files_url)
+        values = row_values.build(table, prepared.definition, config.field_mapping, answers)
         row = await tables.insert_row(tx, tenant_id, table_id, values, source=submission.id)
     except Unavailable:
         raise

@@ -4,6 +4,8 @@ of the hour.
 
 from typing import Any, Final
 
+import msgspec
+
 from app.domain.forms.definition.api import FormDefinition, LiveForm, live, recipients
 from app.domain.forms.definition.api import recipient_queries as queries
 from app.domain.forms.definition.errors import FormNotFound
@@ -13,6 +15,7 @@ from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
+from . import file_links, upload_queries
 from .work_kinds import SEND_DIGEST
 
 MAX_PER_HOUR: Final = 30
@@ -40,8 +43,14 @@ async def send(
     content = mail.render(
         "form_submission",
         form_name=form.name,
-        answers=_list_answers(definition, answers),
+        answers=_list_answers(
+            definition,
+            answers,
+            await upload_queries.list_names(tx, form.tenant_id, submission["id"]),
+            file_links.build_files_url(services, form.id),
+        ),
         submission_id=submission["id"],
+        url=file_links.build_submission_url(services, form.id, submission["id"]),
         created_at=submission["created_at"],
     )
     await _queue(tx, services, form, recipient, content)
@@ -55,12 +64,30 @@ async def _find_recipient(tx: Tx, services: Services, form: LiveForm) -> str | N
     return recipient if await recipients.is_allowed(tx, services, *ids) else None
 
 
-def _list_answers(definition: FormDefinition, answers: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (field.label, field.type.format(field, value)[:_MAX_ANSWER_CHARS])
-        for field in definition.inputs
-        if (value := answers.get(field.id)) is not None
-    ]
+class MailedAnswer(msgspec.Struct, frozen=True):
+    """`url` is the address of a file."""
+
+    label: str
+    text: str
+    url: str | None = None
+
+
+def _list_answers(
+    definition: FormDefinition, answers: dict[str, Any], names: dict[str, str], files_url: str
+) -> list[MailedAnswer]:
+    """`names` has the names of files, by their ids."""
+    found: list[MailedAnswer] = []
+    for field in definition.inputs:
+        value = answers.get(field.id)
+        if value is None:
+            continue
+        if field.file_rules is not None and not field.type.is_inline(value):
+            url = f"{files_url}{value}"
+            found.append(MailedAnswer(field.label, names.get(value, value), url))
+        else:
+            text = field.type.format(field, value)[:_MAX_ANSWER_CHARS]
+            found.append(MailedAnswer(field.label, text))
+    return found
 
 
 async def _accept_digest(tx: Tx, form: LiveForm, count: Row) -> None:

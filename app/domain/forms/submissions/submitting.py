@@ -13,18 +13,20 @@ import msgspec
 from app.domain.forms.definition.api import FormDefinition, LiveForm, live, options
 from app.domain.forms.definition.errors import FormClosed, FormNotFound
 from app.domain.platform.events import api as events
+from app.domain.platform.storage import api as storage
 from app.kit import clock
-from app.kit.errors import Invalid
+from app.kit.errors import ApiError, Invalid
 from app.kit.ids import new_id
 from app.kit.texts import as_json, is_deeper, storable
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-from . import answer_threads, answers, uploads
+from . import answer_threads, answers, inline_files, uploads
 from . import submission_queries as queries
 from .errors import InvalidAnswers
 from .events import SubmissionCreated
+from .inline_files import InlineFile
 from .submission_queries import LISTED_BYTES, NewRow
 from .submission_schemas import AcceptedSubmission
 from .triggers import try_workflow
@@ -80,7 +82,9 @@ async def submit(
     version = sent.version or form.version
     definition = await live.load_definition(services, form, version)
     source, metadata = _split_metadata(sent.metadata, origin)
-    values = await check(services, form, definition, sent.data)
+    checked = await check(services, form, definition, sent.data)
+    inline = await inline_files.store(services, form, definition, checked)
+    values = inline_files.replace(checked, inline)
     submission_id = new_id("sbm")
     row = NewRow(
         id=submission_id,
@@ -95,7 +99,7 @@ async def submit(
         referrer=storable(origin.referrer)[:_MAX_TEXT_CHARS],
         answered="".join("1" if field.id in values else "0" for field in definition.inputs),
         completion_seconds=_measure(sent.started_at),
-        fingerprint=_compute_fingerprint(form.id, origin.ip_address, values),
+        fingerprint=_compute_fingerprint(form.id, origin.ip_address, checked),
         submitted_by=origin.submitted_by,
         conversation_id=origin.conversation_id,
         flags=["honeypot"] if sent.is_suspicious else [],
@@ -104,8 +108,17 @@ async def submit(
         is_dispatched=services.get(WakePace).may_wake(),
         work_id=new_id("wrk"),
     )
-    file_ids = uploads.select_files(definition, values)
-    return await _store(services, form, row, values, file_ids, after_insert)
+    answer_files = AnswerFiles(uploads.select_files(definition, checked), inline)
+    return await _store(services, form, row, values, answer_files, after_insert)
+
+
+class AnswerFiles(msgspec.Struct, frozen=True):
+    """The files of a submission: ids of uploaded ones by their fields, and those that came with the
+    answers.
+    """
+
+    uploaded: dict[str, str]
+    inline: list[InlineFile]
 
 
 async def check(
@@ -129,31 +142,43 @@ async def _store(
     form: LiveForm,
     row: NewRow,
     values: dict[str, Any],
-    file_ids: dict[str, str],
+    answer_files: AnswerFiles,
     after_insert: AfterInsert | None,
 ) -> AcceptedSubmission:
-    tenant_id = form.tenant_id
+    has_files = bool(answer_files.uploaded or answer_files.inline)
     # One statement needs no BEGIN and COMMIT.
-    is_single = not (row.max_submissions or form.workflow_id or file_ids or after_insert)
-    async with services.db.tx(tenant_id, autocommit=is_single) as tx:
-        if row.max_submissions is not None:
-            await queries.lock_count(tx, tenant_id, form.id)
-        stored = await queries.insert(tx, tenant_id, row)
-        if stored is None:
-            await _refuse(tx, form)
-            raise FormClosed(f"The form {form.name} accepts no more submissions")
-        await uploads.bind(tx, form, row.id, file_ids)
-        if row.is_dispatched:
-            # The worker that processes it wakes another one for the event.
-            tx.wake(PROCESS.name, row.work_id)
-        execution_id = None
-        if form.workflow_id is not None:
-            execution_id = await _start_workflow(tx, services, form, row, values, stored)
-        created_at = stored["created_at"]
-        accepted = AcceptedSubmission(row.id, form.id, "received", execution_id, created_at)
-        if after_insert is not None:
-            await after_insert(tx, accepted)
+    is_single = not (row.max_submissions or form.workflow_id or has_files or after_insert)
+    try:
+        async with services.db.tx(form.tenant_id, autocommit=is_single) as tx:
+            stored = await _insert(tx, form, row, answer_files)
+            execution_id = None
+            if form.workflow_id is not None:
+                execution_id = await _start_workflow(tx, services, form, row, values, stored)
+            created_at = stored["created_at"]
+            accepted = AcceptedSubmission(row.id, form.id, "received", execution_id, created_at)
+            if after_insert is not None:
+                await after_insert(tx, accepted)
+    except ApiError:
+        await inline_files.discard(services, answer_files.inline)
+        raise
     return accepted
+
+
+async def _insert(tx: Tx, form: LiveForm, row: NewRow, answer_files: AnswerFiles) -> Row:
+    """Raises FormClosed, InvalidAnswers for files that are not there, and QuotaExceeded."""
+    if row.max_submissions is not None:
+        await queries.lock_count(tx, form.tenant_id, form.id)
+    stored = await queries.insert(tx, form.tenant_id, row)
+    if stored is None:
+        await _refuse(tx, form)
+        raise FormClosed(f"The form {form.name} accepts no more submissions")
+    await uploads.bind(tx, form, row.id, answer_files.uploaded)
+    with storage.hide_figures():
+        await inline_files.record(tx, form, row.id, answer_files.inline)
+    if row.is_dispatched:
+        # The worker that processes it wakes another one for the event.
+        tx.wake(PROCESS.name, row.work_id)
+    return stored
 
 
 async def _start_workflow(

@@ -42,6 +42,15 @@ WITH inserted AS (
 )
 {_WAITING}
 """
+# A file that came with its submission.
+_INSERT_BOUND = """
+INSERT INTO form_uploads
+    (tenant_id, form_id, network, file_id, field_id, filename, size_bytes, mime_type, submission_id)
+VALUES ($1, $2, '', $3, $4, $5, $6, $7, $8)
+"""
+_LIST_NAMES = (
+    "SELECT file_id, filename FROM form_uploads WHERE tenant_id = $1 AND submission_id = $2"
+)
 # Only files that nothing else has: neither another submission nor one whose time is up.
 _USABLE = """
 tenant_id = $1 AND form_id = $2 AND submission_id IS NULL AND expires_at > now()
@@ -74,6 +83,17 @@ async def insert(tx: Tx, tenant: str, *values: object) -> WaitingFiles:
     it.
     """
     return _build_waiting(await fast.row(tx, tenant, _INSERT, *values))
+
+
+async def insert_bound(tx: Tx, tenant: str, *values: object) -> None:
+    """The values are those of the statement, from form_id to submission_id."""
+    await fast.execute(tx, tenant, _INSERT_BOUND, *values)
+
+
+async def list_names(tx: Tx, tenant: str, submission_id: str) -> dict[str, str]:
+    """Returns the names of a submission's files, by their ids."""
+    rows = await fast.rows(tx, tenant, _LIST_NAMES, submission_id)
+    return {row["file_id"]: row["filename"] for row in rows}
 
 
 async def bind(

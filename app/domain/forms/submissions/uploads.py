@@ -172,7 +172,11 @@ async def _record(
 
 def select_files(definition: FormDefinition, values: dict[str, Any]) -> dict[str, str]:
     """Returns the ids of files among the answers, by the ids of their fields."""
-    return {name: values[name] for name in _list_rules(definition) if name in values}
+    return {
+        name: values[name]
+        for name in _list_rules(definition)
+        if name in values and not definition.by_id[name].type.is_inline(values[name])
+    }
 
 
 async def bind(tx: Tx, form: LiveForm, submission_id: str, file_ids: dict[str, str]) -> None:

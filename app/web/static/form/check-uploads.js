@@ -18,6 +18,7 @@ export function checkFile(_field, value) {
 
 /** @type {Check} */
 export function checkSignature(_field, value) {
+  if (typeof value === "string" && FILE_ID.test(value)) return value;
   if (typeof value !== "string" || !value.startsWith(SIGNATURE_PREFIX)) {
     throw new WrongValue(`must be a PNG image that begins with ${SIGNATURE_PREFIX}`);
   }

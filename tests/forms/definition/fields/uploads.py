@@ -12,7 +12,7 @@ CASES = Cases(
     good=[
         ("file", {}, [("fil_01k9x3m7e8c0v2q4r6t8w0y2a4", "fil_01k9x3m7e8c0v2q4r6t8w0y2a4")]),
         ("file", {"allowed_types": [".PDF", "txt"], "max_size_mb": 0.5}, [("fil_a", "fil_a")]),
-        ("signature", {}, [(SIGNATURE, SIGNATURE)]),
+        ("signature", {}, [(SIGNATURE, SIGNATURE), ("fil_a", "fil_a")]),
     ],
     bad=[
         (
@@ -42,7 +42,7 @@ CASES = Cases(
     ],
     messages=[
         ("file", {}, {" fil_abc ": "fil_abc", "here it is": REFUSED}),
-        ("signature", {}, {SIGNATURE: SIGNATURE, "Ada": REFUSED}),
+        ("signature", {}, {SIGNATURE: SIGNATURE, "fil_a": "fil_a", "Ada": REFUSED}),
     ],
     wrong_rules=[
         ("signature", {"a": 1}, "a", "is not known here"),

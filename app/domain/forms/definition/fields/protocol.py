@@ -78,6 +78,8 @@ class FieldType(ABC, Generic[R]):
     # True for free texts of several lines, which may mention other fields.
     has_lines: ClassVar[bool] = False
     has_options: ClassVar[bool] = False
+    # True for types whose files are pictures to look at: tables have links to them.
+    has_picture: ClassVar[bool] = False
     # Words that name a field of this type in a message, whatever its label is.
     synonyms: ClassVar[tuple[str, ...]] = ()
     # By which an answer is recognized in a longer text that does not name the field.
@@ -103,6 +105,15 @@ class FieldType(ABC, Generic[R]):
         """Returns which files may be uploaded; None for types that take none."""
         del rules
         return None
+
+    def is_inline(self, value: Any) -> bool:
+        """True for a value that is the file itself; others are ids of files."""
+        del value
+        return False
+
+    def decode(self, value: str) -> bytes:
+        """Returns the content of a value that is the file itself."""
+        raise NotImplementedError(value[:20])
 
     def estimate_steps(self, rules: R) -> int:
         """Returns how many steps a check of the longest value takes, where that depends on the

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -18,6 +18,13 @@ from .protocol import FieldType, InputField, NoRules, join_words
 _MAX_FILE_ID_CHARS = 64
 _MAX_SIGNATURE_CHARS = 200_000
 _SIGNATURE_PREFIX = "data:image/png;base64,"
+# The longest image in base64 fits.
+_SIGNATURE_RULES: Final = FileRules(allowed_types=["png"], max_size_mb=0.15)
+
+
+def _is_file_id(value: Any) -> bool:
+    is_id = isinstance(value, str) and len(value) <= _MAX_FILE_ID_CHARS and value.isascii()
+    return bool(is_id and value.startswith("fil_") and value[4:].isalnum())
 
 
 class FileField(FieldType[FileRules]):
@@ -38,8 +45,7 @@ class FileField(FieldType[FileRules]):
     def check(self, field: InputField[FileRules], value: Any) -> str:
         """Whether the file exists is looked up afterwards."""
         del field
-        is_id = isinstance(value, str) and len(value) <= _MAX_FILE_ID_CHARS and value.isascii()
-        if not is_id or not value.startswith("fil_") or not value[4:].isalnum():
+        if not _is_file_id(value):
             raise WrongValue("must be the id of an uploaded file, like fil_…")
         return str(value)
 
@@ -57,15 +63,30 @@ class FileField(FieldType[FileRules]):
 
 
 class SignatureField(FieldType[NoRules]):
-    """The value is a PNG image as a data URL."""
+    """The value is a PNG image as a data URL, which a submission stores as a file; or the id of an
+    uploaded file.
+    """
 
     name: ClassVar[str] = "signature"
-    description: ClassVar[str] = "A drawn signature, a PNG image as a data URL"
+    description: ClassVar[str] = "A drawn signature: a PNG image as a data URL, stored as a file"
     is_verbal: ClassVar[bool] = False
     is_long: ClassVar[bool] = True
+    has_picture: ClassVar[bool] = True
+
+    def get_file_rules(self, rules: NoRules) -> FileRules:
+        del rules
+        return _SIGNATURE_RULES
+
+    def is_inline(self, value: Any) -> bool:
+        return isinstance(value, str) and value.startswith(_SIGNATURE_PREFIX)
+
+    def decode(self, value: str) -> bytes:
+        return base64.b64decode(value.removeprefix(_SIGNATURE_PREFIX))
 
     def check(self, field: InputField[NoRules], value: Any) -> str:
         del field
+        if _is_file_id(value):
+            return str(value)
         if not isinstance(value, str) or not value.startswith(_SIGNATURE_PREFIX):
             raise WrongValue(f"must be a PNG image that begins with {_SIGNATURE_PREFIX}")
         if len(value) > _MAX_SIGNATURE_CHARS:
@@ -79,8 +100,8 @@ class SignatureField(FieldType[NoRules]):
         return value
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
-        del field, value
-        return "signed"
+        del field
+        return "signed" if self.is_inline(value) else str(value)
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field

@@ -67,7 +67,8 @@ class Pad {
     this.#wipe();
     this.name.value = "";
     this.#value = value || undefined;
-    if (!value) return;
+    // Of a file, only the id is known.
+    if (!value?.startsWith("data:")) return;
     const image = new Image();
     image.onload = () => this.pen.drawImage(image, 0, 0, WIDTH, HEIGHT);
     image.src = value;
