@@ -22,13 +22,19 @@ from tests.forms.definition.fields.samples import OPTIONS
 from tests.forms.definition.links import LINKS, TEXTS
 from tests.web.module_runner import ModuleRunner
 
-_CHECK = "({ check }, cases) => cases.map(([field, value]) => check(field, value))"
+# What is wrong, without the label.
+_END = "const end = (problem) => problem.splitAtLabel()[1].replace('” ', '');"
+_CHECK = f"""({{ check }}, cases) => {{ {_END} return cases.map(([field, value]) => {{
+    const {{ value: stored, problem }} = check(field, value);
+    return problem ? {{ problem: end(problem) }} : {{ value: stored }};
+}}); }}"""
 _IS_MET = """({ isMet }, cases) => cases.map(([conditional, answer]) =>
     isMet(conditional, new Map(answer === null ? [] : [["a", answer]])))"""
-_EVALUATE = """({ evaluate }, [fields, answers]) => answers.map((data) => {
-    const { values, problems, visible } = evaluate(fields, data);
-    return [Object.fromEntries(values), Object.fromEntries(problems), [...visible].sort()];
-})"""
+_EVALUATE = f"""({{ evaluate }}, [fields, answers]) => {{ {_END} return answers.map((data) => {{
+    const {{ values, problems, visible }} = evaluate(fields, data);
+    const ends = [...problems].map(([id, problem]) => [id, end(problem)]);
+    return [Object.fromEntries(values), Object.fromEntries(ends), [...visible].sort()];
+}}); }}"""
 # Refused by the server alone: a browser matches no pattern with a text of this length.
 _LEFT_TO_SERVER = "A" * 1000
 

@@ -60,6 +60,16 @@ declare global {
   // A text, or its variants by plural categories.
   type FixedText = string | ({ other: string } & { [category in Intl.LDMLPluralRule]?: string });
 
+  type TextValues = Record<string, string | number>;
+
+  // What is wrong with an answer.
+  interface AnswerProblem {
+    // For the field itself.
+    sentence: string;
+    // For a list: what stands before and after the label of the field.
+    splitAtLabel(): [string, string];
+  }
+
   interface FieldOption {
     value: string;
     label: string;
@@ -92,7 +102,7 @@ declare global {
   // Returns the stored form of a value that is not empty, or throws WrongValue.
   type Check = (field: Field, value: unknown) => Answer;
 
-  type CheckResult = { value?: Answer; problem?: string };
+  type CheckResult = { value?: Answer; problem?: AnswerProblem };
 
   // A row of controls/registry.js: all that the page knows about a type of field.
   interface FieldType {
@@ -124,7 +134,7 @@ declare global {
     api: FormApi;
     loadOptions(field: Field): Promise<FieldOption[]>;
     changed(): void;
-    showProblem(problem: string): void;
+    showProblem(problem: AnswerProblem | null): void;
   }
 
   type ShowOptions = (options: FieldOption[]) => void;
@@ -145,7 +155,7 @@ declare global {
     write(value: Answer | undefined): void;
     focus(): void;
     // What keeps the form from being sent, other than a wrong answer.
-    findProblem?(): string;
+    findProblem?(): AnswerProblem | null;
     // Returns what the chat sends and what it shows, if that is not the answer.
     toMessage?(): [content: string, shown: string];
   }
@@ -211,7 +221,7 @@ declare global {
 
   interface FieldProblem {
     name: string;
-    message: string;
+    problem: AnswerProblem;
     view?: FieldView;
   }
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.forms.submissions import inline_files, uploads
+from app.domain.forms.submissions import uploads
+from app.domain.platform.files import api as files
 from app.services import Services
 from tests.assertions import refused
 from tests.data.tables.api import create_table, list_rows
@@ -169,7 +170,7 @@ async def test_a_failure_after_the_first_file_deletes_it(
     developer: Client, services: Services, anonymous: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = await create_form(developer, _SIGN, {**_SIGN, "id": "second"})
-    store, calls = inline_files.files.store, list[str]()
+    store, calls = files.store, list[str]()
 
     async def fail_later(*args: Any, **more: Any) -> Any:
         calls.append(more["filename"])
@@ -177,7 +178,7 @@ async def test_a_failure_after_the_first_file_deletes_it(
             raise OSError("no space")
         return await store(*args, **more)
 
-    monkeypatch.setattr(inline_files.files, "store", fail_later)
+    monkeypatch.setattr(files, "store", fail_later)
     answer = await send(anonymous, form, {"sign": SIGNATURE, "second": SIGNATURE})
     assert answer.status_code == 500
     assert calls == ["sign.png", "second.png"]

@@ -2,6 +2,7 @@
 // decides it.
 import { check, hasValue, isEmpty, isUntouched } from "./checks.js";
 import { isMet, listSources } from "./conditions.js";
+import { Problem } from "./problems.js";
 
 // `data` has answers by the ids of fields. Returns the stored values, the problems and the ids of
 // the fields that are shown. Without `isComplete`, required answers may be missing.
@@ -12,7 +13,7 @@ import { isMet, listSources } from "./conditions.js";
 export function evaluate(fields, data, { isComplete = true } = {}) {
   /** @type {Map<string, Answer>} */
   const values = new Map();
-  /** @type {Map<string, string>} */
+  /** @type {Map<string, AnswerProblem>} */
   const problems = new Map();
   /** @type {Set<string>} */
   const visible = new Set();
@@ -30,7 +31,9 @@ export function evaluate(fields, data, { isComplete = true } = {}) {
 
 /** @type {(field: Field, value: unknown, isComplete: boolean) => CheckResult} */
 function checkAnswer(field, value, isComplete) {
-  if (isEmpty(value)) return field.required && isComplete ? { problem: "is required" } : {};
+  if (isEmpty(value)) {
+    return field.required && isComplete ? { problem: new Problem("required") } : {};
+  }
   const mayWait = field.required && !isComplete && isUntouched(field, value);
   return mayWait ? {} : check(field, value);
 }

@@ -1,15 +1,15 @@
 // Requests to the routes for visitors of a form.
+import { getText } from "./texts.js";
 
 const TIMEOUT_MS = 60_000;
 // A model may take its time to read a message.
 const STREAM_TIMEOUT_MS = 180_000;
-const LOST = "The connection was lost.";
 
 // An answer that refuses the request, or no answer at all (`status` is 0).
 export class ApiProblem extends Error {
   /** @param {number} status @param {ErrorBody} error */
   constructor(status, { code = "", message = "", details = null } = {}) {
-    super(message || "The server could not answer. Please try again.");
+    super(message || getText("noAnswer"));
     this.status = status;
     this.code = code;
     // [{ field, message }] for answers that are not valid.
@@ -57,7 +57,7 @@ export class FormApi {
     try {
       return await response.json();
     } catch {
-      throw new ApiProblem(0, { message: LOST });
+      throw new ApiProblem(0, { message: getText("connectionLost") });
     }
   }
 
@@ -82,7 +82,7 @@ export class FormApi {
     try {
       return await fetch(this.path + path, options);
     } catch {
-      throw new ApiProblem(0, { message: LOST });
+      throw new ApiProblem(0, { message: getText("connectionLost") });
     }
   }
 }

@@ -1,6 +1,7 @@
 // The messages of the chat.
 import { el } from "../shared/dom.js";
 import { buildText, toPlainText } from "./links.js";
+import { getText } from "./texts.js";
 
 const SIGNATURE_START = "data:image/png;base64,";
 const FILE_ID = /^fil_[A-Za-z0-9]+$/;
@@ -12,7 +13,7 @@ export class ChatLog {
       class: "log",
       role: "log",
       "aria-live": "off",
-      "aria-label": "Conversation",
+      "aria-label": getText("conversation"),
       tabindex: "0",
     });
     // Screen readers hear whole messages, not their parts.
@@ -24,7 +25,7 @@ export class ChatLog {
   // Returns the message as an element, which can grow and be removed.
   /** @type {(role: "user" | "assistant", content: string) => LogEntry} */
   add(role, content) {
-    const speaker = el("span", { class: "unseen" }, role === "user" ? "You: " : "Form: ");
+    const speaker = el("span", { class: "unseen" }, getText(role === "user" ? "you" : "form"));
     // Only the form has links: what a visitor says stays text.
     const show = role === "user" ? showContent : buildText;
     const bubble = el("div", { class: `bubble ${role}`, dir: "auto" }, ...show(content));
@@ -61,9 +62,9 @@ export class ChatLog {
 /** @type {(content: string) => (Node | string)[]} */
 function showContent(content) {
   if (content.startsWith(SIGNATURE_START)) {
-    return [el("img", { src: content, alt: "Your signature" })];
+    return [el("img", { src: content, alt: getText("yourSignature") })];
   }
-  if (FILE_ID.test(content)) return ["Your uploaded file"];
+  if (FILE_ID.test(content)) return [getText("yourFile")];
   if (!TIME.test(content)) return [content];
   return [new Date(content).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })];
 }

@@ -8,6 +8,7 @@ import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
 import { selectValues } from "./prefill.js";
 import { buildReplies } from "./replies.js";
+import { getText } from "./texts.js";
 
 // The conversation went on without this page: it shows what the server has.
 const OUTDATED_CODES = new Set(["message_conflict", "invalid_state"]);
@@ -18,7 +19,7 @@ export class ChatView {
   #count = 0;
   /** @type {LogEntry | null} */
   #unsent = null;
-  bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" });
+  bar = el("progress", { max: 1, value: 0, "aria-label": getText("progress") });
   count = el("span", {});
   log = new ChatLog();
   replies = el("div", { class: "replies" });
@@ -26,15 +27,15 @@ export class ChatView {
   input = el("textarea", {
     rows: 1,
     dir: "auto",
-    placeholder: "Type your answer",
-    "aria-label": "Your answer",
+    placeholder: getText("typeAnswer"),
+    "aria-label": getText("yourAnswer"),
     on: { keydown: (event) => this.#press(event), input: () => this.#grow() },
   });
   composer = el(
     "form",
     { class: "composer", on: { submit: (event) => this.#submit(event) } },
     this.input,
-    el("button", { class: "send", "aria-label": "Send" }, icon("send")),
+    el("button", { class: "send", "aria-label": getText("send") }, icon("send")),
   );
   bottom = el("div", { class: "bottom" });
 
@@ -76,8 +77,8 @@ export class ChatView {
     return el(
       "p",
       { class: "links" },
-      el("a", { href: asForm.href }, "Show all questions at once"),
-      button("Start over", () => this.#startOver(), { class: "link" }),
+      el("a", { href: asForm.href }, getText("showAll")),
+      button(getText("startOver"), () => this.#startOver(), { class: "link" }),
     );
   }
 
@@ -116,7 +117,7 @@ export class ChatView {
   #showProgress({ fields_completed: completed, fields_total: total }) {
     this.bar.max = Math.max(total, 1);
     this.bar.value = completed;
-    this.count.textContent = `${completed} of ${total}`;
+    this.count.textContent = getText("answered", { completed, total });
   }
 
   // Offers what answers the question of a message.
@@ -187,7 +188,7 @@ export class ChatView {
         if (event === "content_delta") message.show(text += data.delta);
         else if (event === "form_progress") progress = data;
       }
-      if (!progress) throw new ApiProblem(0, { message: "The connection was lost." });
+      if (!progress) throw new ApiProblem(0, { message: getText("connectionLost") });
     } catch (problem) {
       message.remove();
       throw problem;
@@ -239,7 +240,7 @@ export class ChatView {
     if (!(problem instanceof ApiProblem)) throw problem;
     this.failure.replaceChildren(
       el("p", { dir: "auto" }, problem.message),
-      button("Try again", retry, { class: "quiet" }),
+      button(getText("tryAgain"), retry, { class: "quiet" }),
     );
   }
 
@@ -269,10 +270,10 @@ export class ChatView {
     const place = el("div", {});
     this.bottom.replaceChildren(
       place,
-      button("Answer again", () => this.#startOver(), { class: "link" }),
+      button(getText("answerAgain"), () => this.#startOver(), { class: "link" }),
     );
     showOutcome(place, {
-      message: "Your answers have been sent.",
+      message: getText("answersSent"),
       submissionId,
       redirectUrl: submissionId ? this.form.settings.redirect_url : null,
       isEmbedded: this.address.isEmbedded,

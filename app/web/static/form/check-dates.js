@@ -1,8 +1,6 @@
 // The rules of app/domain/forms/definition/fields/dates.py.
 import { WrongValue } from "./wrong-value.js";
 
-const NO_DATE = "must be a date like 2026-01-31";
-const NO_TIME = "must be a time like 2026-01-31T09:30:00Z";
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 const TIME =
   /^(\d{4}-\d{2}-\d{2})[T ]((?:[01]\d|2[0-3]):[0-5]\d)(:[0-5]\d)?(?:\.\d{1,9})?(?:(Z)|([+-](?:[01]\d|2[0-3])):?([0-5]\d))?$/;
@@ -11,7 +9,7 @@ const LAST_MOMENT = Date.parse("9999-12-31T23:59:59.999Z");
 
 /** @type {Check} */
 export function checkDate(field, value) {
-  if (!isDate(value)) throw new WrongValue(NO_DATE);
+  if (!isDate(value)) throw new WrongValue("date");
   const { min_date: first, max_date: last } = field.validation;
   // The order of the texts is that of time.
   checkLimits(first, last, Boolean(first && value < first), Boolean(last && value > last));
@@ -21,7 +19,7 @@ export function checkDate(field, value) {
 /** @type {Check} */
 export function checkTime(field, value) {
   const moment = readTime(value);
-  if (moment === null) throw new WrongValue(NO_TIME);
+  if (moment === null) throw new WrongValue("time");
   const { min_date: first, max_date: last } = field.validation;
   const isEarly = first && moment < readLimit(first, "T00:00:00Z");
   const isLate = last && moment > readLimit(last, "T23:59:59.999Z");
@@ -31,8 +29,8 @@ export function checkTime(field, value) {
 
 /** @type {(first: unknown, last: unknown, isEarly: boolean, isLate: boolean) => void} */
 function checkLimits(first, last, isEarly, isLate) {
-  if (isEarly) throw new WrongValue(`must not be before ${first}`);
-  if (isLate) throw new WrongValue(`must not be after ${last}`);
+  if (isEarly) throw new WrongValue("minDate", { date: String(first) });
+  if (isLate) throw new WrongValue("maxDate", { date: String(last) });
 }
 
 /** @type {(value: unknown) => value is string} */

@@ -7,8 +7,8 @@ const LARGEST = Number.MAX_SAFE_INTEGER;
 // Returns the value if it is a number that both sides can store.
 /** @type {(value: unknown) => number} */
 export function requireNumber(value) {
-  if (typeof value !== "number" || Number.isNaN(value)) throw new WrongValue("must be a number");
-  if (Math.abs(value) > LARGEST) throw new WrongValue(`must be from -${LARGEST} to ${LARGEST}`);
+  if (typeof value !== "number" || Number.isNaN(value)) throw new WrongValue("number");
+  if (Math.abs(value) > LARGEST) throw new WrongValue("storable", { limit: LARGEST });
   return value;
 }
 
@@ -27,17 +27,17 @@ export function checkRating(field, value) {
   const number = requireNumber(value);
   const most = field.validation.max ?? DEFAULT_STARS;
   if (!Number.isInteger(number) || number < 1 || number > most) {
-    throw new WrongValue(`must be a whole number from 1 to ${most}`);
+    throw new WrongValue("stars", { max: most });
   }
   return number;
 }
 
 /** @type {(number: number, limits: Validation) => number} */
 function checkRange(number, { min = null, max = null, step = null }) {
-  if (min !== null && number < min) throw new WrongValue(`must be at least ${min}`);
-  if (max !== null && number > max) throw new WrongValue(`must be at most ${max}`);
+  if (min !== null && number < min) throw new WrongValue("min", { min });
+  if (max !== null && number > max) throw new WrongValue("max", { max });
   if (step !== null && !isStep(number, min ?? 0, step)) {
-    throw new WrongValue(`must be in steps of ${step}${min ? ` from ${min}` : ""}`);
+    throw min ? new WrongValue("stepFrom", { step, min }) : new WrongValue("step", { step });
   }
   return number;
 }

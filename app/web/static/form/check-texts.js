@@ -1,6 +1,6 @@
 // The rules of app/domain/forms/definition/fields/texts.py.
 import { requireNumber } from "./check-numbers.js";
-import { countCharacters, formatCount, strip } from "./text.js";
+import { countCharacters, strip } from "./text.js";
 import { WrongValue } from "./wrong-value.js";
 
 export const MAX_LINE_CHARACTERS = 1000;
@@ -22,16 +22,16 @@ const HOST =
 
 /** @type {(text: unknown) => string} */
 function checkCharacters(text) {
-  if (typeof text !== "string") throw new WrongValue("must be a string");
-  if (text.isWellFormed?.() === false) throw new WrongValue("must be valid Unicode");
-  if (text.includes("\0")) throw new WrongValue("must not contain NUL characters");
+  if (typeof text !== "string") throw new WrongValue("string");
+  if (text.isWellFormed?.() === false) throw new WrongValue("unicode");
+  if (text.includes("\0")) throw new WrongValue("nul");
   return text;
 }
 
 /** @type {(text: unknown) => string} */
 function checkOneLine(text) {
   const line = checkCharacters(text);
-  if (CONTROL.test(line)) throw new WrongValue("must be one line, without control characters");
+  if (CONTROL.test(line)) throw new WrongValue("oneLine");
   return line;
 }
 
@@ -40,10 +40,10 @@ function checkLength(text, field, atMost) {
   const { min_length: fewest = 0, max_length: longest = atMost } = field.validation;
   const length = countCharacters(text);
   if (length > longest) {
-    throw new WrongValue(`must have at most ${formatCount(longest)} characters`);
+    throw new WrongValue("maxLength", { count: longest });
   }
   if (length < fewest) {
-    throw new WrongValue(`must have at least ${formatCount(fewest)} characters`);
+    throw new WrongValue("minLength", { count: fewest });
   }
 }
 
@@ -52,7 +52,7 @@ function checkPattern(text, pattern) {
   if (pattern && canMatch(text, pattern)) {
     const expression = compile(pattern);
     if (expression && !expression.test(text)) {
-      throw new WrongValue("does not have the required form");
+      throw new WrongValue("pattern");
     }
   }
 }
@@ -101,7 +101,7 @@ export function checkEmail(_field, value) {
   const isAddress = countCharacters(text) <= MAX_EMAIL_CHARACTERS &&
     EMAIL.test(text) &&
     !/^\.|\.\.|\.@|@\.|@-/.test(text);
-  if (!isAddress) throw new WrongValue("must be an e-mail address, like name@example.com");
+  if (!isAddress) throw new WrongValue("email");
   const at = text.lastIndexOf("@");
   return text.slice(0, at) + text.slice(at).toLowerCase();
 }
@@ -113,7 +113,7 @@ export function checkPhone(field, value) {
   const isNumber = text.length <= MAX_PHONE_CHARACTERS && PHONE.test(text) && digits >= 5 &&
     digits <= 20;
   if (!isNumber || text.includes("+", 1)) {
-    throw new WrongValue("must be a phone number, like +44 20 7946 0958");
+    throw new WrongValue("phone");
   }
   checkPattern(text, field.validation.pattern);
   return text;
@@ -123,7 +123,7 @@ export function checkPhone(field, value) {
 export function checkUrl(_field, value) {
   const text = strip(checkOneLine(value));
   if (countCharacters(text) > MAX_URL_CHARACTERS || !isWebAddress(text)) {
-    throw new WrongValue("must be a web address, like https://example.com");
+    throw new WrongValue("url");
   }
   return text;
 }
@@ -142,7 +142,7 @@ export function checkHidden(_field, value) {
   if (typeof value === "number") return requireNumber(value);
   const text = checkCharacters(value);
   if (countCharacters(text) > MAX_HIDDEN_CHARACTERS) {
-    throw new WrongValue("must have at most 1,000 characters");
+    throw new WrongValue("maxLength", { count: MAX_HIDDEN_CHARACTERS });
   }
   return text;
 }

@@ -11,7 +11,7 @@ const FILE_ID = /^fil_[A-Za-z0-9]{1,60}$/;
 /** @type {Check} */
 export function checkFile(_field, value) {
   if (typeof value !== "string" || !FILE_ID.test(value)) {
-    throw new WrongValue("must be the id of an uploaded file, like fil_…");
+    throw new WrongValue("fileId");
   }
   return value;
 }
@@ -20,15 +20,15 @@ export function checkFile(_field, value) {
 export function checkSignature(_field, value) {
   if (typeof value === "string" && FILE_ID.test(value)) return value;
   if (typeof value !== "string" || !value.startsWith(SIGNATURE_PREFIX)) {
-    throw new WrongValue(`must be a PNG image that begins with ${SIGNATURE_PREFIX}`);
+    throw new WrongValue("imagePrefix", { prefix: SIGNATURE_PREFIX });
   }
   if (value.length > MAX_SIGNATURE_CHARACTERS) {
-    throw new WrongValue("must have at most 200,000 characters");
+    throw new WrongValue("maxLength", { count: MAX_SIGNATURE_CHARACTERS });
   }
   const content = value.slice(SIGNATURE_PREFIX.length);
   if (!BASE64.test(content) || content.length % 4) {
-    throw new WrongValue("must be a PNG image in base64");
+    throw new WrongValue("imageCoding");
   }
-  if (!content.startsWith(PNG_START)) throw new WrongValue("must be a PNG image");
+  if (!content.startsWith(PNG_START)) throw new WrongValue("image");
   return value;
 }

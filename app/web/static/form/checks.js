@@ -26,14 +26,14 @@ export function isUntouched(field, value) {
   return isEmpty(value) || value === typeOf(field).initialValue;
 }
 
-// Returns { value } with the stored form of an answer that is not empty, or { problem } with the
-// end of a sentence about the field.
+// Returns { value } with the stored form of an answer that is not empty, or { problem } with what is
+// wrong with it.
 /** @type {(field: Field, value: unknown) => CheckResult} */
 export function check(field, value) {
   try {
     return { value: required(typeOf(field).check)(field, value) };
   } catch (error) {
-    if (error instanceof WrongValue) return { problem: error.message };
+    if (error instanceof WrongValue) return { problem: error.problem };
     throw error;
   }
 }

@@ -1,8 +1,7 @@
 // A conversation that fills in the form. Its id is kept for this tab, so that it survives a reload.
 import { ApiProblem, createKey } from "./api.js";
 import { readEvents } from "../shared/event-stream.js";
-
-const LOST = { message: "The connection was lost." };
+import { getText } from "./texts.js";
 
 export class Conversation {
   /** @type {string | null} */
@@ -75,7 +74,7 @@ async function readNext(events) {
   try {
     return await events.next();
   } catch {
-    throw new ApiProblem(0, LOST);
+    throw new ApiProblem(0, { message: getText("connectionLost") });
   }
 }
 

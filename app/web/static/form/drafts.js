@@ -4,7 +4,9 @@ import { ApiProblem } from "./api.js";
 import { hasValue } from "./checks.js";
 import { button, el } from "../shared/dom.js";
 import { moveTo } from "./frame.js";
+import { listServerProblems } from "./problems.js";
 import { Sending } from "./sending.js";
+import { getText } from "./texts.js";
 
 // A shorter form is filled in sooner than its draft is found again.
 const MIN_FIELDS = 5;
@@ -18,7 +20,7 @@ export class Draft {
     this.element = el("div", { class: "draft", role: "status" });
     const isLong = view.form.fields.filter(hasValue).length >= MIN_FIELDS;
     this.button = isLong || this.token
-      ? button("Save and continue later", () => this.#save(), { class: "link" })
+      ? button(getText("saveDraft"), () => this.#save(), { class: "link" })
       : null;
   }
 
@@ -29,7 +31,7 @@ export class Draft {
     try {
       /** @type {{ data: { data: Answers } }} */
       const { data } = await this.view.api.get("/drafts", { "x-draft-token": this.token });
-      this.element.replaceChildren("Your saved answers are back.");
+      this.element.replaceChildren(getText("draftRestored"));
       return data.data;
     } catch (problem) {
       if (!(problem instanceof ApiProblem)) throw problem;
@@ -42,7 +44,7 @@ export class Draft {
   async #save() {
     const { view } = this;
     if (!view.check({ isComplete: false })) return;
-    this.element.replaceChildren("Saving…");
+    this.element.replaceChildren(getText("saving"));
     const body = { data: view.readVisible(), version: view.form.version, token: this.token };
     try {
       /** @type {{ data: SavedDraft }} */
@@ -61,7 +63,7 @@ export class Draft {
   #refuse(problem) {
     if (!(problem instanceof ApiProblem)) throw problem;
     if (problem.errors.length) {
-      this.view.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
+      this.view.showProblems(listServerProblems(problem.errors));
     } else {
       // A draft that has expired is saved as a new one.
       if (problem.code === "draft_not_found") this.token = null;
@@ -75,19 +77,19 @@ export class Draft {
       type: "text",
       readonly: true,
       value: url,
-      "aria-label": "Link to your answers",
+      "aria-label": getText("draftLinkLabel"),
       dir: "ltr",
     });
     link.addEventListener("focus", () => link.select());
     const copied = el("span", { class: "copied", role: "status" });
-    const copy = button("Copy the link", () => copyText(link, copied), { class: "quiet" });
+    const copy = button(getText("copyLink"), () => copyText(link, copied), { class: "quiet" });
     const until = new Date(expiresAt).toLocaleDateString(undefined, { dateStyle: "long" });
     this.element.replaceChildren(
       el(
         "p",
         { dir: "ltr" },
-        el("strong", {}, "Saved. "),
-        `Go on with this link until ${until}. Who has the link sees your answers.`,
+        el("strong", {}, getText("saved")),
+        ` ${getText("draftLink", { date: until })}`,
       ),
       el("div", { class: "row" }, link, copy, copied),
     );
@@ -104,5 +106,5 @@ async function copyText(input, status) {
     // In a frame or without https, only this way works.
     document.execCommand("copy");
   }
-  status.textContent = "Copied";
+  status.textContent = getText("copied");
 }

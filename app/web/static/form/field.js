@@ -2,13 +2,14 @@
 import { el, own, setAttribute } from "../shared/dom.js";
 import { typeOf } from "./controls/registry.js";
 import { linkedProse } from "./links.js";
-import { toSentence } from "./text.js";
+import { getText } from "./texts.js";
 
 export class FieldView {
   // By its conditional; it may be on another page.
   isVisible = true;
   #isOnPage = true;
-  problem = "";
+  /** @type {AnswerProblem | null} */
+  problem = null;
   /** @type {Control | null} */
   control = null;
   /** @type {HTMLElement | null} */
@@ -66,13 +67,13 @@ export class FieldView {
     this.element?.scrollIntoView({ block: "nearest" });
   }
 
-  // An empty text removes the message.
-  /** @type {(problem: string) => void} */
+  // Null removes the message.
+  /** @type {(problem: AnswerProblem | null) => void} */
   showProblem(problem) {
     this.problem = problem;
-    const text = problem ? [el("span", { dir: "auto" }, toSentence(problem))] : [];
+    const text = problem ? [el("span", { dir: "auto" }, problem.sentence)] : [];
     this.#message.replaceChildren(...text);
-    this.element?.classList.toggle("wrong", problem !== "");
+    this.element?.classList.toggle("wrong", problem !== null);
     for (const element of this.#described) {
       setAttribute(element, "aria-invalid", problem ? "true" : null);
     }
@@ -127,6 +128,10 @@ export class FieldView {
     const label = linkedProse("span", this.field.label);
     if (!this.field.required) return [label];
     const mark = el("span", { class: "mark", "aria-hidden": "true" }, "*");
-    return [label, mark, role === "group" && el("span", { class: "unseen" }, "(required)")];
+    return [
+      label,
+      mark,
+      role === "group" && el("span", { class: "unseen" }, getText("requiredMark")),
+    ];
   }
 }

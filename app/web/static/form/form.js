@@ -11,6 +11,7 @@ import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
 import { Pages } from "./pages.js";
 import { selectValues } from "./prefill.js";
+import { listServerProblems } from "./problems.js";
 import { Sending } from "./sending.js";
 import { buildSummary } from "./summary.js";
 import { getText } from "./texts.js";
@@ -61,14 +62,14 @@ export class FormView {
       },
       this.pages.element,
       this.form.fields.some((field) => field.required)
-        ? el("p", { class: "legend" }, own("Fields marked with * are required."))
+        ? el("p", { class: "legend" }, own(getText("requiredLegend")))
         : null,
       ...this.views.map((view) => view.element),
       // People do not see it; programs that fill in everything do.
       el(
         "div",
         { class: "trap", "aria-hidden": "true" },
-        el("label", {}, "Leave this empty", this.trap),
+        el("label", {}, getText("leaveEmpty"), this.trap),
       ),
       this.notice,
       el("div", { class: "actions" }, this.pages.backButton, this.submitButton, this.draft.button),
@@ -138,7 +139,7 @@ export class FormView {
     const state = this.#evaluate();
     for (const item of this.views) item.setVisible(state.visible.has(item.field.id));
     this.#updatePages();
-    if (view?.problem) view.showProblem(state.problems.get(view.field.id) ?? "");
+    if (view?.problem) view.showProblem(state.problems.get(view.field.id) ?? null);
   }
 
   #updatePages() {
@@ -176,13 +177,13 @@ export class FormView {
     if (!wrong.length) this.pages.next();
   }
 
-  // `problems` maps the ids of fields to messages.
-  /** @type {(problems: Map<string, string>) => void} */
+  // `problems` has what is wrong, by the ids of fields.
+  /** @type {(problems: Map<string, AnswerProblem>) => void} */
   showProblems(problems) {
     for (const view of this.views) {
-      view.control && view.showProblem(problems.get(view.field.id) ?? "");
+      view.control && view.showProblem(problems.get(view.field.id) ?? null);
     }
-    const items = [...problems].map(([id, message]) => this.#describe(id, message));
+    const items = [...problems].map(([id, problem]) => this.#describe(id, problem));
     this.top.replaceChildren();
     if (!items.length) return;
     const sorted = this.#sort(items);
@@ -200,13 +201,13 @@ export class FormView {
     view.focus();
   }
 
-  /** @type {(id: string, message: string) => FieldProblem} */
-  #describe(id, message) {
+  /** @type {(id: string, problem: AnswerProblem) => FieldProblem} */
+  #describe(id, problem) {
     const view = this.byId.get(id);
     const isReachable = view?.isVisible && view.element && view.control;
     return {
       name: view ? toPlainText(view.field.label) : id,
-      message,
+      problem,
       view: isReachable ? view : undefined,
     };
   }
@@ -274,7 +275,7 @@ export class FormView {
   #refuse(problem) {
     if (!(problem instanceof ApiProblem)) throw problem;
     if (problem.errors.length) {
-      this.showProblems(new Map(problem.errors.map(({ field, message }) => [field, message])));
+      this.showProblems(listServerProblems(problem.errors));
       return;
     }
     this.showNotice(problem, () => this.element.requestSubmit());
@@ -284,12 +285,12 @@ export class FormView {
   /** @type {(problem: ApiProblem, retry: (() => void) | null) => void} */
   showNotice(problem, retry) {
     const text = problem.isLost
-      ? `${problem.message} Your answers are still here.`
+      ? getText("answersKept", { message: problem.message })
       : problem.message;
     const canRetry = retry && !CLOSED_CODES.has(problem.code);
     this.notice.replaceChildren(
       el("p", { dir: "auto" }, text),
-      ...(canRetry ? [button("Try again", retry, { class: "quiet" })] : []),
+      ...(canRetry ? [button(getText("tryAgain"), retry, { class: "quiet" })] : []),
     );
   }
 }

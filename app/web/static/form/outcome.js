@@ -1,6 +1,7 @@
 // What a visitor sees when the form is submitted.
 import { el, icon, prose, required } from "../shared/dom.js";
 import { isFramed, moveTo, notify } from "./frame.js";
+import { getText } from "./texts.js";
 import { toWebAddress } from "./web-address.js";
 
 /** @type {(message: string) => HTMLElement} */
@@ -22,7 +23,7 @@ export function showOutcome(place, { message, submissionId, redirectUrl, isEmbed
   notify("submitted", { submissionId });
   const url = toWebAddress(redirectUrl);
   if (!url) return;
-  outcome.append(el("a", { href: url, target: "_top", rel: "noreferrer" }, "Continue"));
+  outcome.append(el("a", { href: url, target: "_top", rel: "noreferrer" }, getText("goOn")));
   follow(url, isEmbedded);
 }
 

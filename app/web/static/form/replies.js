@@ -4,17 +4,19 @@ import { check, isEmpty } from "./checks.js";
 import { typeOf } from "./controls/registry.js";
 import { button, el, prose, required } from "../shared/dom.js";
 import { toPlainText } from "./links.js";
-import { toSentence } from "./text.js";
+import { Problem } from "./problems.js";
 import { getText } from "./texts.js";
 
 // More buttons than this are shown on request.
 const MAX_CHIPS = 12;
+// What the conversation reads as leaving a question out.
+const SKIP = "skip";
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
 /** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement[]} */
 export function buildReplies(field, context, say) {
   const answers = buildAnswers(field, context, say);
-  const skip = button("Skip", () => say("skip", "Skip"), { class: "chip quiet" });
+  const skip = button(getText("skip"), () => say(SKIP, getText("skip")), { class: "chip quiet" });
   return [...(answers ? [answers] : []), ...(field.required ? [] : [skip])];
 }
 
@@ -67,19 +69,19 @@ function buildOptions(field, context, say) {
 /** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement} */
 function buildWithControl(field, context, say) {
   const problem = el("p", { class: "problem", role: "alert" });
-  const showProblem = (/** @type {string | undefined} */ text) => {
-    problem.textContent = text ? toSentence(text) : "";
+  const showProblem = (/** @type {AnswerProblem | null} */ wrong) => {
+    problem.textContent = wrong?.sentence ?? "";
   };
   const control = required(typeOf(field).buildControl)(field, {
     ...context,
-    changed: () => showProblem(""),
+    changed: () => showProblem(null),
     showProblem,
   });
   const label = toPlainText(field.label);
   for (const input of control.inputs) {
     if (!input.hasAttribute("aria-label")) input.setAttribute("aria-label", label);
   }
-  const send = button("Send this answer", () => {
+  const send = button(getText("sendAnswer"), () => {
     const value = control.read();
     const wrong = control.findProblem?.() || findProblem(field, value);
     if (wrong) showProblem(wrong);
@@ -95,7 +97,7 @@ function buildWithControl(field, context, say) {
   );
 }
 
-/** @type {(field: Field, value: unknown) => string | undefined} */
+/** @type {(field: Field, value: unknown) => AnswerProblem | undefined} */
 function findProblem(field, value) {
-  return isEmpty(value) ? "is required" : check(field, value).problem;
+  return isEmpty(value) ? new Problem("required") : check(field, value).problem;
 }

@@ -1,15 +1,14 @@
 // Lists what is wrong with the answers, above the form.
 import { el } from "../shared/dom.js";
+import { getText } from "./texts.js";
 
 const MAX_LABEL_CHARACTERS = 80;
 
-// `problems` are { name, message, view }; those with a view link to it. Returns the element, which
+// `problems` are { name, problem, view }; those with a view link to it. Returns the element, which
 // the focus moves to.
 /** @type {(problems: FieldProblem[], show: (view: FieldView) => void) => HTMLElement} */
 export function buildSummary(problems, show) {
-  const title = problems.length === 1
-    ? "There is 1 problem"
-    : `There are ${problems.length} problems`;
+  const title = getText("problemCount", { count: problems.length });
   return el(
     "div",
     { class: "summary", role: "group", "aria-labelledby": "summary-title", tabindex: "-1" },
@@ -19,8 +18,9 @@ export function buildSummary(problems, show) {
 }
 
 /** @type {(problem: FieldProblem, show: (view: FieldView) => void) => HTMLElement} */
-function buildItem({ name, message, view }, show) {
-  const text = el("span", { dir: "ltr" }, "“", el("bdi", {}, shorten(name)), `” ${message}`);
+function buildItem({ name, problem, view }, show) {
+  const [before, after] = problem.splitAtLabel();
+  const text = el("span", { dir: "ltr" }, before, el("bdi", {}, shorten(name)), after);
   return el("li", {}, view ? buildLink(view, text, show) : text);
 }
 

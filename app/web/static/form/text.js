@@ -40,33 +40,6 @@ function codeOf(letter) {
   return letter.codePointAt(0) ?? 0;
 }
 
-/** @type {(number: number) => string} */
-export function formatCount(number) {
-  return number.toLocaleString("en-US");
-}
-
-// Returns "a, b or c".
-/** @type {(words: string[], last?: string) => string} */
-export function joinWords(words, last = "or") {
-  if (words.length < 2) return words.join("");
-  return `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
-}
-
-// A message about a field is the end of a sentence; this makes it one.
-/** @type {(message: string) => string} */
-export function toSentence(message) {
-  const text = /^\p{Ll}/u.test(message) ? `This ${message}` : message;
-  return /[.!?…]$/.test(text) ? text : `${text}.`;
-}
-
-/** @type {(bytes: number) => string} */
-export function formatSize(bytes) {
-  if (bytes < 1024) return `${bytes} bytes`;
-  const kilobytes = bytes / 1024;
-  if (kilobytes < 1000) return `${Math.round(kilobytes)} kB`;
-  return `${(kilobytes / 1024).toFixed(1)} MB`;
-}
-
 // The direction of the first letter that has one.
 /** @type {(text: string) => "rtl" | "ltr"} */
 export function findDirection(text) {

@@ -1,2 +1,10 @@
-// The message is the end of a sentence about a field, such as "must be a number".
-export class WrongValue extends Error {}
+import { Problem } from "./problems.js";
+
+// Refuses a value; the name is that of a text of PROBLEMS.
+export class WrongValue extends Error {
+  /** @param {ConstructorParameters<typeof Problem>} problem */
+  constructor(...problem) {
+    super(problem[0]);
+    this.problem = new Problem(...problem);
+  }
+}

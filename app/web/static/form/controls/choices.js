@@ -1,7 +1,8 @@
 // Fields that are answered by a choice. Options of a data table are requested when they are shown.
 import { button, el } from "../../shared/dom.js";
 import { linkedProse, toPlainText } from "../links.js";
-import { fold, joinWords } from "../text.js";
+import { fold } from "../text.js";
+import { getText, joinWords } from "../texts.js";
 
 // A longer list can be searched.
 const SEARCHED_OPTIONS = 8;
@@ -16,14 +17,14 @@ function withOptions(field, context, show) {
   }
   const status = el("div", { class: "loading", role: "status" });
   const load = async () => {
-    status.replaceChildren("Loading the options…");
+    status.replaceChildren(getText("loadingOptions"));
     try {
       show(await context.loadOptions(field));
       status.replaceChildren();
     } catch {
       status.replaceChildren(
-        "The options could not be loaded. ",
-        button("Try again", load, { class: "link" }),
+        `${getText("optionsFailed")} `,
+        button(getText("tryAgain"), load, { class: "link" }),
       );
     }
   };
@@ -36,7 +37,7 @@ export function select(field, context) {
   const input = el("select", { id: `field-${field.id}`, required: field.required });
   let waiting = "";
   const status = withOptions(field, context, (options) => {
-    const first = el("option", { value: "" }, field.placeholder || "Please choose");
+    const first = el("option", { value: "" }, field.placeholder || getText("choose"));
     const others = options.map(({ value, label }) =>
       el("option", { value, dir: "auto" }, toPlainText(label))
     );
@@ -67,7 +68,7 @@ export function radio(field, context) {
   const list = el("div", { class: "choices" });
   const name = `field-${field.id}`;
   const clear = button(
-    "Clear the choice",
+    getText("clearChoice"),
     () => {
       write(undefined);
       list.querySelector("input")?.focus();
@@ -157,8 +158,8 @@ export function multiSelect(field, context) {
   const content = el("div", { class: "picked" }, search, list);
   const details = el("details", { class: "picker" }, opener, content);
   const showChosen = () => {
-    const text = joinWords(listChosen(list), "and");
-    const shown = text || field.placeholder || "Please choose";
+    const text = joinWords(listChosen(list), "listAnd");
+    const shown = text || field.placeholder || getText("choose");
     opener.replaceChildren(el("span", { class: text ? "" : "empty", dir: "auto" }, shown));
   };
   const boxes = buildBoxes(field, context, list, (options) => {
@@ -200,8 +201,8 @@ function listChosen(element) {
 function buildSearch(list) {
   const search = el("input", {
     type: "search",
-    placeholder: "Search",
-    "aria-label": "Search the options",
+    placeholder: getText("search"),
+    "aria-label": getText("searchOptions"),
     hidden: true,
     autocomplete: "off",
     dir: "auto",
@@ -230,9 +231,10 @@ function closeByEscape(details, opener) {
 
 /** @type {(validation: Validation) => string} */
 function describeCount({ min_selections: fewest = 0, max_selections: most }) {
-  if (fewest && most) return fewest === most ? `Choose ${most}.` : `Choose ${fewest} to ${most}.`;
-  if (most) return `Choose at most ${most}.`;
-  return fewest > 1 ? `Choose at least ${fewest}.` : "";
+  if (fewest && fewest === most) return getText("chooseExactly", { count: most });
+  if (fewest && most) return getText("chooseRange", { min: fewest, max: most });
+  if (most) return getText("chooseAtMost", { count: most });
+  return fewest > 1 ? getText("chooseAtLeast", { count: fewest }) : "";
 }
 
 // One box: its label stands beside it.

@@ -2,7 +2,8 @@
 import { MAX_LINE_CHARACTERS, MAX_TEXT_CHARACTERS } from "../check-texts.js";
 import { readLimit } from "../check-dates.js";
 import { el } from "../../shared/dom.js";
-import { countCharacters, formatCount, strip } from "../text.js";
+import { countCharacters, strip } from "../text.js";
+import { formatCount, getText } from "../texts.js";
 import { guessAutocomplete } from "./autocomplete.js";
 
 // A counter appears when this share of the longest text is used.
@@ -100,7 +101,8 @@ function buildCounter(field, input, atMost) {
   input.addEventListener("input", () => {
     const length = countCharacters(input.value);
     const isNear = length >= longest * COUNTED_SHARE;
-    counter.textContent = isNear ? `${formatCount(length)} of ${formatCount(longest)}` : "";
+    const values = { used: formatCount(length), most: formatCount(longest) };
+    counter.textContent = isNear ? getText("charactersUsed", values) : "";
   });
   return counter;
 }
@@ -127,9 +129,9 @@ export function number(field) {
 
 /** @type {(min?: number | null, max?: number | null) => string} */
 function describeRange(min = null, max = null) {
-  if (min !== null && max !== null) return `From ${min} to ${max}.`;
-  if (max !== null) return `At most ${max}.`;
-  return min ? `At least ${min}.` : "";
+  if (min !== null && max !== null) return getText("rangeBetween", { min, max });
+  if (max !== null) return getText("rangeAtMost", { max });
+  return min ? getText("rangeAtLeast", { min }) : "";
 }
 
 /** @type {(field: Field) => Control} */
@@ -157,7 +159,7 @@ export function datetime(field) {
     input.value = value ? toLocal(Date.parse(String(value))) : "";
   };
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return { ...buildControl(input, { read, write }), hint: `In your time zone, ${zone}.` };
+  return { ...buildControl(input, { read, write }), hint: getText("timeZone", { zone }) };
 }
 
 /** @type {(input: HTMLInputElement) => Control} */

@@ -19,6 +19,7 @@ import { listStars, rating, slider } from "./scales.js";
 import { signature } from "./signature.js";
 import { pageBreak, paragraph, section } from "./static.js";
 import { file } from "./upload.js";
+import { getText } from "../texts.js";
 
 /** @type {(value: Answer) => string[]} */
 const toList = (value) => (Array.isArray(value) ? value : String(value).split(","));
@@ -49,7 +50,7 @@ export const FIELD_TYPES = {
     check: checkBox,
     initialValue: false,
     fromAddress: null,
-    listWords: () => ["Yes", "No"],
+    listWords: () => [getText("yes"), getText("no")],
   },
   checkbox_group: {
     buildControl: checkboxGroup,

@@ -1,6 +1,7 @@
 // Fields whose answer is a number on a scale.
 import { DEFAULT_STARS } from "../check-numbers.js";
 import { button, el } from "../../shared/dom.js";
+import { getText } from "../texts.js";
 
 // More stars than this are a list of numbers.
 const MAX_STARS = 10;
@@ -29,7 +30,7 @@ function buildNumbers(field, most) {
   const input = el(
     "select",
     { id: `field-${field.id}`, required: field.required, class: "short" },
-    el("option", { value: "" }, "Please choose"),
+    el("option", { value: "" }, getText("choose")),
     ...options,
   );
   return {
@@ -51,7 +52,7 @@ function buildStars(field, most, context) {
   const read = () => Number(inputs.find((input) => input.checked)?.value) || undefined;
   const shown = el("output", { class: "value" });
   const clear = button(
-    "Clear",
+    getText("clear"),
     () => {
       write(undefined);
       inputs[0].focus();
@@ -60,7 +61,7 @@ function buildStars(field, most, context) {
     { class: "link" },
   );
   const show = () => {
-    shown.textContent = read() ? `${read()} of ${most}` : "";
+    shown.textContent = read() ? describe(read() ?? 0, most) : "";
     clear.hidden = field.required || !read();
   };
   /** @type {(value: Answer | undefined) => void} */
@@ -82,9 +83,14 @@ function buildStars(field, most, context) {
   };
 }
 
+/** @type {(stars: number, total: number) => string} */
+function describe(stars, total) {
+  return getText("stars", { stars, total });
+}
+
 /** @type {(field: Field, number: number, most: number) => HTMLElement} */
 function buildStar(field, number, most) {
-  const text = `${number} of ${most}`;
+  const text = describe(number, most);
   const input = el("input", {
     type: "radio",
     name: `field-${field.id}`,
@@ -101,7 +107,7 @@ export function slider(field, context) {
   const input = el("input", { type: "range", id: `field-${field.id}`, min, max, step });
   const shown = el("output", { class: "value", for: input.id });
   const clear = button(
-    "Clear",
+    getText("clear"),
     () => {
       write(undefined);
       input.focus();
@@ -112,7 +118,7 @@ export function slider(field, context) {
   let isAnswered = false;
   const show = () => {
     input.classList.toggle("unused", !isAnswered);
-    input.setAttribute("aria-valuetext", isAnswered ? input.value : "Not answered");
+    input.setAttribute("aria-valuetext", isAnswered ? input.value : getText("notAnswered"));
     shown.textContent = isAnswered ? input.value : "–";
     clear.hidden = field.required || !isAnswered;
   };

@@ -1,5 +1,6 @@
 // A signature: drawn with a pointer, or typed. The answer is a PNG image as a data URL.
 import { button, el, required } from "../../shared/dom.js";
+import { getText } from "../texts.js";
 
 const [WIDTH, HEIGHT] = [900, 300];
 const MAX_CHARACTERS = 200_000;
@@ -34,7 +35,7 @@ class Pad {
       width: WIDTH,
       height: HEIGHT,
       role: "img",
-      "aria-label": "Area to sign with a pen, a finger or a mouse",
+      "aria-label": getText("signHere"),
     });
     this.pen = required(this.canvas.getContext("2d"));
     this.name = el("input", {
@@ -43,11 +44,11 @@ class Pad {
       autocomplete: "name",
       dir: "auto",
       maxlength: 100,
-      "aria-label": "Type your name to sign",
-      placeholder: "Or type your name to sign",
+      "aria-label": getText("typeToSign"),
+      placeholder: getText("orTypeToSign"),
       on: { input: () => this.#type() },
     });
-    this.clearButton = button("Clear", () => this.#clear(), { class: "quiet" });
+    this.clearButton = button(getText("clear"), () => this.#clear(), { class: "quiet" });
     this.element = el(
       "div",
       { class: "input signature" },

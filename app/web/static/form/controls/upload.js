@@ -1,7 +1,8 @@
 // A file: it is uploaded as soon as it is chosen, and its id is the answer.
 import { createKey } from "../api.js";
 import { button, el, icon } from "../../shared/dom.js";
-import { formatSize, joinWords } from "../text.js";
+import { Problem, ServerProblem } from "../problems.js";
+import { formatSize, getText, joinWords } from "../texts.js";
 
 const DEFAULT_MAX_MB = 10;
 const MEGABYTE = 1024 * 1024;
@@ -32,7 +33,7 @@ export function file(field, context) {
 function describe(field) {
   const { allowed_types: endings, max_size_mb: megabytes = DEFAULT_MAX_MB } = field.validation;
   const kinds = joinWords((endings ?? []).map((ending) => normalize(ending).toUpperCase()));
-  return `${kinds ? `${kinds}, at` : "At"} most ${megabytes} MB.`;
+  return getText(kinds ? "fileKinds" : "fileLimit", { kinds, megabytes });
 }
 
 /** @type {(ending: string) => string} */
@@ -45,7 +46,8 @@ class Upload {
   fileId;
   // What the visitor calls the file.
   name = "";
-  problem = "";
+  /** @type {AnswerProblem | null} */
+  problem = null;
   /** @type {{ abort: () => void } | null} */
   #request = null;
   // Of the file: a second attempt with it stores the file once.
@@ -69,7 +71,7 @@ class Upload {
       "div",
       { class: "drop" },
       this.input,
-      el("span", { "aria-hidden": "true" }, icon("upload"), "Choose a file, or drop it here"),
+      el("span", { "aria-hidden": "true" }, icon("upload"), getText("dropFile")),
     );
     this.element = el("div", { class: "input" }, this.zone, this.#row, this.#status);
   }
@@ -84,7 +86,7 @@ class Upload {
     this.#clear();
     if (!fileId) return;
     this.fileId = fileId;
-    this.#showRow("Your uploaded file", "", "Remove");
+    this.#showRow(getText("yourFile"), "", "remove");
   }
 
   /** @type {(chosen: File | undefined) => void} */
@@ -98,7 +100,7 @@ class Upload {
   #take(chosen) {
     const { max_size_mb: megabytes = DEFAULT_MAX_MB } = this.field.validation;
     if (chosen.size > Math.floor(megabytes * MEGABYTE)) {
-      this.#fail(`must have at most ${megabytes} MB`, chosen);
+      this.#fail(new Problem("fileSize", { megabytes }), chosen);
     } else {
       this.#send(chosen);
     }
@@ -107,11 +109,15 @@ class Upload {
   /** @type {(chosen: File) => void} */
   #send(chosen) {
     const hadFocus = this.element.contains(document.activeElement);
-    this.problem = "is still being uploaded";
-    this.context.showProblem("");
-    const bar = el("progress", { max: 1, value: 0, "aria-label": `Upload of ${chosen.name}` });
-    this.#showRow(chosen.name, formatSize(chosen.size), "Cancel", bar);
-    this.#status.textContent = `Uploading ${chosen.name}`;
+    this.problem = new Problem("uploading");
+    this.context.showProblem(null);
+    const bar = el("progress", {
+      max: 1,
+      value: 0,
+      "aria-label": getText("uploadOf", { name: chosen.name }),
+    });
+    this.#showRow(chosen.name, formatSize(chosen.size), "cancel", bar);
+    this.#status.textContent = getText("uploading", { name: chosen.name });
     if (hadFocus) this.focus();
     const body = new FormData();
     // First, so that the server knows the field before the file arrives.
@@ -131,10 +137,10 @@ class Upload {
     this.#request = null;
     if (status === 201 && body?.data) {
       const { file_id: fileId, filename, size_bytes: size } = body.data;
-      this.problem = "";
+      this.problem = null;
       this.fileId = fileId;
-      this.#showRow(filename, formatSize(size), "Remove");
-      this.#status.textContent = `${chosen.name} is uploaded`;
+      this.#showRow(filename, formatSize(size), "remove");
+      this.#status.textContent = getText("uploaded", { name: chosen.name });
       this.context.changed();
     } else if (status !== null) {
       this.#fail(explain(status, body), chosen, status !== 413 && status !== 415);
@@ -142,21 +148,21 @@ class Upload {
   }
 
   // The file stays in sight, so that the visitor tries again or leaves it out.
-  /** @type {(problem: string, chosen: File, canRetry?: boolean) => void} */
+  /** @type {(problem: AnswerProblem, chosen: File, canRetry?: boolean) => void} */
   #fail(problem, chosen, canRetry = false) {
     this.#clear();
     this.problem = problem;
     this.#status.replaceChildren();
-    const retry = button("Try again", () => this.#take(chosen), { class: "quiet" });
-    this.#showRow(chosen.name, formatSize(chosen.size), "Remove", ...(canRetry ? [retry] : []));
+    const retry = button(getText("tryAgain"), () => this.#take(chosen), { class: "quiet" });
+    this.#showRow(chosen.name, formatSize(chosen.size), "remove", ...(canRetry ? [retry] : []));
     this.context.showProblem(problem);
   }
 
   #remove() {
     this.#clear();
-    this.#status.textContent = "The file was removed";
+    this.#status.textContent = getText("removed");
     this.input.focus();
-    this.context.showProblem("");
+    this.context.showProblem(null);
     this.context.changed();
   }
 
@@ -164,14 +170,14 @@ class Upload {
     this.#request?.abort();
     this.#request = null;
     this.fileId = undefined;
-    this.problem = "";
+    this.problem = null;
     this.input.value = "";
     this.zone.hidden = false;
     this.#row.hidden = true;
     this.#row.replaceChildren();
   }
 
-  /** @type {(name: string, size: string, action: string, ...more: HTMLElement[]) => void} */
+  /** @type {(name: string, size: string, action: "remove" | "cancel", ...more: HTMLElement[]) => void} */
   #showRow(name, size, action, ...more) {
     const hadFocus = this.#row.contains(document.activeElement);
     this.name = name;
@@ -181,19 +187,22 @@ class Upload {
       icon("file"),
       el("span", { class: "name", dir: "auto" }, name),
       el("span", { class: "size" }, size),
-      button(action, () => this.#remove(), { class: "quiet", "aria-label": `${action} ${name}` }),
+      button(getText(action), () => this.#remove(), {
+        class: "quiet",
+        "aria-label": getText(`${action}File`, { name }),
+      }),
       ...more,
     );
     if (hadFocus) this.focus();
   }
 }
 
-/** @type {(status: number, body: UploadAnswer["body"]) => string} */
+/** @type {(status: number, body: UploadAnswer["body"]) => AnswerProblem} */
 function explain(status, body) {
   const message = body?.error?.message;
-  if (status === 0) return "could not be uploaded: the connection was lost";
-  if (status === 413) return message ?? "is too large";
-  return message ?? "could not be uploaded; please try again";
+  if (status === 0) return new Problem("uploadLost");
+  if (message) return new ServerProblem(message);
+  return new Problem(status === 413 ? "tooLarge" : "uploadFailed");
 }
 
 // Sends a file with progress, which fetch has not. `done` has the status 0 for a lost connection
