@@ -79,7 +79,7 @@ class StartedFormConversation(msgspec.Struct):
 
 
 class SendFormMessage(msgspec.Struct, kw_only=True):
-    """The answer to a file field is the id of an uploaded file; to a signature, the image."""
+    """The answer to a file field is the id of an uploaded file; to a signature, also the image."""
 
     example: ClassVar[dict[str, Any]] = {"content": "My e-mail is ada@example.com"}
 

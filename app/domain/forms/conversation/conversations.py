@@ -18,6 +18,7 @@ from app.domain.forms.definition.api import (
     live,
     options,
     patterns,
+    say,
 )
 from app.domain.forms.definition.errors import InvalidFormState
 from app.domain.forms.submissions.api import (
@@ -122,7 +123,7 @@ def _new_secret_id() -> str:
 def _find_unaskable(definition: FormDefinition, state: Progress) -> list[tuple[str, str]]:
     """Returns the fields that must have been answered before: nobody is asked for them."""
     return [
-        (field.id, "is required")
+        (field.id, say("required"))
         for field in definition.inputs
         if not field.type.is_asked
         and field.definition.required

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm, links
+from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm, links, say
 
 _MAX_SHOWN_CHARS = 200
 
 
 def greet(form: LiveForm, first: InputField[Any], texts: Sequence[InputField[Any]] = ()) -> str:
-    greeting = form.settings.conversation.greeting or f"Hello! This is the form “{form.name}”."
+    greeting = form.settings.conversation.greeting or say("greeting", name=form.name)
     about = form.description.strip()
     return _join_blocks([join([greeting, about]), *map(_read_out, texts), ask(first)], texts)
 
@@ -32,7 +32,7 @@ def ask(field: InputField[Any]) -> str:
     label = definition.label.strip()
     is_complete = label.endswith(("?", ".", "!", ":"))
     is_plain = field.type.is_free_text and not definition.validation
-    question = label if is_complete else f"{label}?" if is_plain else f"{label}:"
+    question = label if is_complete else say("question" if is_plain else "request", label=label)
     parts = [question, _explain_answer(field, question), definition.help_text.strip()]
     return join([*parts, _offer_skip(field)])
 
@@ -42,12 +42,12 @@ def _explain_answer(field: InputField[Any], question: str) -> str:
     if field.type.is_free_text and not field.definition.validation:
         return ""
     verb = "choose" if field.type.has_options else "enter"
-    please = "please" if question.endswith(":") else "Please"
-    return f"{please} {verb} {field.type.describe(field)}."
+    name = verb if question.endswith(":") else f"please_{verb}"
+    return say(name, answer=field.type.describe(field))
 
 
 def _offer_skip(field: InputField[Any]) -> str:
-    return "" if field.definition.required else "This is optional; say “skip” to leave it out."
+    return "" if field.definition.required else say("optional")
 
 
 def go_on(
@@ -62,7 +62,7 @@ def go_on(
     """
     said = join([reply, explain(form, problems)])
     if field.id in problems:
-        return join([said, "Please try again.", _offer_skip(field)])
+        return join([said, say("try_again"), _offer_skip(field)])
     return _join_blocks([said, *map(_read_out, texts), ask(field)], texts)
 
 
@@ -74,9 +74,9 @@ def acknowledge(
     for field_id, value in values.items():
         field = form.by_id[field_id]
         if field_id in before and before[field_id] != value:
-            parts.append(f"I changed “{field.label}” to {_show(field, value)}.")
+            parts.append(say("changed", label=field.label, value=_show(field, value)))
         elif field_id not in before and field_id != current_id:
-            parts.append(f"I noted “{field.label}”: {_show(field, value)}.")
+            parts.append(say("noted", label=field.label, value=_show(field, value)))
     return " ".join(parts)
 
 
@@ -88,7 +88,7 @@ def _show(field: InputField[Any], value: Any) -> str:
 def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
     """Says what is wrong with answers."""
     sentences = [
-        f"“{form.by_id[field_id].label}” {message}."
+        say("problem", label=form.by_id[field_id].label, problem=message)
         for field_id, message in problems.items()
         if field_id in form.by_id
     ]
@@ -96,7 +96,7 @@ def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
 
 
 def refuse_skip(field: InputField[Any]) -> str:
-    return f"“{field.label}” is required."
+    return say("skip_refused", label=field.label)
 
 
 def join(parts: Sequence[str]) -> str:

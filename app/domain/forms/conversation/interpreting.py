@@ -6,24 +6,16 @@ field, addresses and numbers. What a model has found is used as well, if the fie
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from app.domain.forms.definition.api import InputField
+from app.domain.forms.definition.api import InputField, wordings
 from app.kit.value_checks import WrongValue
 
 from . import mentions
 from .mentions import Mention
 
-_SKIP: Final = frozenset(
-    {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}
-    | {"no thanks", "no thank you", "i'd rather not", "i'd rather not say", "prefer not to say"}
-)
-# Where a text is required, it may be the answer.
-_NOTHING: Final = frozenset(
-    {"none", "n/a", "na", "nothing", "not applicable", "none of them", "none of these"}
-)
 _CORRECTION = re.compile(
     r"\b(?:actually|correction|sorry|change|correct|instead|wrong|mistake|i meant|rather)\b",
     re.IGNORECASE,
@@ -112,9 +104,9 @@ def read(question: Question, text: str, extract: Extract | None = None) -> Readi
 
 def _is_skip(field: InputField[Any], text: str) -> bool:
     words = text.strip(_EDGES).casefold().replace("\u2019", "'")
-    if words in _NOTHING and field.definition.required and field.type.is_free_text:
+    if words in wordings.NOTHING and field.definition.required and field.type.is_free_text:
         return False
-    if words not in _SKIP and words not in _NOTHING:
+    if words not in wordings.SKIP and words not in wordings.NOTHING:
         return False
     # An option may be called like that.
     reading = Reading()

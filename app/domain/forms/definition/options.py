@@ -15,6 +15,7 @@ from .definitions import FormDefinition
 from .errors import FormFieldNotFound
 from .fields.definition import DataSource
 from .fields.options import Option
+from .fields.wordings import say
 from .schemas import FormOption
 
 MAX_OPTIONS = 1000
@@ -106,7 +107,7 @@ async def find_problems(
         chosen.setdefault(source, set()).update(texts)
     known = await _find_known(services, tenant_id, chosen)
     return [
-        (field_id, "must be one of the options")
+        (field_id, say("unknown_option"))
         for field_id, (source, texts) in _list_choices(form, values).items()
         if not known[source].issuperset(texts)
     ]

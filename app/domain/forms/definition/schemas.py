@@ -39,6 +39,13 @@ _FIELDS: list[dict[str, Any]] = [
         "validation": {"min": 0},
         "conditional": {"field": "topic", "operator": "equals", "value": "sales"},
     },
+    {"id": "consent", "type": "page_break", "label": "Your consent"},
+    {
+        "id": "privacy",
+        "type": "checkbox",
+        "label": "I accept the [privacy notice](https://example.com/privacy)",
+        "required": True,
+    },
 ]
 _SETTINGS: dict[str, Any] = {
     "submit_button_text": "Send",
@@ -192,7 +199,7 @@ class _Form(msgspec.Struct):
 
 
 class FormSummary(_Form):
-    example: ClassVar[dict[str, Any]] = {**_Form.example, "field_count": 4, "submission_count": 12}
+    example: ClassVar[dict[str, Any]] = {**_Form.example, "field_count": 6, "submission_count": 12}
 
     field_count: int
     submission_count: int | None
@@ -245,7 +252,7 @@ class DuplicatedForm(msgspec.Struct):
         "name": "Contact (copy)",
         "slug": "contact-copy-8k2m4q6t",
         "status": "draft",
-        "field_count": 4,
+        "field_count": 6,
         "created_at": _TIME,
     }
 

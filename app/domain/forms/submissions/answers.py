@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from app.domain.forms.definition.api import FormDefinition, MissingAnswer, conditions
+from app.domain.forms.definition.api import FormDefinition, MissingAnswer, conditions, say
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue
 
-_IS_REQUIRED = "is required"
 _UNKNOWN = "is not a field of this form"
 
 
@@ -41,7 +40,7 @@ def check_answers(
         visible.add(field.id)
         if field.type.is_empty(value):
             if field.definition.required and is_complete:
-                problems[field.id] = _IS_REQUIRED
+                problems[field.id] = say("required")
             continue
         try:
             values[field.id] = field.type.check(field, value)

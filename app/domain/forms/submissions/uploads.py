@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from app.domain.forms.definition.api import FileRules, FormDefinition, LiveForm, live
+from app.domain.forms.definition.api import FileRules, FormDefinition, LiveForm, live, say
 from app.domain.platform.files import api as files
 from app.domain.platform.files.api import Arrival, Conditions, Content, StoredUpload
 from app.domain.platform.files.errors import FileNotFound
@@ -31,7 +31,6 @@ _MEGABYTE = 1024 * 1024
 # How long a file waits for its submission.
 _LIFETIME = timedelta(hours=24)
 _BATCH = 100
-_NOT_THERE = "this file was not uploaded for this field, or its time is up; upload it again"
 
 StoreAnswer = Callable[[Tx, Data[UploadedFile]], Awaitable[None]]
 
@@ -209,7 +208,7 @@ async def keep(
 
 def _find_missing(file_ids: dict[str, str], found: set[str]) -> list[Problem]:
     """`found` has the ids of fields."""
-    return [(name, _NOT_THERE) for name in file_ids if name not in found]
+    return [(name, say("missing_file")) for name in file_ids if name not in found]
 
 
 async def serve(

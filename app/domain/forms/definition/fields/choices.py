@@ -13,6 +13,7 @@ from .choice_parser import parse_consent, parse_option, parse_options, split_par
 from .options import Option
 from .protocol import FieldType, InputField, MissingAnswer, NoRules, R, check_message, join_words
 from .texts import check_characters
+from .wordings import refuse, say
 
 # How many options a message lists.
 _LISTED: Final = 20
@@ -35,9 +36,9 @@ def _describe_options(field: InputField[Any]) -> str:
 
 def _list_labels(labels: Sequence[str], total: int) -> str:
     if not labels:
-        return "the options"
+        return say("the_options")
     if total > len(labels):
-        return f"{', '.join(labels)} and {total - len(labels)} more"
+        return say("list_more", words=", ".join(labels), count=total - len(labels))
     return join_words(labels)
 
 
@@ -45,7 +46,7 @@ def _check_option(field: InputField[Any], value: Any) -> str:
     """Options of a data table are looked up afterwards."""
     text = check_characters(value)
     if len(text) > _MAX_VALUE_CHARS:
-        raise WrongValue(f"must have at most {_MAX_VALUE_CHARS} characters")
+        raise refuse("max_length", count=_MAX_VALUE_CHARS)
     if field.definition.data_source is None and _find_option(field, text) is None:
         raise _build_refusal(field)
     return text
@@ -54,7 +55,7 @@ def _check_option(field: InputField[Any], value: Any) -> str:
 def _build_refusal(field: InputField[Any]) -> WrongValue:
     options = field.definition.options
     names = _list_labels([option.name for option in options[:_LISTED]], len(options))
-    return WrongValue(f"must be one of the options: {names}")
+    return refuse("option", options=names)
 
 
 def _find_option(field: InputField[Any], value: str) -> Option | None:
@@ -92,7 +93,7 @@ class _ChoiceField(FieldType[NoRules]):
         return _label_of(field, value)
 
     def describe(self, field: InputField[NoRules]) -> str:
-        return f"one of {_describe_options(field)}"
+        return say("one_of", options=_describe_options(field))
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         return _option_schema(field)
@@ -119,12 +120,12 @@ class _SeveralField(FieldType[R]):
 
     def check(self, field: InputField[R], value: Any) -> list[str]:
         if not isinstance(value, list):
-            raise WrongValue("must be a list of options")
+            raise refuse("option_list")
         if len(value) > _MAX_SELECTIONS:
-            raise WrongValue(f"must have at most {_MAX_SELECTIONS} options")
+            raise refuse("option_count", count=_MAX_SELECTIONS)
         values = [_check_option(field, item) for item in value]
         if len(set(values)) < len(values):
-            raise WrongValue("must have each option once")
+            raise refuse("option_once")
         return values
 
     def parse(self, field: InputField[R], text: str) -> list[str]:
@@ -140,7 +141,7 @@ class _SeveralField(FieldType[R]):
         return ", ".join(_label_of(field, item) for item in value)
 
     def describe(self, field: InputField[R]) -> str:
-        return f"one or more of {_describe_options(field)}"
+        return say("some_of", options=_describe_options(field))
 
     def to_json_schema(self, field: InputField[R]) -> dict[str, Any]:
         return {"type": "array", "items": _option_schema(field)}
@@ -167,20 +168,21 @@ class MultiSelectField(_SeveralField[SelectionRules]):
         values = super().check(field, value)
         fewest, most = field.rules.min_selections, field.rules.max_selections
         if fewest is not None and len(values) < fewest:
-            raise WrongValue(f"must have at least {fewest} of the options")
+            raise refuse("min_selections", count=fewest)
         if most is not None and len(values) > most:
-            raise WrongValue(f"must have at most {most} of the options")
+            raise refuse("max_selections", count=most)
         return values
 
     def describe(self, field: InputField[SelectionRules]) -> str:
         fewest, most = field.rules.min_selections or 1, field.rules.max_selections
+        options = _describe_options(field)
+        if most is None and fewest == 1:
+            return say("some_of", options=options)
         if most is None:
-            count = "one or more" if fewest == 1 else f"at least {fewest}"
-        elif fewest == most:
-            count = "one" if most == 1 else str(most)
-        else:
-            count = f"{fewest} to {most}"
-        return f"{count} of {_describe_options(field)}"
+            return say("at_least_of", count=fewest, options=options)
+        if fewest == most:
+            return say("exactly_of", count=most, options=options)
+        return say("between_of", min=fewest, max=most, options=options)
 
     def to_json_schema(self, field: InputField[SelectionRules]) -> dict[str, Any]:
         schema = super().to_json_schema(field)
@@ -203,21 +205,21 @@ class CheckboxField(FieldType[NoRules]):
     def check(self, field: InputField[NoRules], value: Any) -> bool:
         is_checked = check_boolean(value)
         if field.definition.required and not is_checked:
-            raise MissingAnswer("must be checked")
+            raise MissingAnswer(say("checked"))
         return is_checked
 
     def parse(self, field: InputField[NoRules], text: str) -> bool:
         is_checked = parse_consent(check_message(text))
         if is_checked is None:
-            raise WrongValue("must be yes or no")
+            raise refuse("consent")
         return self.check(field, is_checked)
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
         del field
-        return "yes" if value else "no"
+        return say("yes") if value else say("no")
 
     def describe(self, field: InputField[NoRules]) -> str:
-        return "yes to confirm" if field.definition.required else "yes or no"
+        return say("a_confirmation") if field.definition.required else say("yes_or_no")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field

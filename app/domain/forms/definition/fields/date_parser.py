@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Final
 
-from app.kit.value_checks import WrongValue
-
 from .protocol import check_message
+from .wordings import refuse
 
-_NO_DATE = "must be one date, like 2026-01-31 or 31 January 2026"
-_NO_TIME = "must be one date and one time of day, like 2026-01-31 09:30"
-_NO_ZONE = "must be a time in UTC, or with its UTC offset, like 2026-01-31 09:30 +02:00"
 _MONTH_NAMES = (
     "january february march april may june july august september october november december"
 )
@@ -47,9 +43,9 @@ def parse_date(text: str) -> date:
     try:
         dates = set(_find_dates(text))
     except ValueError:
-        raise WrongValue(_NO_DATE) from None
+        raise refuse("one_date") from None
     if len(dates) != 1:
-        raise WrongValue(_NO_DATE)
+        raise refuse("one_date")
     return dates.pop()
 
 
@@ -62,13 +58,13 @@ def parse_time(text: str) -> datetime:
         text = pattern.sub(" ", text)
     clocks = [match for match in _CLOCK.finditer(text) if _is_clock(match)]
     if len(clocks) != 1:
-        raise WrongValue(_NO_TIME)
+        raise refuse("one_time")
     if _ZONE.match(text, clocks[0].end()):
-        raise WrongValue(_NO_ZONE)
+        raise refuse("zone")
     try:
         return _read_clock(day, clocks[0])
     except (ValueError, OverflowError):
-        raise WrongValue(_NO_TIME) from None
+        raise refuse("one_time") from None
 
 
 def _find_dates(text: str) -> Iterator[date]:

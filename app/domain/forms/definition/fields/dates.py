@@ -17,6 +17,7 @@ from app.kit.value_checks import WrongValue
 from .date_parser import parse_date, parse_time
 from .options import Option
 from .protocol import FieldType, InputField
+from .wordings import refuse, say
 
 _MAX_CHARS = 40
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -47,12 +48,12 @@ def _read_time(value: Any) -> datetime:
     return value_checks.parse_time(match and f"{match[1]}{match[2] or 'Z'}")
 
 
-def _describe_range(rules: DateRules) -> str:
+def _describe(name: str, rules: DateRules) -> str:
     if rules.min_date and rules.max_date:
-        return f" from {rules.min_date} to {rules.max_date}"
+        return say(f"{name}_between", min=rules.min_date, max=rules.max_date)
     if rules.min_date:
-        return f" from {rules.min_date} on"
-    return f" until {rules.max_date}" if rules.max_date else ""
+        return say(f"{name}_from", min=rules.min_date)
+    return say(f"{name}_until", max=rules.max_date) if rules.max_date else say(name)
 
 
 class _MomentField(FieldType[DateRules]):
@@ -92,9 +93,9 @@ class _MomentField(FieldType[DateRules]):
     def check(self, field: InputField[DateRules], value: Any) -> str:
         moment, first, last = self.read(value), field.rules.min_date, field.rules.max_date
         if first is not None and moment < self.read_limit(first, is_last=False):
-            raise WrongValue(f"must not be before {first}")
+            raise refuse("min_date", date=first)
         if last is not None and moment > self.read_limit(last, is_last=True):
-            raise WrongValue(f"must not be after {last}")
+            raise refuse("max_date", date=last)
         return self.show(moment)
 
 
@@ -109,7 +110,7 @@ class DateField(_MomentField):
         return self.check(field, parse_date(text).isoformat())
 
     def describe(self, field: InputField[DateRules]) -> str:
-        return f"a date{_describe_range(field.rules)}, like 2026-01-31"
+        return _describe("a_date", field.rules)
 
     def to_json_schema(self, field: InputField[DateRules]) -> dict[str, Any]:
         del field
@@ -141,7 +142,7 @@ class DatetimeField(_MomentField):
         return f"{value.removesuffix('Z').removesuffix(':00').replace('T', ' ')} UTC"
 
     def describe(self, field: InputField[DateRules]) -> str:
-        return f"a date and a time{_describe_range(field.rules)}, like 2026-01-31 09:30"
+        return _describe("a_time", field.rules)
 
     def to_json_schema(self, field: InputField[DateRules]) -> dict[str, Any]:
         del field

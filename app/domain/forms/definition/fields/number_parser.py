@@ -5,11 +5,9 @@ readings, like 1,5 or "two million", is refused.
 import re
 from typing import Final
 
-from app.kit.value_checks import WrongValue
-
 from .protocol import check_message
+from .wordings import refuse
 
-_NO_NUMBER = "must be one number in digits, like 3.5"
 _SMALL_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
@@ -57,7 +55,7 @@ def parse_number(text: str) -> float:
         or any(letter.isnumeric() for letter in rest)
         or not _PLAIN.fullmatch(token := tokens.pop())
     ):
-        raise WrongValue(_NO_NUMBER)
+        raise refuse("one_number")
     return float(token.replace(",", ""))
 
 
@@ -68,9 +66,9 @@ def parse_score(text: str, most: float) -> float:
         return parse_number(text)
     score, total = scores.pop()
     if scores:
-        raise WrongValue(_NO_NUMBER)
+        raise refuse("one_number")
     if float(total) != most:
-        raise WrongValue(f"must be out of {most:.15g}")
+        raise refuse("score", max=f"{most:.15g}")
     return float(score)
 
 

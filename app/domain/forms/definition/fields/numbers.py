@@ -9,11 +9,12 @@ from msgspec import Meta
 
 from app.kit import value_checks
 from app.kit.errors import Problem
-from app.kit.value_checks import MAX_INTEGER, WrongValue, is_number
+from app.kit.value_checks import MAX_INTEGER, is_number
 
 from .number_parser import parse_number, parse_score
 from .options import Option
 from .protocol import FieldType, InputField, R
+from .wordings import refuse, say
 
 _DEFAULT_STARS = 5
 _MAX_STARS = 100
@@ -47,7 +48,7 @@ def check_number(value: Any) -> int | float:
     """Returns a whole number as an integer, so that 3 and 3.0 are stored alike."""
     number = value_checks.check_number(value)
     if not is_storable(number):
-        raise WrongValue(f"must be from -{MAX_INTEGER} to {MAX_INTEGER}")
+        raise refuse("storable", limit=MAX_INTEGER)
     return value_checks.simplify_number(float(number))
 
 
@@ -58,12 +59,16 @@ def show(number: float) -> str:
 
 def _check_range(number: float, rules: NumberRules | SliderRules) -> float:
     if rules.min is not None and number < rules.min:
-        raise WrongValue(f"must be at least {show(rules.min)}")
+        raise refuse("min", min=show(rules.min))
     if rules.max is not None and number > rules.max:
-        raise WrongValue(f"must be at most {show(rules.max)}")
+        raise refuse("max", max=show(rules.max))
     if rules.step is not None and not _is_step(number, rules.min or 0, rules.step):
-        start = f" from {show(rules.min)}" if rules.min else ""
-        raise WrongValue(f"must be in steps of {show(rules.step)}{start}")
+        step = show(rules.step)
+        raise (
+            refuse("step_from", step=step, min=show(rules.min))
+            if rules.min
+            else refuse("step", step=step)
+        )
     return number
 
 
@@ -79,14 +84,16 @@ def _find_range_problems(rules: NumberRules | SliderRules) -> Iterator[Problem]:
 
 
 def _describe_range(rules: NumberRules | SliderRules) -> str:
-    words = "a number"
+    words = say("a_number")
     if rules.min is not None and rules.max is not None:
-        words += f" from {show(rules.min)} to {show(rules.max)}"
+        words = say("a_number_between", min=show(rules.min), max=show(rules.max))
     elif rules.min is not None:
-        words += f" of at least {show(rules.min)}"
+        words = say("a_number_at_least", min=show(rules.min))
     elif rules.max is not None:
-        words += f" of at most {show(rules.max)}"
-    return words + (f", in steps of {show(rules.step)}" if rules.step not in {None, 1} else "")
+        words = say("a_number_at_most", max=show(rules.max))
+    if rules.step is None or rules.step == 1:
+        return words
+    return say("in_steps", number=words, step=show(rules.step))
 
 
 def _range_schema(rules: NumberRules | SliderRules) -> dict[str, Any]:
@@ -153,7 +160,7 @@ class RatingField(_NumericField[RatingRules]):
     def check(self, field: InputField[RatingRules], value: Any) -> int:
         number = check_number(value)
         if not isinstance(number, int) or not 1 <= number <= field.rules.max:
-            raise WrongValue(f"must be a whole number from 1 to {field.rules.max}")
+            raise refuse("stars", max=field.rules.max)
         return number
 
     def parse(self, field: InputField[RatingRules], text: str) -> int:
@@ -162,7 +169,7 @@ class RatingField(_NumericField[RatingRules]):
         return self.check(field, sum(map(text.count, _STARS)))
 
     def describe(self, field: InputField[RatingRules]) -> str:
-        return f"a whole number from 1 to {field.rules.max}"
+        return say("a_whole_number", max=field.rules.max)
 
     def to_json_schema(self, field: InputField[RatingRules]) -> dict[str, Any]:
         return {"type": "integer", "minimum": 1, "maximum": field.rules.max}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
-from app.kit.value_checks import WrongValue
+from .wordings import refuse
 
 # The time of a processor that the patterns of a form may take for one request.
 _MAX_SECONDS: Final = 0.25
@@ -54,7 +54,7 @@ class _Budget:
         key = (pattern, text)
         if key not in self._results:
             if self._seconds <= 0:
-                raise WrongValue("takes too long to check; make the answers shorter")
+                raise refuse("too_slow")
             start = time.thread_time()
             self._results[key] = compile_pattern(pattern).fullmatch(text) is not None
             self._seconds -= time.thread_time() - start

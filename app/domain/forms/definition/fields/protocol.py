@@ -13,12 +13,12 @@ from app.kit.value_checks import WrongValue
 from .files import FileRules
 from .links import to_plain_text
 from .options import Option, OptionIndex
+from .wordings import refuse, say
 
 if TYPE_CHECKING:
     # It has the names of the types, which are known once these are.
     from .definition import Field
 
-_EMPTY = "must not be empty"
 _MAX_MESSAGE_CHARS = 2000
 
 
@@ -140,7 +140,7 @@ class FieldType(ABC, Generic[R]):
         """
         text = text.strip()
         if not text:
-            raise WrongValue(_EMPTY)
+            raise refuse("empty")
         return self.check(field, text)
 
     def format(self, field: InputField[R], value: Any) -> str:
@@ -161,14 +161,14 @@ def check_message(text: str) -> str:
     """Returns a message that is short enough to search it for a value. Raises WrongValue."""
     text = text.strip()
     if not text:
-        raise WrongValue(_EMPTY)
+        raise refuse("empty")
     if len(text) > _MAX_MESSAGE_CHARS:
-        raise WrongValue(f"must be an answer of at most {_MAX_MESSAGE_CHARS:,} characters")
+        raise refuse("long_message", count=_MAX_MESSAGE_CHARS)
     return text
 
 
-def join_words(words: Sequence[str], last: str = "or") -> str:
+def join_words(words: Sequence[str]) -> str:
     """Returns "a, b or c"."""
     if len(words) < 2:  # noqa: PLR2004  # nothing to join
         return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return say("list_or", words=", ".join(words[:-1]), last=words[-1])

@@ -2,9 +2,8 @@
 
 from typing import Any, ClassVar
 
-from app.kit.value_checks import WrongValue
-
 from .protocol import FieldType, InputField, NoRules
+from .wordings import refuse, say
 
 
 class _StaticField(FieldType[NoRules]):
@@ -16,11 +15,11 @@ class _StaticField(FieldType[NoRules]):
 
     def check(self, field: InputField[NoRules], value: Any) -> Any:
         del field, value
-        raise WrongValue("takes no answer")
+        raise refuse("no_answer")
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
-        return "nothing"
+        return say("nothing")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field

@@ -11,12 +11,13 @@ from msgspec import Meta
 
 from app.kit import email_addresses
 from app.kit.errors import Problem
-from app.kit.value_checks import WrongValue, check_text
+from app.kit.value_checks import check_text
 
 from .numbers import check_number, is_storable
 from .options import Option
 from .patterns import compile_pattern, matches
 from .protocol import FieldType, InputField, NoRules, check_message
+from .wordings import refuse, say
 
 MAX_TEXT_CHARS: Final = 10_000
 MAX_TEXTAREA_CHARS: Final = 100_000
@@ -28,9 +29,6 @@ _MAX_PHONE_CHARS = 40
 _MAX_EMAIL_CHARS = 254
 _MIN_DIGITS, _MAX_DIGITS = 5, 20
 _PHONE_CHARS: Final = frozenset("0123456789+()-./ \u00a0")
-_NO_PHONE = "must be a phone number, like +44 20 7946 0958"
-_NO_EMAIL = "must be an e-mail address, like name@example.com"
-_NO_URL = "must be a web address, like https://example.com"
 # With the separators of lines and paragraphs.
 _CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _EMAIL = re.compile(r"[^\s<>,;:()\[\]\"']{1,64}@[^\s<>,;:()\[\]\"'/]{1,190}")
@@ -70,28 +68,28 @@ def check_characters(value: Any) -> str:
     """Raises WrongValue for anything but a text that can be stored."""
     text = check_text(value)
     if "\0" in text:
-        raise WrongValue("must not contain NUL characters")
+        raise refuse("nul")
     return text
 
 
 def _check_one_line(text: Any) -> str:
     line = check_characters(text)
     if _CONTROL_CHARS.search(line):
-        raise WrongValue("must be one line, without control characters")
+        raise refuse("one_line")
     return line
 
 
 def _check_length(text: str, rules: LengthRules, default: int) -> None:
     longest = rules.max_length or default
     if len(text) > longest:
-        raise WrongValue(f"must have at most {longest:,} characters")
+        raise refuse("max_length", count=longest)
     if rules.min_length is not None and len(text) < rules.min_length:
-        raise WrongValue(f"must have at least {rules.min_length:,} characters")
+        raise refuse("min_length", count=rules.min_length)
 
 
 def _check_pattern(text: str, pattern: str | None) -> None:
     if pattern is not None and not matches(pattern, text):
-        raise WrongValue("does not have the required form")
+        raise refuse("pattern")
 
 
 def _count_steps(pattern: str | None, length: int) -> int:
@@ -115,11 +113,12 @@ def _find_pattern_problems(pattern: str | None) -> Iterator[Problem]:
 
 
 def _describe_length(rules: LengthRules) -> str:
-    if rules.min_length and rules.max_length:
-        return f" of {rules.min_length:,} to {rules.max_length:,} characters"
-    if rules.max_length:
-        return f" of at most {rules.max_length:,} characters"
-    return f" of at least {rules.min_length:,} characters" if rules.min_length else ""
+    fewest, most = rules.min_length, rules.max_length
+    if fewest and most:
+        return say("a_text_between", min=f"{fewest:,}", max=f"{most:,}")
+    if most:
+        return say("a_text_at_most", count=most)
+    return say("a_text_at_least", count=fewest) if fewest else say("a_text")
 
 
 def _length_schema(rules: LengthRules, default: int) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class TextField(FieldType[TextRules]):
         return text
 
     def describe(self, field: InputField[TextRules]) -> str:
-        return f"a text{_describe_length(field.rules)}"
+        return _describe_length(field.rules)
 
     def to_json_schema(self, field: InputField[TextRules]) -> dict[str, Any]:
         return _length_schema(field.rules, _DEFAULT_TEXT_CHARS)
@@ -174,7 +173,7 @@ class TextareaField(FieldType[LengthRules]):
         return text
 
     def describe(self, field: InputField[LengthRules]) -> str:
-        return f"a text{_describe_length(field.rules)}, of one or more lines"
+        return say("of_lines", text=_describe_length(field.rules))
 
     def to_json_schema(self, field: InputField[LengthRules]) -> dict[str, Any]:
         return _length_schema(field.rules, _DEFAULT_TEXTAREA_CHARS)
@@ -192,16 +191,16 @@ class EmailField(FieldType[NoRules]):
         if len(text) <= _MAX_EMAIL_CHARS:
             with suppress(ValueError):
                 return email_addresses.normalize(text)
-        raise WrongValue(_NO_EMAIL)
+        raise refuse("email")
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
         """The address may be a part of the message."""
         addresses = _EMAIL.findall(check_message(text))
-        return self.check(field, _take_one((item.rstrip(".!?") for item in addresses), _NO_EMAIL))
+        return self.check(field, _take_one((item.rstrip(".!?") for item in addresses), "email"))
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
-        return "an e-mail address, like name@example.com"
+        return say("an_email")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field
@@ -232,21 +231,21 @@ class PhoneField(FieldType[PhoneRules]):
             or not _MIN_DIGITS <= digits <= _MAX_DIGITS
             or "+" in text[1:]
         ):
-            raise WrongValue(_NO_PHONE)
+            raise refuse("phone")
         _check_pattern(text, field.rules.pattern)
         return text
 
     def parse(self, field: InputField[PhoneRules], text: str) -> str:
         """The number may be a part of the message, which must have no other digits."""
         text = check_message(text)
-        number = _take_one(_PHONE.findall(text), _NO_PHONE)
+        number = _take_one(_PHONE.findall(text), "phone")
         if any(letter.isnumeric() for letter in text.replace(number, "")):
-            raise WrongValue(f"{_NO_PHONE}, without other numbers")
+            raise refuse("phone_alone")
         return self.check(field, number)
 
     def describe(self, field: InputField[PhoneRules]) -> str:
         del field
-        return "a phone number, like +44 20 7946 0958"
+        return say("a_phone")
 
     def to_json_schema(self, field: InputField[PhoneRules]) -> dict[str, Any]:
         del field
@@ -263,20 +262,20 @@ class UrlField(FieldType[NoRules]):
         del field
         text = _check_one_line(value).strip()
         if len(text) > _MAX_URL_CHARS or not _is_web_address(text):
-            raise WrongValue(_NO_URL)
+            raise refuse("url")
         return text
 
     def parse(self, field: InputField[NoRules], text: str) -> str:
         """The address may be a part of the message, and may lack its scheme."""
         text = check_message(text)
         addresses = _URL.findall(text) or _DOMAIN.findall(text)
-        address = _take_one(map(_strip_punctuation, addresses), _NO_URL)
+        address = _take_one(map(_strip_punctuation, addresses), "url")
         has_scheme = address.lower().startswith(("http://", "https://"))
         return self.check(field, address if has_scheme else f"https://{address}")
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
-        return "a web address, like https://example.com"
+        return say("a_url")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field
@@ -284,11 +283,13 @@ class UrlField(FieldType[NoRules]):
         return {"type": "string", "maxLength": _MAX_URL_CHARS}
 
 
-def _take_one(values: Iterable[str], message: str) -> str:
-    """Returns the only value. Raises WrongValue when there is none, or several."""
+def _take_one(values: Iterable[str], problem: str) -> str:
+    """Returns the only value. Raises WrongValue with the named text when there is none, or
+    several.
+    """
     distinct = set(values)
     if len(distinct) != 1:
-        raise WrongValue(message)
+        raise refuse(problem)
     return distinct.pop()
 
 
@@ -328,7 +329,7 @@ class HiddenField(FieldType[NoRules]):
             return check_number(value)
         text = check_characters(value)
         if len(text) > _MAX_HIDDEN_CHARS:
-            raise WrongValue(f"must have at most {_MAX_HIDDEN_CHARS:,} characters")
+            raise refuse("max_length", count=_MAX_HIDDEN_CHARS)
         return text
 
     def is_operand(self, value: Any) -> bool:
@@ -340,7 +341,7 @@ class HiddenField(FieldType[NoRules]):
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
-        return "a text, a number, true or false"
+        return say("a_hidden_value")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field

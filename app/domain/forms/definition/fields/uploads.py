@@ -9,11 +9,11 @@ import msgspec
 
 from app.kit import content_types
 from app.kit.errors import Problem
-from app.kit.value_checks import WrongValue
 
 from .files import CONTENT, FileRules
 from .options import Option
 from .protocol import FieldType, InputField, NoRules, join_words
+from .wordings import refuse, say
 
 _MAX_FILE_ID_CHARS = 64
 _MAX_SIGNATURE_CHARS = 200_000
@@ -46,16 +46,17 @@ class FileField(FieldType[FileRules]):
         """Whether the file exists is looked up afterwards."""
         del field
         if not _is_file_id(value):
-            raise WrongValue("must be the id of an uploaded file, like fil_…")
+            raise refuse("file_id")
         return str(value)
 
     def get_file_rules(self, rules: FileRules) -> FileRules:
         return rules
 
     def describe(self, field: InputField[FileRules]) -> str:
-        kinds = join_words(field.rules.endings)
-        size = f"of at most {field.rules.max_size_mb:g} MB"
-        return f"a file {size}" + (f" ({kinds})" if kinds else "")
+        kinds, megabytes = join_words(field.rules.endings), f"{field.rules.max_size_mb:g}"
+        if kinds:
+            return say("a_file_of", megabytes=megabytes, kinds=kinds)
+        return say("a_file", megabytes=megabytes)
 
     def to_json_schema(self, field: InputField[FileRules]) -> dict[str, Any]:
         del field
@@ -88,24 +89,24 @@ class SignatureField(FieldType[NoRules]):
         if _is_file_id(value):
             return str(value)
         if not isinstance(value, str) or not value.startswith(_SIGNATURE_PREFIX):
-            raise WrongValue(f"must be a PNG image that begins with {_SIGNATURE_PREFIX}")
+            raise refuse("image_prefix", prefix=_SIGNATURE_PREFIX)
         if len(value) > _MAX_SIGNATURE_CHARS:
-            raise WrongValue(f"must have at most {_MAX_SIGNATURE_CHARS:,} characters")
+            raise refuse("max_length", count=_MAX_SIGNATURE_CHARS)
         try:
             content = base64.b64decode(value.removeprefix(_SIGNATURE_PREFIX), validate=True)
         except (binascii.Error, ValueError):
-            raise WrongValue("must be a PNG image in base64") from None
+            raise refuse("image_coding") from None
         if content_types.detect(content) != "image/png":
-            raise WrongValue("must be a PNG image")
+            raise refuse("image")
         return value
 
     def format(self, field: InputField[NoRules], value: Any) -> str:
         del field
-        return "signed" if self.is_inline(value) else str(value)
+        return say("signed") if self.is_inline(value) else str(value)
 
     def describe(self, field: InputField[NoRules]) -> str:
         del field
-        return "your signature"
+        return say("your_signature")
 
     def to_json_schema(self, field: InputField[NoRules]) -> dict[str, Any]:
         del field
