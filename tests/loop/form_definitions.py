@@ -1,7 +1,10 @@
 """The largest forms, each with its largest answers."""
 
+import base64
 from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 from tests.loop.definition import Definition, Ids
 
@@ -113,6 +116,44 @@ def _selects_on_a_table(ids: Ids) -> Definition:
     return _form(fields, {f"f{number}": "t0" for number in range(200)})
 
 
+def _groups_of_conditions(_ids: Ids) -> Definition:
+    """Each field depends on 20 conditions, the last of which holds."""
+    rules = {"validation": {"max_length": 100_000}}
+    fields: list[dict[str, Any]] = [{"id": "f0", "type": "textarea", "label": "Text", **rules}]
+    for number in range(1, 190):
+        sources = [f"f{number - 1}", *["f0"] * 19]
+        parts = [{"field": name, "operator": "contains", "value": "ab"} for name in sources]
+        parts[-1]["value"] = "b"
+        group = {"any": [{"all": [{"any": parts}]}]}
+        field = {"id": f"f{number}", "type": "text", "label": "L", "conditional": group}
+        fields.append(field)
+    answers = {f"f{number}": "x" for number in range(1, 190)}
+    return _form(fields, {"f0": "a " * 49_000 + "b", **answers})
+
+
+def _texts_with_links(_ids: Ids) -> Definition:
+    """The chat says all texts before its question."""
+    label = "[a](https://a)" * 142
+    fields = [
+        {"id": f"p{number}", "type": "paragraph", "label": label, "help_text": "[" * 300}
+        for number in range(100)
+    ]
+    return _form([*fields, {"id": "f0", "type": "text", "label": label}], {"f0": "x"})
+
+
+def _signatures(_ids: Ids) -> Definition:
+    content = b"\x89PNG\r\n\x1a\n" + bytes(149_000)
+    image = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    fields = [
+        {"id": f"f{number}", "type": "signature", "label": "Signature"} for number in range(5)
+    ]
+    definition = _form(fields, {f"f{number}": image for number in range(5)})
+    # Longer than a draft may be.
+    return msgspec.structs.replace(
+        definition, uses={**definition.uses, "SaveDraft": {"data": {"f0": image}}}
+    )
+
+
 FORMS: Final[tuple[Callable[[Ids], Definition], ...]] = (
     _fields_of_all_types,
     _long_answers,
@@ -120,4 +161,7 @@ FORMS: Final[tuple[Callable[[Ids], Definition], ...]] = (
     _labels_of_many_words,
     _patterns,
     _selects_on_a_table,
+    _groups_of_conditions,
+    _texts_with_links,
+    _signatures,
 )

@@ -62,6 +62,21 @@ async def test_headings_of_answered_questions_are_left_out(
     assert reply == "I noted “City”: London.\n\nAbout law\n\nAbout color\n\nColor?"
 
 
+async def test_texts_that_are_too_long_for_a_message_wait_for_the_next_question(
+    developer: Client, anonymous: Client
+) -> None:
+    texts = [_read("paragraph", f"{number}", label=f"{number}" * 2000) for number in range(9)]
+    more = [_read("paragraph", f"1{number}", label=f"{number}" * 2000) for number in range(9)]
+    form = await create_form(
+        developer, *texts, *more, _text("name"), _text("city"), settings=_SETTINGS
+    )
+    chat = await start(anonymous, form)
+    blocks = chat.question["content"].split("\n\n")
+    assert [block[0] for block in blocks] == [*"H0123456780N"]
+    blocks = reply_of(await chat.say("Ada")).split("\n\n")
+    assert [block[0] for block in blocks] == [*"12345678C"]
+
+
 async def test_a_text_that_is_not_shown_is_not_said(developer: Client, anonymous: Client) -> None:
     condition = {"field": "name", "operator": "equals", "value": "Ada"}
     form = await create_form(

@@ -1,13 +1,16 @@
 """How far a form is filled in: what is answered, skipped and still to be asked for."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.forms.definition.api import FormDefinition, InputField
 
 from . import answers
+
+# Of the texts that are said before one question.
+_MAX_TEXT_CHARS: Final = 20_000
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -33,13 +36,14 @@ class Progress(msgspec.Struct, frozen=True):
     @property
     def next_texts(self) -> list[InputField[Any]]:
         """What is to be said before the next question: each text once. Headings of questions that
-        are answered already are left out.
+        are answered already are left out, and texts that are too long for one message wait for the
+        next question.
         """
         texts: list[InputField[Any]] = []
         for field in self.shown:
             if field.type.has_value:
                 if field is self.next_field:
-                    return texts
+                    return _select_first(texts)
                 texts = [text for text in texts if not text.type.is_heading]
             elif field.id not in self.skipped:
                 texts.append(field)
@@ -47,6 +51,16 @@ class Progress(msgspec.Struct, frozen=True):
 
     def _is_done(self, field: InputField[Any]) -> bool:
         return field.id in self.values or field.id in self.skipped
+
+
+def _select_first(texts: list[InputField[Any]]) -> list[InputField[Any]]:
+    """Returns the texts that fit into a message."""
+    chars = 0
+    for number, text in enumerate(texts):
+        chars += len(text.definition.label) + len(text.definition.help_text)
+        if chars > _MAX_TEXT_CHARS:
+            return texts[:number]
+    return texts
 
 
 def compute(form: FormDefinition, data: Mapping[str, Any], skipped: Iterable[str] = ()) -> Progress:
