@@ -205,7 +205,8 @@ WITH moved AS (
 SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
 """
 _LIST_BY_CORRELATION = """
-SELECT id, kind, ref_id, state, cause_event_id, created_at, started_at, finished_at FROM work
+SELECT id, kind, ref_id, state, cause_event_id, created_at, started_at, finished_at, last_error
+FROM work
 WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
 ORDER BY id LIMIT $3
 """

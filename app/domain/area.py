@@ -52,7 +52,11 @@ def _read_example(hint: Any) -> Any:
     return next(meta.examples[0] for meta in hint.__metadata__ if meta.examples)
 
 
-class Span(msgspec.Struct):
+class Span(msgspec.Struct, omit_defaults=True):
+    """`waited_ms` is how long it waited before it started. `is_waiting` marks one that waits for
+    all of its time, such as for an approval. A long `input` or `output` is a text that is cut off.
+    """
+
     kind: SpanKind
     id: str
     parent_id: str | None
@@ -60,6 +64,38 @@ class Span(msgspec.Struct):
     status: str
     started_at: datetime
     duration_ms: float
+    waited_ms: float | None = None
+    is_waiting: bool = False
+    input: Any = None
+    output: Any = None
+    error: str | None = None
+
+
+# How much of an input or output a span shows, and how much all spans of a kind show together.
+_MAX_SHOWN_CHARS: Final = 2000
+_MAX_SHOWN_BYTES: Final = 2 * 1024 * 1024
+
+
+def shown_sql(*columns: str, order_by: str) -> str:
+    """Selects JSON columns for `read_shown`: the beginnings of those that come first in the order,
+    up to a size in total. Each gets its own name without the table's.
+    """
+    size = " + ".join(f"least(coalesce(length({name}::text), 0), 2000)" for name in columns)
+    fits = f"sum({size}) OVER (ORDER BY {order_by}) <= {_MAX_SHOWN_BYTES}"
+    return ", ".join(
+        f"CASE WHEN {fits} THEN left({name}::text, {_MAX_SHOWN_CHARS + 1}) END"
+        f" AS {name.rpartition('.')[2]}"
+        for name in columns
+    )
+
+
+def read_shown(text: str | None) -> Any:
+    """Returns a value that `shown_sql` selected; one that is cut off as a text."""
+    if text is None:
+        return None
+    if len(text) > _MAX_SHOWN_CHARS:
+        return f"{text[:_MAX_SHOWN_CHARS]}…"
+    return msgspec.json.decode(text)
 
 
 def find_turn(outer: Sequence[Span], moment: datetime) -> str | None:

@@ -121,7 +121,9 @@ async def _check_markup(page: Page) -> None:
     await page.get_by_role("row", name=MARKUP).click()
     await expect(page.locator("#details h2")).to_have_text(MARKUP)
     await page.get_by_role("row", name="event agent.chat.message").click()
-    await expect(page.locator("#details pre")).to_contain_text(msgspec.json.encode(MARKUP).decode())
+    await expect(page.locator("#details pre").first).to_contain_text(
+        msgspec.json.encode(MARKUP).decode()
+    )
     await expect(page.locator("main img, main script")).to_have_count(0)
     assert await page.title() == "Trace"
 

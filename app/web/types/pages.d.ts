@@ -7,15 +7,30 @@ declare global {
     duration_ms: number;
   }
 
-  interface TraceEvent {
+  interface TraceActor {
+    type: string;
+    id: string | null;
+    name: string | null;
+  }
+
+  // Parts of an event or a span that are shown under headings of their own.
+  interface TraceParts {
+    input?: unknown;
+    output?: unknown;
+    error?: string;
+    data?: unknown;
+  }
+
+  interface TraceEvent extends TraceParts {
     id: string;
     parent_id: string | null;
     type: string;
+    actor: TraceActor;
     test: boolean;
     created_at: string;
   }
 
-  interface TraceSpan {
+  interface TraceSpan extends TraceParts {
     id: string;
     parent_id: string | null;
     kind: string;
@@ -23,6 +38,8 @@ declare global {
     status: string;
     started_at: string;
     duration_ms: number;
+    waited_ms?: number;
+    is_waiting?: boolean;
   }
 
   // An event or a span, as a line of the timeline.
@@ -34,6 +51,9 @@ declare global {
     status: string;
     at: number;
     ms: number;
+    waited: number;
+    isWaiting: boolean;
+    by: string;
     more: TraceEvent | TraceSpan;
     depth: number;
   }

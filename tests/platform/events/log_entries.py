@@ -8,8 +8,10 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
 
-ENTRY_KEYS = {"id", "type", "correlation_id", "parent_id", "data", "created_at"}
+ENTRY_KEYS = {"id", "type", "correlation_id", "parent_id", "actor", "data", "created_at"}
 SPAN_KEYS = {"kind", "id", "parent_id", "name", "status", "started_at", "duration_ms"}
+# Those that a span has where there is something to say.
+MORE_SPAN_KEYS = {"waited_ms", "is_waiting", "input", "output", "error"}
 NOON = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 
 _INSERT = """

@@ -44,6 +44,7 @@ async def test_an_entry_shows_the_stored_event(developer: Client, services: Serv
             "type": "a.b",
             "correlation_id": "cor_1",
             "parent_id": "evt_0",
+            "actor": {"type": "system", "id": None, "name": None},
             "data": {"n": [1, None]},
             "created_at": "2030-05-01T12:00:00Z",
         }

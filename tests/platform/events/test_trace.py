@@ -23,7 +23,7 @@ from tests.model_server import ModelServer, Reply
 from tests.platform.events.api import PATH, read_trace
 from tests.platform.events.database import load_work, wait_until_idle
 from tests.platform.events.factories import create_agent
-from tests.platform.events.log_entries import ENTRY_KEYS, SPAN_KEYS
+from tests.platform.events.log_entries import ENTRY_KEYS, MORE_SPAN_KEYS, SPAN_KEYS
 from tests.platform.events.responses import post_json, read_json
 from tests.scripted_agents import Talker, talker
 from tests.world import Client, World
@@ -155,7 +155,31 @@ def test_a_trace_has_spans_of_every_kind(chat: TracedChat) -> None:
         "tool",
         "delivery",
     }
-    assert all(set(span) == SPAN_KEYS for span in chat.spans())
+    assert all(SPAN_KEYS <= set(span) <= SPAN_KEYS | MORE_SPAN_KEYS for span in chat.spans())
+
+
+def test_a_span_shows_what_went_in_and_came_out_and_what_failed(chat: TracedChat) -> None:
+    (tool,) = chat.spans("tool")
+    assert tool["input"] == {"what": "it"}
+    assert tool["output"]
+    assert "error" not in tool
+    (dead,) = [span for span in chat.spans("job") if span["status"] == "dead"]
+    assert "published" in dead["error"]
+
+
+def test_a_job_tells_how_long_it_waited(chat: TracedChat) -> None:
+    assert any(span["waited_ms"] > 0 for span in chat.spans("job") if "waited_ms" in span)
+
+
+def test_an_event_tells_who_did_it(chat: TracedChat) -> None:
+    actors = {entry["type"]: entry["actor"] for entry in chat.entries}
+    user = chat.talker.client.user_id
+    assert (actors["agent.chat.message"]["type"], actors["agent.chat.message"]["id"]) == (
+        "user",
+        user,
+    )
+    assert actors["agent.chat.message"]["name"]
+    assert actors["system.work.dead"] == {"type": "system", "id": None, "name": None}
 
 
 def test_the_parent_of_every_span_is_in_the_trace(chat: TracedChat) -> None:

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.domain import retention_queries
-from app.domain.area import AgentDeletion, Area, AreaJob, Span
+from app.domain.area import AgentDeletion, Area, AreaJob, Span, read_shown
 from app.domain.platform.events.api import MAX_SPANS
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
 from db import ledger
@@ -45,6 +45,9 @@ async def _read_spans(
             row["status"],
             row["executed_at"],
             float(row["execution_time_ms"]),
+            input=read_shown(row["input"]),
+            output=read_shown(row["output"]),
+            error=row["error_message"],
         )
         for row in rows
     ]

@@ -8,6 +8,7 @@ from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
 from app.domain.agents.usage import api as usage
+from app.domain.area import shown_sql
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -317,8 +318,10 @@ async def next_display_order(tx: Tx, tenant: str, agent_id: str) -> int:
     return int(value)
 
 
-_LIST_EXECUTIONS_BY_CORRELATION = """
-SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms
+_SHOWN = shown_sql("e.input", "e.output", order_by="e.executed_at, e.id")
+_LIST_EXECUTIONS_BY_CORRELATION = f"""
+SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms, e.error_message,
+       {_SHOWN}
 FROM tool_executions e JOIN tools t ON t.id = e.tool_id AND t.tenant_id = e.tenant_id
 WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND e.correlation_id = $2

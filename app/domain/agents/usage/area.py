@@ -31,6 +31,7 @@ def _build_model_span(row: Row, outer: Sequence[Span]) -> Span:
         "failed" if row["failures"] else "completed",
         ended - timedelta(milliseconds=milliseconds),
         float(milliseconds),
+        error=row["error"],
     )
 
 

@@ -123,7 +123,11 @@ _ADD = insert_sql("FROM", "$3", "$2", "$4") + " ON CONFLICT (message_id, model) 
 
 # The response time of a turn is on the row of the agent's own model.
 _LIST_BY_CORRELATION = """
-SELECT message_id AS id, model, failures, response_time_ms, created_at FROM usage
+SELECT message_id AS id, model, failures, response_time_ms, created_at,
+       CASE WHEN failures > 0 THEN
+           (SELECT e.data->'error'->>'message' FROM conversation_entries e
+            WHERE e.id = usage.message_id AND e.tenant_id = usage.tenant_id) END AS error
+FROM usage
 WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND correlation_id = $2
 ORDER BY created_at, message_id LIMIT $3

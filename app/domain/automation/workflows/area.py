@@ -3,7 +3,7 @@ from datetime import timedelta
 from typing import Final
 
 from app.domain import retention_queries
-from app.domain.area import Area, AreaJob, ExecutionLoad, PeriodicTask, Span
+from app.domain.area import Area, AreaJob, ExecutionLoad, PeriodicTask, Span, read_shown
 from app.domain.platform.events.api import MAX_SPANS
 from app.kit import clock
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
@@ -59,6 +59,10 @@ def _build_span(row: Row) -> Span:
         row["status"],
         started,
         took / timedelta(milliseconds=1),
+        is_waiting=NODE_TYPES[row["type"]].only_waits,
+        input=read_shown(row["input"]),
+        output=read_shown(row["output"]),
+        error=row["error"],
     )
 
 

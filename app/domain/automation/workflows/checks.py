@@ -10,6 +10,7 @@ from app.jobs.threads import TenantThreads
 from app.kit import validation
 from app.kit.errors import ApiError, Forbidden, Invalid, Problem
 from app.kit.texts import is_deeper
+from app.kit.unknown_fields import describe_unknown
 from app.security.principal import Principal
 from app.services import Services
 from app.templating.expressions import Budget, Expressions, Source, has_templates, list_sources
@@ -174,7 +175,7 @@ def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> It
     fields = {field.name: field for field in msgspec.structs.fields(node_type.config)}
     for key in config:
         if key not in fields:
-            yield key, f"is not a field of this config; its fields are {', '.join(fields)}"
+            yield describe_unknown(key, fields, "")
     for name, field in fields.items():
         if name not in config:
             if field.required:

@@ -6,6 +6,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from app.domain import quota
+from app.domain.area import shown_sql
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -171,9 +172,10 @@ UPDATE workflow_nodes SET status = 'pending', error = NULL, output = NULL, ref_i
        started_at = NULL, finished_at = NULL
 WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($4)
 """
-_LIST_BY_CORRELATION = """
+_SHOWN = shown_sql("n.input", "n.output", order_by="n.started_at, n.id")
+_LIST_BY_CORRELATION = f"""
 SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, e.caller_id,
-       e.cause_event_id, w.name
+       e.cause_event_id, w.name, n.error->>'message' AS error, {_SHOWN}
 FROM workflow_executions e
 JOIN workflow_nodes n ON n.tenant_id = e.tenant_id AND n.execution_id = e.id
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id

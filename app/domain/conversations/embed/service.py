@@ -44,7 +44,8 @@ async def admit(request: HttpRequest) -> None:
         agent = await _admit_token(request, token, origin)
     else:
         agent = await _admit_key(request, embed_key_of(request) or "", origin)
-    trace.current().tenant_id = agent.runtime.tenant_id
+    current = trace.current()
+    current.tenant_id, current.actor_id = agent.runtime.tenant_id, agent.embed_key_id
     if origin is not None:
         cors.allow_origin(state, request.scope["path"], origin)
     await charge(request, agent)

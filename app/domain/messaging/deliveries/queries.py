@@ -129,7 +129,7 @@ UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_a
 WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
 """
 _SPANS = """
-SELECT d.id, d.event_id AS cause_id, d.status, d.created_at, d.finished_at,
+SELECT d.id, d.event_id AS cause_id, d.status, d.created_at, d.finished_at, d.error,
        concat(d.event_type, ' to ', substring(w.url FROM '://([^/?#]*)')) AS name
 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
 WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)

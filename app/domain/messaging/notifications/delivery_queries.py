@@ -74,7 +74,9 @@ FROM failed WHERE l.tenant_id = $1 AND l.delivery_id = failed.id AND l.status = 
 """
 _SPANS = """
 SELECT d.id, CASE WHEN starts_with(d.occasion, 'evt_') THEN d.occasion END AS cause_id, d.status,
-       d.created_at, d.finished_at, concat(m.title, ' through ', c.name) AS name
+       d.created_at, d.finished_at,
+       (SELECT l.error FROM notification_log l WHERE l.delivery_id = d.id
+        ORDER BY l.number DESC LIMIT 1) AS error, concat(m.title, ' through ', c.name) AS name
 FROM notification_deliveries d
 JOIN notification_messages m ON m.id = d.message_id AND m.tenant_id = d.tenant_id
 JOIN notification_channels c ON c.id = d.channel_id AND c.tenant_id = d.tenant_id

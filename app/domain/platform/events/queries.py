@@ -95,7 +95,18 @@ FROM (SELECT 1) one LEFT JOIN LATERAL ({_parent_sql("$5::text", "$1::text")}) p 
 """
 _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 
-_ENTRY = View(Entry, computed=("omitted",))
+_NAME = "trim(concat(u.first_name, ' ', u.last_name))"
+_ACTOR = f"""
+jsonb_build_object(
+    'type', CASE WHEN starts_with(actor_id, 'usr_') THEN 'user'
+                 WHEN starts_with(actor_id, 'emk_') THEN 'embed_key'
+                 WHEN request_id IS NULL THEN 'system' ELSE 'anonymous' END,
+    'id', actor_id,
+    'name', coalesce(
+        (SELECT {_NAME} FROM users u WHERE u.id = actor_id AND u.tenant_id = event_log.tenant_id),
+        (SELECT k.name FROM embed_keys k
+         WHERE k.id = actor_id AND k.tenant_id = event_log.tenant_id)))"""
+_ENTRY = View(Entry, computed=("omitted",), actor=_ACTOR)
 # Also where rows are only counted: without it, a plan may read the whole table for a few.
 _ORDER = "ORDER BY created_at DESC, id DESC"
 # The newest rows of each tenant through the index, and the newest of these for super_admin: the
@@ -255,10 +266,11 @@ async def find(tx: Tx, event_id: str) -> Entry | None:
 _MAX_BYTES = 4 * 1024 * 1024
 # Data is returned for the first events, up to a size in total.
 _LIST_BY_CORRELATION = f"""
-SELECT id, type, correlation_id, parent_id, test, created_at, request_id,
+SELECT id, type, correlation_id, parent_id, test, created_at, request_id, actor,
        CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MAX_BYTES} THEN data END AS data
 FROM (
-    SELECT id, type, correlation_id, parent_id, test, created_at, request_id, data::text AS data
+    SELECT id, type, correlation_id, parent_id, test, created_at, request_id, data::text AS data,
+           {_ACTOR} AS actor
     FROM event_log
     WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
       AND correlation_id = $2

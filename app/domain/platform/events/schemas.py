@@ -1,18 +1,33 @@
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from app.domain.area import Span
 
+_ACTOR = {"type": "user", "id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4", "name": "Ada Lovelace"}
 _ENTRY = {
     "id": "evt_01k9x3m7e8c0v2q4r6t8w0y2a4",
     "type": "system.user.invited",
     "correlation_id": "cor_01k9x3m7e8c0v2q4r6t8w0y2a4",
     "parent_id": None,
+    "actor": _ACTOR,
     "data": {"invitation_id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4", "email": "ada@example.com"},
     "created_at": "2026-01-01T12:00:00Z",
 }
+
+
+class Actor(msgspec.Struct):
+    """Who did it. `anonymous` is a visitor, or somebody who is not signed in yet; `system` stands
+    for work in the background, whose `parent_id` leads to who caused it. `name` is null for
+    somebody of another tenant.
+    """
+
+    example: ClassVar[dict[str, Any]] = _ACTOR
+
+    type: Literal["user", "embed_key", "anonymous", "system"]
+    id: str | None
+    name: str | None
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -26,6 +41,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     type: str
     correlation_id: str
     parent_id: str | None
+    actor: Actor
     data: dict[str, Any]
     created_at: datetime
     test: bool = False

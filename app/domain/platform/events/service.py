@@ -22,7 +22,7 @@ from . import queries
 from .errors import EventNotFound
 from .events import WorkDead
 from .queries import FAN_OUT
-from .schemas import Entry
+from .schemas import Actor, Entry
 
 MAX_SPANS: Final = 5000
 # For rules of retention: all work that an event caused is finished. `t` is the event, or another
@@ -191,6 +191,7 @@ def to_entry(row: Row) -> Entry:
         row["type"],
         row["correlation_id"],
         row["parent_id"],
+        msgspec.convert(row["actor"], Actor),
         msgspec.json.decode(row["data"] or "{}"),
         row["created_at"],
         row["test"],

@@ -24,7 +24,8 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     if not events and not work:
         raise TraceNotFound(f"There is no trace with the correlation id {correlation_id[:64]}")
     requests = await queries.list_requests(tx, tenant, correlation_id, MAX_SPANS)
-    outer = [*_request_spans(events, requests), *(_job_span(row, areas) for row in work)]
+    jobs = [_job_span(row, areas) for row in work if not _was_needless(row)]
+    outer = [*_request_spans(events, requests), *jobs]
     spans = list(outer)
     for source in areas.span_sources:
         spans += await source(tx, tenant, correlation_id, outer)
@@ -68,9 +69,14 @@ def _emitted_at(row: Row) -> datetime:
     return moment
 
 
+def _was_needless(work: Row) -> bool:
+    """Such as the end of a time limit that nothing exceeded."""
+    return work["state"] == "cancelled" and work["started_at"] is None
+
+
 def _job_span(row: Row, areas: Areas) -> Span:
     kind = areas.work_kinds.get(row["kind"])
-    started = row["started_at"] or row["created_at"]
+    created, started = row["created_at"], row["started_at"] or row["created_at"]
     ended = row["finished_at"] or (clock.now() if row["started_at"] else started)
     return Span(
         "job",
@@ -81,6 +87,8 @@ def _job_span(row: Row, areas: Areas) -> Span:
         row["state"],
         started,
         clock.milliseconds(started, ended),
+        waited_ms=clock.milliseconds(created, started) if row["started_at"] else None,
+        error=row["last_error"] if row["state"] != "done" else None,
     )
 
 

@@ -86,6 +86,13 @@ function formatDuration(ms) {
   return `${Math.round(ms / 36_000) / 100} h`;
 }
 
+/** @type {(actor: TraceActor) => string} */
+function describeActor({ type, id, name }) {
+  if (type === "system") return "by the system";
+  if (type === "anonymous") return "by a visitor";
+  return `by ${name ?? id}`;
+}
+
 // Returns events and spans as one list: each row follows its cause, in the order of time. A request
 // starts with its first event and is listed before it.
 /** @type {(trace: Trace) => TraceRow[]} */
@@ -99,6 +106,9 @@ function buildRows(trace) {
       status: span.status,
       at: Date.parse(span.started_at),
       ms: span.duration_ms,
+      waited: span.waited_ms ?? 0,
+      isWaiting: span.is_waiting ?? false,
+      by: "",
       more: span,
     })),
     ...trace.data.map((event) => ({
@@ -109,6 +119,9 @@ function buildRows(trace) {
       status: "",
       at: Date.parse(event.created_at),
       ms: 0,
+      waited: 0,
+      isWaiting: false,
+      by: describeActor(event.actor),
       more: event,
     })),
   ];
@@ -145,16 +158,48 @@ function drawBar(row, start, duration) {
   box.setAttribute("viewBox", "0 0 1000 10");
   box.setAttribute("preserveAspectRatio", "none");
   box.setAttribute("aria-hidden", "true");
-  const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  const left = ((row.at - start) / duration) * 1000;
-  mark.setAttribute("x", String(Math.min(left, 994)));
-  mark.setAttribute("width", String(Math.max((row.ms / duration) * 1000, 6)));
-  mark.setAttribute("y", "1");
-  mark.setAttribute("height", "8");
-  mark.setAttribute("class", `${row.kind.replace(" ", "-")} ${row.status}`);
-  box.append(mark);
+  /** @type {(at: number, ms: number, least: number, isWait: boolean) => void} */
+  const draw = (at, ms, least, isWait) => {
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const left = Math.max(((at - start) / duration) * 1000, 0);
+    mark.setAttribute("x", String(Math.min(left, 994)));
+    mark.setAttribute("width", String(Math.max((ms / duration) * 1000, least)));
+    mark.setAttribute("y", isWait ? "4" : "1");
+    mark.setAttribute("height", isWait ? "2" : "8");
+    const kind = row.kind.replace(" ", "-");
+    mark.setAttribute("class", `${kind} ${row.status}${isWait ? " wait" : ""}`);
+    box.append(mark);
+  };
+  if (row.waited) draw(row.at - row.waited, row.waited, 0, true);
+  draw(row.at, row.ms, 6, row.isWaiting);
   lane.append(box);
   return lane;
+}
+
+// What the row is about, each part under a heading of its own.
+/** @type {(row: TraceRow) => void} */
+function showDetails(row) {
+  const { input, output, error, data, ...rest } = row.more;
+  /** @type {[string, unknown][]} */
+  const parts = [["Error", error], ["Data", data], ["Input", input], ["Output", output]];
+  const shown = parts.filter(([, value]) => value !== undefined && value !== null);
+  details.replaceChildren(
+    createElement("h2", "", row.by ? `${row.name} ${row.by}` : row.name),
+    ...[...shown, ["Facts", rest]].flatMap(([name, value]) => [
+      createElement("h3", name === "Error" ? "bad" : "", String(name)),
+      createElement("pre", "", typeof value === "string" ? value : JSON.stringify(value, null, 2)),
+    ]),
+  );
+  details.hidden = false;
+  details.scrollIntoView({ block: "nearest" });
+}
+
+/** @type {(row: TraceRow, start: number) => string} */
+function describeTime(row, start) {
+  const parts = [`+${formatDuration(row.at - start)}`];
+  if (row.waited >= 1) parts.push(`waited ${formatDuration(row.waited)}`);
+  if (row.ms) parts.push(`${row.isWaiting ? "waited " : ""}${formatDuration(row.ms)}`);
+  return parts.join(", ");
 }
 
 /** @type {(trace: Trace) => void} */
@@ -173,22 +218,19 @@ function drawTrace(trace) {
       createElement("span", `kind ${row.kind.replace(" ", "-")}`, row.kind),
       createElement("span", "name", row.name),
     );
-    const state = createElement("span", `state ${row.status}`, row.status);
+    const state = createElement("span", `state ${row.status}`, row.status || row.by);
     state.setAttribute("role", "cell");
     const time = createElement(
       "span",
       "time",
-      `+${formatDuration(row.at - start)}${row.ms ? `, ${formatDuration(row.ms)}` : ""}`,
+      describeTime(row, start),
     );
     time.setAttribute("role", "cell");
     line.append(label, state, time, drawBar(row, start, duration));
     line.addEventListener("click", () => {
       timeline.querySelector("[aria-current]")?.removeAttribute("aria-current");
       line.setAttribute("aria-current", "true");
-      details.hidden = false;
-      required(details.querySelector("h2")).textContent = row.name;
-      required(details.querySelector("pre")).textContent = JSON.stringify(row.more, null, 2);
-      details.scrollIntoView({ block: "nearest" });
+      showDetails(row);
     });
     timeline.append(line);
   }
@@ -200,7 +242,7 @@ function drawTrace(trace) {
 function clear() {
   timeline.replaceChildren();
   details.hidden = true;
-  for (const part of details.children) part.textContent = "";
+  details.replaceChildren();
 }
 
 async function showTrace() {

@@ -26,6 +26,7 @@ class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 class ApprovalNode(NodeType[ApprovalConfig]):
     name: ClassVar[str] = "approval"
+    only_waits: ClassVar[bool] = True
     description: ClassVar[str] = (
         "Waits until one of those asked approves or rejects; without an edge for false, a rejection"
         " fails the execution"

@@ -27,6 +27,7 @@ class DelayConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 class DelayNode(NodeType[DelayConfig]):
     name: ClassVar[str] = "delay"
+    only_waits: ClassVar[bool] = True
     description: ClassVar[str] = "Waits for some time, up to a year"
     config: ClassVar[type[msgspec.Struct]] = DelayConfig
     example: ClassVar[dict[str, Any]] = {"seconds": 3600}

@@ -106,6 +106,8 @@ class NodeType(ABC, Generic[C]):
     has_effect: ClassVar[bool] = True
     # True when the end of the time that it waits for completes it; else that is a failure.
     ends_by_time: ClassVar[bool] = False
+    # True when it waits for a person or a moment, and does nothing meanwhile.
+    only_waits: ClassVar[bool] = False
     # True when an attempt waits for another area, so that a node may limit its time.
     has_timeout: ClassVar[bool] = False
     # False when each attempt has the same outcome, so that another one does not help.
