@@ -162,7 +162,7 @@ async def _create_key(tx: Tx, services: Services, agent_id: str) -> tuple[str, s
         allowed_domains=list_origins(services.settings),
     )
     api_key = _derive_key(services.keyring, kid, agent_id)
-    key = await keys.create(tx, services.keyring, data, api_key)
+    key = await keys.create(tx, services, data, api_key)
     return key.id, kid
 
 

@@ -24,7 +24,7 @@ STATE = {
     "tokens_today": 0,
     "last_used_at": None,
 }
-SHOWN_ONCE = {"api_key", "identity_secret"}
+SHOWN_ONCE = {"api_key", "identity_secret", "embed_code"}
 COMMON_FIELDS = {
     "id",
     "agent_id",

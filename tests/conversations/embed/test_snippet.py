@@ -58,7 +58,7 @@ def _parse_script_tag(code: str) -> dict[str, str | None]:
 
 async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, services: Services) -> None:
     snippet = await _get_snippet(talk.client, talk.agent_id)
-    assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
+    assert set(snippet) == {"embed_code", "agent_id", "agent_name", "hint"}
     assert (snippet["agent_id"], snippet["agent_name"]) == (talk.agent_id, "Talker")
     tag = _parse_script_tag(snippet["embed_code"])
     assert tag["src"] == f"{services.settings.public_url}/embed/widget.js"
@@ -71,7 +71,15 @@ async def test_a_sign_in_gives_a_snippet_without_a_key(talk: Talker) -> None:
     key = await create_embed_key(talk.client, talk.agent_id)
     snippet = await _get_snippet(talk.client, talk.agent_id)
     assert key["api_key"] not in snippet["embed_code"]
-    assert not str(_parse_script_tag(snippet["embed_code"])["data-api-key"]).startswith("emb_")
+    assert _parse_script_tag(snippet["embed_code"])["data-api-key"] == "YOUR_EMBED_KEY"
+    assert "POST /api/v1/embed/api-keys" in snippet["hint"]
+
+
+async def test_a_new_key_comes_with_a_snippet_that_has_it(talk: Talker, services: Services) -> None:
+    key = await create_embed_key(talk.client, talk.agent_id)
+    tag = _parse_script_tag(key["embed_code"])
+    assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key["api_key"])
+    assert tag["src"] == f"{services.settings.public_url}/embed/widget.js"
 
 
 async def test_roles_with_agents_read_get_the_snippet(
@@ -141,7 +149,7 @@ async def test_a_key_gives_a_snippet_that_is_ready_to_use(
         with subtests.test(transport=transport):
             key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
             snippet = await _get_snippet(anonymous, talk.agent_id, **key_options(transport, key))
-            assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
+            assert snippet["hint"] is None
             tag = _parse_script_tag(snippet["embed_code"])
             assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
 

@@ -1,4 +1,3 @@
-import html
 from typing import Annotated
 
 import msgspec
@@ -18,7 +17,7 @@ from app.kit import validation
 from app.kit.errors import Invalid
 from app.kit.paging import Paged
 
-from . import keys, service, sessions
+from . import keys, service, sessions, snippet
 from .errors import SessionTokenRequired
 from .schemas import (
     AssistantReply,
@@ -48,10 +47,10 @@ class EmbedKeyController(Controller):
     async def create_key(
         self, tx: Tx, services: Services, data: JSONBody[CreateEmbedKey]
     ) -> CreatedEmbedKey:
-        """`api_key` and `identity_secret` are shown in this answer and never again. An agent
-        that has 100 keys gets no more: 409.
+        """`api_key`, `identity_secret` and `embed_code`, which has the key in it, are shown in this
+        answer and never again. An agent that has 100 keys gets no more: 409.
         """
-        return await keys.create(tx, services.keyring, data)
+        return await keys.create(tx, services, data)
 
     @get(
         summary="List embed keys",
@@ -119,7 +118,9 @@ class PublicAgentController(Controller):
     async def get_snippet(
         self, tx: Tx, services: Services, request: HttpRequest, agent_id: Id
     ) -> Snippet:
-        """With a sign-in, or with the agent's embed key, which is then part of the snippet."""
+        """With a sign-in, or with the agent's embed key, which is then part of the snippet. `hint`
+        says where to get a key for a snippet without one.
+        """
         key = None
         if service.has_key(request):
             key = embed_key_of(request)
@@ -127,12 +128,8 @@ class PublicAgentController(Controller):
         else:
             tx.set_scope(principal_of(request).scope)
             name = await agents.get_name(tx, agent_id)
-        code = (
-            f'<script async src="{html.escape(services.settings.public_url)}/embed/widget.js" '
-            f'data-agent-id="{html.escape(agent_id)}" '
-            f'data-api-key="{html.escape(key or "YOUR_EMBED_KEY")}"></script>'
-        )
-        return Snippet(code, agent_id, name)
+        code = snippet.build(services.settings.public_url, agent_id, key)
+        return Snippet(code, agent_id, name, None if key else snippet.HINT)
 
     @post(
         "/session",

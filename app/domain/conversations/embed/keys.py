@@ -11,10 +11,11 @@ from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.security.principal import EMBED_PREFIX
+from app.services import Services
 from db.models import EmbedKey
 from db.session import Tx
 
-from . import origins, queries, user_tokens
+from . import origins, queries, snippet, user_tokens
 from .errors import EmbedKeyNotFound
 from .events import EmbedKeyCreated, EmbedKeyRevoked, EmbedKeyUpdated
 from .schemas import (
@@ -34,7 +35,7 @@ def hash_key(api_key: str) -> str:
 
 
 async def create(
-    tx: Tx, keyring: Keyring, data: CreateEmbedKey, api_key: str | None = None
+    tx: Tx, services: Services, data: CreateEmbedKey, api_key: str | None = None
 ) -> CreatedEmbedKey:
     """`api_key` is a secret that the caller has derived; without it, a random one is made."""
     # Locked, so that creations at the same time do not exceed the limit.
@@ -50,7 +51,7 @@ async def create(
         key_prefix=api_key[:_PREFIX_CHARS],
         key_hash=hash_key(api_key),
     )
-    identity_secret = _set_identity_secret(keyring, key)
+    identity_secret = _set_identity_secret(services.keyring, key)
     session = await tx.session()
     session.add(key)
     await session.flush()
@@ -62,6 +63,7 @@ async def create(
         key_prefix=key.key_prefix,
         api_key=api_key,
         identity_secret=identity_secret,
+        embed_code=snippet.build(services.settings.public_url, key.agent_id, api_key),
         created_at=key.created_at,
     )
 

@@ -26,6 +26,10 @@ _KEY = {
     "created_at": "2026-01-01T12:00:00Z",
 }
 _SECRET = "ids_mK2vQ0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2y"  # noqa: S105  # an example
+_CODE = (
+    '<script async src="https://parley.example.com/embed/widget.js" '
+    'data-agent-id="agt_01k9x3m7e8c0v2q4r6t8w0y2a4" data-api-key="emb_…"></script>'
+)
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 AllowedDomains = Annotated[
@@ -109,10 +113,12 @@ class CreatedEmbedKey(_EmbedKey):
         **_KEY,
         "api_key": "emb_Zk3vQ0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2y",
         "identity_secret": _SECRET,
+        "embed_code": _CODE,
     }
 
     api_key: str
     identity_secret: str
+    embed_code: Annotated[str, Meta(description="The tag for your pages, with the key in it")]
 
 
 class EmbedKeyView(_EmbedKey):
@@ -139,15 +145,18 @@ class NewIdentitySecret(msgspec.Struct):
 
 class Snippet(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
-        "embed_code": '<script async src="https://parley.example.com/embed/widget.js" '
-        'data-agent-id="agt_01k9x3m7e8c0v2q4r6t8w0y2a4" data-api-key="emb_…"></script>',
+        "embed_code": _CODE,
         "agent_id": _KEY["agent_id"],
         "agent_name": "Shop assistant",
+        "hint": None,
     }
 
     embed_code: str
     agent_id: str
     agent_name: str
+    hint: Annotated[
+        str | None, Meta(description="Where to get a key; null when the code has one")
+    ] = None
 
 
 SessionId = Annotated[
