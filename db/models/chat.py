@@ -88,6 +88,36 @@ class ConversationEntry(TenantOwned, HasId, Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+class MessageFeedback(TenantOwned, HasId, Timestamps, Base):
+    """How a person rated an answer. `user_id` is None for the visitor of the conversation."""
+
+    __tablename__ = "message_feedback"
+    __table_args__ = (
+        Index(
+            "uq_message_feedback_message_id",
+            "message_id",
+            "user_id",
+            unique=True,
+            postgresql_nulls_not_distinct=True,
+        ),
+        Index("ix_message_feedback_agent_id", "tenant_id", "agent_id", "message_at"),
+        Index(
+            "ix_message_feedback_user_id", "user_id", postgresql_where=text("user_id IS NOT NULL")
+        ),
+    )
+
+    # No foreign key: it is deleted with the message.
+    agent_id: Mapped[str]
+    message_id: Mapped[str] = mapped_column(
+        ForeignKey("conversation_entries.id", ondelete="CASCADE")
+    )
+    # When the message was written: both are kept for the same time.
+    message_at: Mapped[datetime]
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    rating: Mapped[str]
+    comment: Mapped[str | None]
+
+
 class ChatJob(TenantOwned, HasId, Timestamps, Base):
     """One asynchronous turn. `progress` has its rounds of tool calls, each stored before it runs,
     so that a second attempt continues from there.

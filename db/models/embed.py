@@ -29,6 +29,7 @@ class EmbedKey(TenantOwned, HasId, Timestamps, Base):
     # Verifies the user tokens that the customer's server signs.
     identity_secret: Mapped[bytes | None] = mapped_column(Sealed)
     allow_voice: Mapped[bool] = mapped_column(default=False, server_default="false")
+    allow_feedback: Mapped[bool] = mapped_column(default=True, server_default="true")
     max_messages_per_day: Mapped[int | None]
     max_tokens_per_day: Mapped[int | None] = mapped_column(BigInteger)
     last_used_at: Mapped[datetime | None]

@@ -29,6 +29,8 @@ async def test_the_statistics_of_a_new_agent_are_zero(talk: Talker) -> None:
         "total_tokens_used": 0,
         "avg_response_time_ms": 0.0,
         "failed_turns": 0,
+        "ratings_up": 0,
+        "ratings_down": 0,
         "period": "all_time",
     }
 
@@ -53,6 +55,8 @@ async def test_statistics_sum_all_turns(talk: Talker, services: Services) -> Non
         "total_tokens_used": 66,
         "avg_response_time_ms": 250.0,
         "failed_turns": 0,
+        "ratings_up": 0,
+        "ratings_down": 0,
         "period": "all_time",
     }
 
@@ -89,6 +93,8 @@ async def test_every_period_counts_the_turns_of_today(
                 "total_messages": 6,
                 "total_tokens_used": 45,
                 "failed_turns": 0,
+                "ratings_up": 0,
+                "ratings_down": 0,
                 "period": period,
             }
 

@@ -288,6 +288,7 @@ async def test_messages_come_oldest_first(talk: Talker) -> None:
         "status",
         "tool_calls",
         "sources",
+        "feedback",
         "created_at",
         "error",
     }

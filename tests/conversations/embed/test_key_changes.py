@@ -30,6 +30,7 @@ RULES: dict[str, Any] = {
     "require_session_token": True,
     "require_user_token": True,
     "allow_voice": True,
+    "allow_feedback": False,
     "max_messages_per_day": 10,
     "max_tokens_per_day": 1_000_000_000_000,
 }
@@ -99,6 +100,7 @@ async def test_wrong_fields_are_named_and_change_nothing(
         ("require_session_token", "yes", "require_session_token"),
         ("require_user_token", 1, "require_user_token"),
         ("allow_voice", None, "allow_voice"),
+        ("allow_feedback", None, "allow_feedback"),
         ("max_messages_per_day", 0, "max_messages_per_day"),
         ("max_messages_per_day", -1, "max_messages_per_day"),
         ("max_messages_per_day", 10_000_001, "max_messages_per_day"),

@@ -34,6 +34,7 @@ COMMON_FIELDS = {
     "require_session_token",
     "require_user_token",
     "allow_voice",
+    "allow_feedback",
     "max_messages_per_day",
     "max_tokens_per_day",
     "created_at",

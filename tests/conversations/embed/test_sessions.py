@@ -9,6 +9,7 @@ from app.kit import clock
 from tests.conversations.embed.sites import ORIGIN, Site, error_of
 from tests.conversations.embed.visits import (
     KNOWN_SESSION,
+    TOKEN_ONLY_ROUTES,
     TOKEN_ROUTES,
     claims_in,
     open_session,
@@ -43,7 +44,11 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
     state = await visitor.load()
     assert set(state) == {"session_id", "agent", "visitor_name", "messages"}
     assert state["session_id"] == visitor.session_id
-    assert state["agent"] == {"name": "Talker", "allow_voice": False}
+    assert state["agent"] == {
+        "name": "Talker",
+        "allow_voice": False,
+        "allow_feedback": True,
+    }
     assert state["visitor_name"] is None
     assert [(message["role"], message["content"]) for message in state["messages"]] == [
         ("user", "When do you open?"),
@@ -55,6 +60,7 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
         "content",
         "status",
         "sources",
+        "feedback",
         "created_at",
         "error",
     }
@@ -192,7 +198,8 @@ async def test_the_routes_that_take_visitor_tokens_are_documented(anonymous: Cli
         if {"visitor_token": []} in operation.get("security", [])
     }
     assert set(with_tokens) == set(TOKEN_ROUTES)
-    assert with_tokens.pop("GET session") == [{"visitor_token": []}]
+    for route in TOKEN_ONLY_ROUTES:
+        assert with_tokens.pop(route) == [{"visitor_token": []}]
     assert all({"embed_key": []} in schemes for schemes in with_tokens.values())
 
 

@@ -22,7 +22,10 @@ TOKEN_ROUTES = (
     "POST chat/stream",
     "POST chat/audio",
     "POST chat/tts",
+    "POST messages/{message_id}/feedback",
 )
+# Those that the key itself cannot call.
+TOKEN_ONLY_ROUTES = ("GET session", "POST messages/{message_id}/feedback")
 # Those that name a session in their body.
 SESSION_ROUTES = ("POST session", "POST chat", "POST chat/stream", "POST chat/audio")
 KNOWN_SESSION = "vis_" + "a" * 32
@@ -63,6 +66,7 @@ async def call(
     bodies: dict[str, Any] = {
         "POST session": {} if session_id is None else {"session_id": session_id},
         "POST chat/tts": {"text": "Hello"},
+        "POST messages/{message_id}/feedback": {"rating": "up"},
     }
     body = bodies.get(route, {"session_id": session_id, "message": "Hi"})
     json = None if method == "GET" else body

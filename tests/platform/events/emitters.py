@@ -117,6 +117,15 @@ async def emit_agent_chat_completed(context: EmitterContext) -> None:
     assert outcomes == expected
 
 
+async def emit_agent_chat_rated(context: EmitterContext) -> None:
+    """A rating with a comment, and its withdrawal."""
+    reply = await (await context.create_talker()).say("Hello")
+    messages = f"/api/v1/conversations/{reply['conversation_id']}/messages"
+    path = f"{messages}/{reply['message']['id']}/feedback"
+    for body in ({"rating": "down", "comment": "Wrong."}, {"rating": None}):
+        await post_json(context.admin, path, body, 200)
+
+
 async def _run_job(context: EmitterContext, job_id: str) -> None:
     async with context.services.db.tx(context.tenant_id, autocommit=True) as tx:
         raw = await tx.raw()
@@ -363,6 +372,7 @@ EMITTERS: dict[str, Emitter] = {
     "agent.chat.message": emit_agent_chat_message,
     "agent.chat.failed": emit_agent_chat_failed,
     "agent.chat.completed": emit_agent_chat_completed,
+    "agent.chat.rated": emit_agent_chat_rated,
     "system.document.processed": emit_document_processed,
     "system.document.deleted": emit_document_deleted,
     "system.provider_key.created": emit_provider_key_created,

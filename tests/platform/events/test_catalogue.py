@@ -27,8 +27,9 @@ SPECIFIED_TYPES = {
     *("system.test", "system.webhook.disabled", "system.credential.invalid"),
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
-# Of workflows one more than those: the end by a cancellation.
-TYPES_PER_CATEGORY = {"agent": 8, "workflow": 9, "form": 6, "approval": 4, "data_table": 7}
+# Of agents two more than those: a turn that failed, and the rating of an answer. Of workflows one
+# more: the end by a cancellation.
+TYPES_PER_CATEGORY = {"agent": 9, "workflow": 9, "form": 6, "approval": 4, "data_table": 7}
 
 ID_PREFIXES = {
     "approval_id": "apr_",

@@ -108,6 +108,7 @@ class EmbedKeyRules(msgspec.Struct, frozen=True):
     require_session_token: bool
     require_user_token: bool
     allow_voice: bool
+    allow_feedback: bool
     max_messages_per_day: int | None
     max_tokens_per_day: int | None
     identity_secret: bytes | None

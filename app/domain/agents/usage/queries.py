@@ -19,10 +19,18 @@ coalesce(sum(failures), 0)::bigint AS failures,
 coalesce(sum(response_time_ms), 0)::bigint AS response_time_ms
 """
 
+
+def _count_ratings(rating: str) -> str:
+    return f"""(
+    SELECT count(*) FROM message_feedback
+    WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND rating = '{rating}'
+      AND ($3::timestamptz IS NULL OR message_at > $3)) AS ratings_{rating}"""
+
+
 _SUMMED = """
 conversations, messages, prompt_tokens, completion_tokens, turns, failures, response_time_ms"""
 _SUM_BY_AGENT = f"""
-SELECT {_SUMS} FROM (
+SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")} FROM (
     SELECT {_SUMMED}
     FROM usage_hours
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2

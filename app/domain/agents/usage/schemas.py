@@ -27,7 +27,8 @@ _WINDOW_EXAMPLE: dict[str, Any] = {"limit": 300, "remaining": 288, "reset": 1767
 class AgentStats(msgspec.Struct):
     """`total_tokens_used` counts all models, those of hosted embeddings, transcription and speech
     included: the same tokens as `total_tokens` of the agent in the usage report, whose `by_model`
-    tells them apart. The other figures count turns alone. A period ends now; those of the usage
+    tells them apart. The other figures count turns alone. Ratings count with the answers that
+    they are about, while these are stored. A period ends now; those of the usage
     report have whole hours or days.
     """
 
@@ -38,6 +39,8 @@ class AgentStats(msgspec.Struct):
         "total_tokens_used": 9120,
         "avg_response_time_ms": 812.5,
         "failed_turns": 1,
+        "ratings_up": 9,
+        "ratings_down": 2,
         "period": "all_time",
     }
 
@@ -47,6 +50,8 @@ class AgentStats(msgspec.Struct):
     total_tokens_used: int
     avg_response_time_ms: float
     failed_turns: int
+    ratings_up: int
+    ratings_down: int
     period: Period
 
 

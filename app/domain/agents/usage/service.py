@@ -69,6 +69,8 @@ async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
         row["tokens"],
         round(average, 1),
         row["failures"],
+        row["ratings_up"],
+        row["ratings_down"],
         period,
     )
 

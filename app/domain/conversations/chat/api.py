@@ -1,6 +1,7 @@
 """What other areas may call."""
 
 from .chat_jobs import accept_for_caller, cancel_for_caller
+from .feedback import rate_as_visitor
 from .queries import list_visitor_messages
 from .schemas import Visitor
 from .service import AgentReference, answer, stream

@@ -9,7 +9,7 @@ from db.storage_quota import CountedTable, UncountedTable
 
 from . import chat_jobs, conversations, jobs, queries
 from .chat_jobs import CHAT_TURN, REPORT_CANCELLED
-from .events import ChatCompleted, ChatFailed, ChatMessage, ChatStarted
+from .events import ChatCompleted, ChatFailed, ChatMessage, ChatRated, ChatStarted
 
 # Messages are kept for as long as the agent's log settings say, and no longer than the plan.
 _AGENTS = retention_queries.AGENTS
@@ -19,6 +19,7 @@ _HAS_NO_UNFINISHED_JOB = """NOT EXISTS (
     SELECT 1 FROM chat_jobs j
     WHERE j.conversation_id = t.conversation_id AND j.status IN ('pending', 'running')
 )"""
+_HAS_NO_FEEDBACK = "NOT EXISTS (SELECT 1 FROM message_feedback f WHERE f.message_id = t.id)"
 # Their own rules delete entries and jobs before, in batches.
 _IS_EMPTY = """NOT EXISTS (SELECT 1 FROM conversation_entries e WHERE e.conversation_id = t.id)
 AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)"""
@@ -42,7 +43,7 @@ async def _delete_log(deletion: AgentDeletion) -> None:
 AREA: Final = Area(
     name="chat",
     on_training=conversations.log_training,
-    events=(ChatStarted, ChatMessage, ChatFailed, ChatCompleted),
+    events=(ChatStarted, ChatMessage, ChatFailed, ChatCompleted, ChatRated),
     permissions=(
         Permission("conversations:read", "Read other people's conversations", DEVELOPERS),
         Permission(
@@ -62,8 +63,15 @@ AREA: Final = Area(
             per=_AGENTS,
         ),
         RetentionRule(
+            "message_feedback",
+            f"{_OF_AGENT} AND t.message_at < {_EXPIRED_BEFORE}",
+            order_by="t.message_at",
+            per=_AGENTS,
+        ),
+        RetentionRule(
             "conversation_entries",
-            f"{_OF_AGENT} AND t.created_at < {_EXPIRED_BEFORE} AND {_HAS_NO_UNFINISHED_JOB}",
+            f"{_OF_AGENT} AND t.created_at < {_EXPIRED_BEFORE} AND {_HAS_NO_UNFINISHED_JOB}"
+            f" AND {_HAS_NO_FEEDBACK}",
             order_by="t.created_at",
             per=_AGENTS,
         ),
@@ -108,6 +116,12 @@ AREA: Final = Area(
             "octet_length(t.progress::text) + coalesce(octet_length(t.reply::text), 0)"
             " + coalesce(octet_length(t.context::text), 0)",
             from_end=True,
+        ),
+        CountedTable(
+            "message_feedback",
+            "conversations",
+            "coalesce(octet_length(t.comment), 0)",
+            changes="OLD.comment IS DISTINCT FROM NEW.comment",
         ),
         UncountedTable("conversations", "small; the entries count"),
     ),

@@ -12,7 +12,7 @@ from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
 
-from . import chat_jobs, conversations, service
+from . import chat_jobs, conversations, feedback, service
 from .queries import ConversationFilter, LogFilter
 from .schemas import (
     AgentStatus,
@@ -23,6 +23,8 @@ from .schemas import (
     JobView,
     LogEntry,
     MessageView,
+    RatedMessage,
+    RateMessage,
 )
 from .service import AgentReference
 from .sse_encoding import encode_stream
@@ -206,6 +208,25 @@ class ConversationController(Controller):
     ) -> Paged[MessageView]:
         """The oldest first."""
         return await conversations.list_messages(tx, principal, conversation_id, page_in)
+
+    @post(
+        "/messages/{message_id:str}/feedback",
+        summary="Rate an answer",
+        status_code=200,
+        errors=(409,),
+    )
+    async def rate_message(
+        self,
+        tx: Tx,
+        principal: Principal,
+        conversation_id: Id,
+        message_id: Id,
+        data: JSONBody[RateMessage],
+    ) -> RatedMessage:
+        """For everybody who may read the conversation, each with one rating per answer. A message
+        of the user: 409 `message_not_ratable`.
+        """
+        return await feedback.rate(tx, principal, conversation_id, message_id, data)
 
     @post("/end", summary="End a conversation", status_code=200)
     async def end_conversation(

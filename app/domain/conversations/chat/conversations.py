@@ -44,6 +44,12 @@ async def get(tx: Tx, principal: Principal, conversation_id: str) -> Conversatio
     return view
 
 
+async def require(tx: Tx, principal: Principal, conversation_id: str) -> None:
+    """Raises ConversationNotFound for a conversation that the principal may not read."""
+    if await queries.find(tx, principal, conversation_id) is None:
+        raise _not_found(conversation_id)
+
+
 async def list_messages(
     tx: Tx, principal: Principal, conversation_id: str, page: Page
 ) -> Paged[MessageView]:

@@ -15,6 +15,13 @@ class ConversationBusy(Conflict, code="conversation_busy"): ...
 class NotLastAnswer(Conflict, code="not_last_answer"): ...
 
 
+class MessageNotFound(NotFound, code="message_not_found"): ...
+
+
+class MessageNotRatable(Conflict, code="message_not_ratable"):
+    """Only the agent's messages can be rated."""
+
+
 class JobNotFound(NotFound, code="job_not_found"): ...
 
 

@@ -65,3 +65,18 @@ class ChatCompleted(Event):
     )
     message: Annotated[str | None, example("It is sunny.")] = None
     error: Annotated[str | None, example(None)] = None
+
+
+class ChatRated(Event):
+    """Somebody rated an answer, changed the rating, or withdrew it: then `rating` is null.
+
+    Where the agent may not log messages, `comment` stays out of the event log, too.
+    """
+
+    type = "agent.chat.rated"
+
+    agent_id: Annotated[str, example("agt_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    conversation_id: Annotated[str, example("cnv_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    message_id: Annotated[str, example("msg_01k9x3m7e8c0v2q4r6t8w0y2a4")]
+    rating: Annotated[Literal["up", "down"] | None, example("down")]
+    comment: Annotated[str | None, example("The shop opens at ten.")] = None

@@ -16,6 +16,7 @@ from db.models import Conversation
 from db.session import Tx
 from db.views import View
 
+from . import feedback_queries
 from .errors import CANNOT_ANSWER
 from .schemas import ConversationView, LogEntry, MessageView, VisitorMessage
 
@@ -37,14 +38,19 @@ _MESSAGE = View(
     tool_calls="coalesce(c.calls, '[]')",
     sources="coalesce(m.data->'sources', '[]')",
     error="m.data->'error'",
+    feedback=feedback_queries.select_sql("m.id", "m.tenant_id", "$user"),
 )
 
 _VISITOR_MESSAGE = View(
     VisitorMessage,
+    "newest",
     content="coalesce(content, '')",
     sources="coalesce(data->'sources', '[]')",
     error=f"""CASE WHEN status = 'failed' THEN
         jsonb_build_object('code', data->'error'->>'code', 'message', '{CANNOT_ANSWER}') END""",
+    feedback=feedback_queries.select_sql(
+        "newest.id", "newest.tenant_id", feedback_queries.OF_VISITOR
+    ),
 )
 
 # Asynchronous chat
@@ -358,12 +364,18 @@ async def list_messages(
 ) -> tuple[list[MessageView], Total]:
     where = Where(tenant_of(tx), "type = 'message' AND replaced_by IS NULL")
     where.add("conversation_id = $n", conversation_id)
-    only_user = _only_user(principal)
-    if only_user is not None:
+    user = where.bind(principal.user_id)
+    # Gives the parameter a type where messages are only counted.
+    where.require(f"{user}::text IS NOT NULL")
+    if _only_user(principal) is not None:
         # Refers to no column of the messages, so that Postgres evaluates it once.
-        own = f"{where.tenant_condition} AND id = $2 AND user_id = $n"
-        where.add(f"EXISTS (SELECT 1 FROM conversations WHERE {own})", only_user)
-    listed = _MESSAGE_PAGE.replace("$where", where.sql).replace("$tenant", where.tenant_condition)
+        own = f"{where.tenant_condition} AND id = $2 AND user_id = {user}"
+        where.require(f"EXISTS (SELECT 1 FROM conversations WHERE {own})")
+    listed = (
+        _MESSAGE_PAGE.replace("$where", where.sql)
+        .replace("$tenant", where.tenant_condition)
+        .replace("$user", user)
+    )
     rows, total = await paging.fetch_page(
         tx,
         where,

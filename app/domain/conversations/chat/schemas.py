@@ -220,14 +220,40 @@ class ConversationView(msgspec.Struct):
     ended_at: datetime | None
 
 
+class Feedback(msgspec.Struct, frozen=True):
+    rating: Literal["up", "down"]
+    comment: str | None
+
+
+class RateMessage(msgspec.Struct, kw_only=True):
+    """The last rating of a person counts; null withdraws it, with its comment."""
+
+    example: ClassVar[dict[str, Any]] = {"rating": "down", "comment": "The shop opens at ten."}
+
+    rating: Literal["up", "down"] | None
+    comment: Annotated[
+        Annotated[str, Meta(max_length=2000)] | None, Meta(description="What was good or wrong")
+    ] = None
+
+
+class RatedMessage(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "message_id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "feedback": RateMessage.example,
+    }
+
+    message_id: str
+    feedback: Feedback | None
+
+
 class MessageError(msgspec.Struct):
     code: str
     message: str
 
 
 class VisitorMessage(msgspec.Struct):
-    """A message as a visitor sees it, without the calls of tools. `error` says why an answer
-    failed; to visitors, only that it did.
+    """A message as a visitor sees it, without the calls of tools. `feedback` is the caller's own
+    rating. `error` says why an answer failed; to visitors, only that it did.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -236,6 +262,7 @@ class VisitorMessage(msgspec.Struct):
         "content": "The shop opens at 9 in the morning [1].",
         "status": "complete",
         "sources": [SourceView.example],
+        "feedback": None,
         "created_at": _AT,
         "error": None,
     }
@@ -245,6 +272,7 @@ class VisitorMessage(msgspec.Struct):
     content: str
     status: MessageStatus
     sources: list[SourceView]
+    feedback: Feedback | None
     created_at: datetime
     error: MessageError | None
 

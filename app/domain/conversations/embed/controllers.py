@@ -7,6 +7,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents.definition import api as agents
 from app.domain.conversations.chat import api as chat
+from app.domain.conversations.chat.schemas import RatedMessage, RateMessage
 from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
@@ -18,7 +19,6 @@ from app.kit.errors import Invalid
 from app.kit.paging import Paged
 
 from . import keys, service, sessions, snippet
-from .errors import SessionTokenRequired
 from .schemas import (
     AssistantReply,
     CreatedEmbedKey,
@@ -164,10 +164,32 @@ class PublicAgentController(Controller):
         self, services: Services, request: HttpRequest, agent_id: Id
     ) -> SessionState:
         """The agent's name and what was said so far. Needs a visitor token."""
-        agent, claims = service.agent_of(request, agent_id), service.claims_of(request)
-        if claims is None:
-            raise SessionTokenRequired("Send the token of POST …/session instead of the key")
-        return await sessions.load_state(services, agent, claims)
+        agent = service.agent_of(request, agent_id)
+        return await sessions.load_state(services, agent, service.require_claims(request))
+
+    @post(
+        "/messages/{message_id:str}/feedback",
+        summary="Rate an answer as a visitor",
+        cost="write",
+        status_code=200,
+        idempotent=False,
+        visitor_token=True,
+        takes_key=False,
+        errors=(409,),
+    )
+    async def rate_message(
+        self,
+        services: Services,
+        request: HttpRequest,
+        agent_id: Id,
+        message_id: Id,
+        data: JSONBody[RateMessage],
+    ) -> RatedMessage:
+        """For the answers of the visitor's own session; needs a visitor token. Without the key's
+        `allow_feedback`: 403.
+        """
+        agent, claims = service.agent_of(request, agent_id), service.require_claims(request)
+        return await sessions.rate_message(services, agent, claims, message_id, data)
 
     @post(
         "/chat",
@@ -229,7 +251,7 @@ class PublicAgentController(Controller):
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
     # has none yet.
     @route(
-        ["/chat", "/chat/stream", "/embed"],
+        ["/chat", "/chat/stream", "/embed", "/messages/{message_id:str}/feedback"],
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,

@@ -13,6 +13,7 @@ _RULES = {
     "require_session_token": True,
     "require_user_token": False,
     "allow_voice": False,
+    "allow_feedback": True,
     "max_messages_per_day": 1000,
     "max_tokens_per_day": None,
 }
@@ -50,6 +51,7 @@ RequireUserToken = Annotated[
 AllowVoice = Annotated[
     bool, Meta(description="Visitors may speak to the agent, and hear its replies")
 ]
+AllowFeedback = Annotated[bool, Meta(description="Visitors may rate the agent's answers")]
 MaxMessages = Annotated[
     Annotated[int, Meta(ge=1, le=10_000_000)] | None,
     Meta(description="For all visitors together, per UTC day; null means no limit"),
@@ -74,6 +76,7 @@ class CreateEmbedKey(msgspec.Struct, kw_only=True):
     require_session_token: RequireSessionToken = False
     require_user_token: RequireUserToken = False
     allow_voice: AllowVoice = False
+    allow_feedback: AllowFeedback = True
     max_messages_per_day: MaxMessages = None
     max_tokens_per_day: MaxTokens = None
 
@@ -86,6 +89,7 @@ class UpdateEmbedKey(msgspec.Struct, kw_only=True):
     require_session_token: RequireSessionToken | msgspec.UnsetType = msgspec.UNSET
     require_user_token: RequireUserToken | msgspec.UnsetType = msgspec.UNSET
     allow_voice: AllowVoice | msgspec.UnsetType = msgspec.UNSET
+    allow_feedback: AllowFeedback | msgspec.UnsetType = msgspec.UNSET
     max_messages_per_day: MaxMessages | msgspec.UnsetType = msgspec.UNSET
     max_tokens_per_day: MaxTokens | msgspec.UnsetType = msgspec.UNSET
 
@@ -99,6 +103,7 @@ class _EmbedKey(msgspec.Struct):
     require_session_token: bool
     require_user_token: bool
     allow_voice: bool
+    allow_feedback: bool
     max_messages_per_day: int | None
     max_tokens_per_day: int | None
     created_at: datetime
@@ -248,6 +253,7 @@ class VisitorSession(msgspec.Struct):
 class SessionAgent(msgspec.Struct):
     name: str
     allow_voice: bool
+    allow_feedback: bool
 
 
 class SessionState(msgspec.Struct):
@@ -257,7 +263,7 @@ class SessionState(msgspec.Struct):
 
     example: ClassVar[dict[str, Any]] = {
         "session_id": _SESSION_ID,
-        "agent": {"name": "Shop assistant", "allow_voice": False},
+        "agent": {"name": "Shop assistant", "allow_voice": False, "allow_feedback": True},
         "visitor_name": None,
         "messages": [VisitorMessage.example],
     }

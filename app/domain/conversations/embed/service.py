@@ -161,6 +161,14 @@ def claims_of(request: HttpRequest) -> VisitorClaims | None:
     return claims
 
 
+def require_claims(request: HttpRequest) -> VisitorClaims:
+    """Raises SessionTokenRequired for a request with the key itself."""
+    claims = claims_of(request)
+    if claims is None:
+        raise SessionTokenRequired("Send the token of POST …/session instead of the key")
+    return claims
+
+
 async def create_visitor_question(
     request: HttpRequest,
     agent: EmbeddedAgent,

@@ -9,11 +9,12 @@ from app.crypto.keyring import Keyring
 from app.domain.agents.definition.api import EmbeddedAgent
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import Visitor
+from app.domain.conversations.chat.schemas import RatedMessage, RateMessage
 from app.kit import clock
 from app.services import Services
 
 from . import user_tokens, visitor_tokens
-from .errors import SessionMismatch, SessionTokenRequired, UserTokenRequired
+from .errors import FeedbackNotAllowed, SessionMismatch, SessionTokenRequired, UserTokenRequired
 from .schemas import OpenSession, SessionAgent, SessionState, VisitorSession
 from .visitor_tokens import VisitorClaims
 
@@ -109,7 +110,23 @@ async def load_state(
         messages = await chat.list_visitor_messages(tx, tenant_id, known_id, _MAX_MESSAGES)
     return SessionState(
         claims.session_id,
-        SessionAgent(agent.runtime.name, agent.rules.allow_voice),
+        SessionAgent(agent.runtime.name, agent.rules.allow_voice, agent.rules.allow_feedback),
         claims.visitor.name if claims.visitor is not None else None,
         messages,
     )
+
+
+async def rate_message(
+    services: Services,
+    agent: EmbeddedAgent,
+    claims: VisitorClaims,
+    message_id: str,
+    data: RateMessage,
+) -> RatedMessage:
+    """Rates an answer in the session of the visitor token."""
+    if not agent.rules.allow_feedback:
+        raise FeedbackNotAllowed("This embed key does not allow ratings; set allow_feedback for it")
+    tenant_id = agent.runtime.tenant_id
+    known_id = conversation_id(claims.key_id, claims.session_id)
+    async with services.db.tx(tenant_id) as tx:
+        return await chat.rate_as_visitor(tx, tenant_id, known_id, message_id, data)
