@@ -21,8 +21,8 @@ from litestar.params import FromPath
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
 _REFERENCE = re.compile(r"""(["'])(\.{1,2}/[a-z0-9_/.-]+\.(?:js|css))\1""")
-# Types of scripts, which are for `deno check`; comments that explain are shorter and stay.
-_TYPE_COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
+# Lines that are comments: types, which are for `deno check`, and what explains the script.
+_COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _DIGEST_CHARS = 16
 # Scripts at an address without a hash, by their names under /embed.
 _ENTRIES: Final = {"widget.js": "widget/launcher.js", "form.js": "form/embed.js"}
@@ -45,7 +45,7 @@ def load(path: str, folder: str = "") -> Asset:
     """Reads a file of `static`. `folder` is where a page finds it, if not at its own address."""
     text = (_STATIC / path).read_text(encoding="utf-8")
     if path.endswith(".js"):
-        text = _TYPE_COMMENT.sub("", text)
+        text = _COMMENT.sub("", text)
 
     def replace(match: re.Match[str]) -> str:
         target = _resolve(path, match[2])
