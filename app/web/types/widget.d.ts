@@ -3,6 +3,7 @@ import type { Chat as ChatClass } from "../static/widget/chat.js";
 import type { MessageView as MessageClass } from "../static/widget/message.js";
 import type { Announcer as AnnouncerClass } from "../static/widget/announcer.js";
 import type { ChatError as ErrorClass, Session as SessionClass } from "../static/widget/session.js";
+import type { EarlierList as EarlierClass } from "../static/widget/earlier.js";
 import type { Voice as VoiceClass } from "../static/widget/voice.js";
 import type { TEXTS } from "../static/widget/texts.js";
 
@@ -16,6 +17,7 @@ declare global {
   type Announcer = AnnouncerClass;
   type Session = SessionClass;
   type ChatError = ErrorClass;
+  type EarlierList = EarlierClass;
   type Voice = VoiceClass;
 
   type Texts = Record<keyof typeof TEXTS, string>;
@@ -44,6 +46,8 @@ declare global {
 
   interface ChatOptions {
     session: Session;
+    storage: ChatStorage;
+    shadow: ShadowRoot;
     texts: Texts;
     options: WidgetOptions;
     announcer: Announcer;
@@ -54,22 +58,72 @@ declare global {
   interface Agent {
     name: string;
     allow_voice: boolean;
+    allow_feedback: boolean;
+  }
+
+  interface ComposerOptions {
+    texts: Texts;
+    onSend(): void;
+    onAct(): void;
+  }
+
+  interface EarlierOptions {
+    texts: Texts;
+    lang: string;
+    items: StoredItem[];
+    onOpen(id: string): void;
+    onClose(): void;
+  }
+
+  interface MessageOptions {
+    role: Role;
+    texts: Texts;
+    name: string;
+    isGreeting?: boolean;
   }
 
   type Role = "user" | "assistant";
 
-  interface ChatMessage {
+  type Rating = "up" | "down";
+
+  interface Feedback {
+    rating: Rating;
+    comment: string | null;
+  }
+
+  // What became of an answer. `interrupted` is one that broke off or was stopped.
+  interface Outcome {
+    status: "complete" | "interrupted" | "failed";
+    sources: Source[];
+    feedback: Feedback | null;
+  }
+
+  interface ChatMessage extends Outcome {
+    id: string;
     role: Role;
     content: string;
-    status?: string;
-    sources?: Source[];
-    isGreeting?: boolean;
+    created_at: string;
+  }
+
+  // A question and its answer, once it is there.
+  interface Exchange {
+    text: string;
+    question: MessageView;
+    answer: MessageView | null;
+  }
+
+  interface SourceMetadata {
+    heading?: unknown;
+    number?: unknown;
+    page?: unknown;
+    row?: unknown;
+    url?: unknown;
   }
 
   interface Source {
     document_name: string;
     chunk_preview: string;
-    metadata?: { page?: unknown; url?: unknown };
+    metadata?: SourceMetadata;
   }
 
   interface SessionState {
@@ -80,6 +134,7 @@ declare global {
 
   // The data of the events of a turn.
   interface TurnData {
+    message_id: string;
     delta: string;
     position: number;
     sources: Source[];
@@ -89,6 +144,12 @@ declare global {
   interface ChatStorage {
     get(field: string): string | null;
     set(field: string, value: string | null): void;
+  }
+
+  interface StoredItem {
+    id: string;
+    title: string;
+    at: number;
   }
 
   interface Player {
@@ -134,7 +195,7 @@ declare global {
 
   interface VoiceReply {
     transcript: string;
-    assistant_reply: { content: string };
+    assistant_reply: { id: string; content: string };
     sources: Source[];
   }
 }

@@ -109,11 +109,11 @@ class Shop:
 
     @property
     def replies(self) -> Locator:
-        return self.page.locator("parley-chat .message.assistant")
+        return self.page.locator("parley-chat .message.assistant:not(.greeting)")
 
     @property
     def questions(self) -> Locator:
-        return self.page.locator("parley-chat .message.user")
+        return self.page.locator("parley-chat .message.user .body")
 
     @property
     def notice(self) -> Locator:

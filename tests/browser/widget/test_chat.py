@@ -88,8 +88,9 @@ async def _stop_a_reply(shop: Shop) -> None:
     await latch.reached.wait()
     await shop.button("Stop").click()
     await expect(shop.replies.last).to_contain_text("Stopped")
-    latch.open()
+    # Before the latch opens: after that, the model might be faster than the news.
     await until(lambda: shop.talk.models.closed_early > closed_early)
+    latch.open()
     shop.talk.script(Reply(texts=["Back again."]))
     await shop.ask("And now?", "Back again.")
 
@@ -99,7 +100,7 @@ async def test_a_reload_keeps_the_conversation(shop: Shop) -> None:
     await shop.open_chat()
     await shop.ask("One?", "The first answer.")
     await shop.page.reload()
-    await expect(shop.questions).to_have_text(["You: One?"])
+    await expect(shop.questions).to_have_text(["One?"])
     await expect(shop.replies).to_contain_text(["The first answer."])
     await shop.ask("Two?", "The second answer.")
     assert [

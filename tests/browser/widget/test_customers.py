@@ -20,7 +20,7 @@ async def test_a_conversation_follows_a_customer_to_another_device(
     shop.talk.script(Reply(texts=["Your order is on its way."]))
     token = _sign(shop, sub="customer-7", name="Ada")
     await shop.open_chat(user_token=token, greeting="Hello {name}!")
-    await expect(shop.replies.first).to_contain_text("Hello Ada!")
+    await expect(shop.messages).to_contain_text("Hello Ada!")
     await shop.ask("Where is my order?", "Your order is on its way.")
     await expect(shop.button("Start a new conversation")).to_have_count(0)
     context = await browser.new_context()

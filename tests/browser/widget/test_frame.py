@@ -49,9 +49,13 @@ async def test_another_site_cannot_show_the_frame(shop: Shop) -> None:
     shop.page.on("console", lambda message: lines.append(message.text))
     await shop.open_page(mode="frame")
     await shop.launcher.click()
-    await expect(shop.page.locator("parley-chat iframe")).to_be_visible()
+    await expect(shop.notice).to_have_text("This chat is not set up for this website.")
+    await screenshots.take(shop.page, "widget-frame-refused")
     await expect(_frame_of(shop).get_by_label("Your message")).to_have_count(0)
     assert any("frame-ancestors" in line for line in lines)
+    assert any("allowed_domains" in line for line in lines)
+    await shop.button("Close chat").click()
+    await expect(shop.panel).to_be_hidden()
 
 
 async def test_the_frame_is_no_page_of_its_own(shop: Shop) -> None:

@@ -20,10 +20,11 @@ export class MarkdownView {
   /** @type {string[]} */
   sources = [];
 
-  /** @param {HTMLElement} element @param {(code: HTMLElement) => void} addCodeActions */
-  constructor(element, addCodeActions = () => {}) {
+  // `wrapCode` returns what stands in the place of a block of code.
+  /** @param {HTMLElement} element @param {(code: HTMLElement) => HTMLElement} wrapCode */
+  constructor(element, wrapCode = (code) => code) {
     this.element = element;
-    this.addCodeActions = addCodeActions;
+    this.wrapCode = wrapCode;
   }
 
   /** @type {(text: string) => void} */
@@ -39,8 +40,11 @@ export class MarkdownView {
   /** @type {(block: Block) => HTMLElement} */
   build(block) {
     const node = buildBlock(block, 0);
-    for (const code of node instanceof HTMLPreElement ? [node] : node.querySelectorAll("pre")) {
-      this.addCodeActions(code);
+    if (node instanceof HTMLPreElement) return this.wrapCode(node);
+    for (const code of node.querySelectorAll("pre")) {
+      const place = el("div");
+      code.replaceWith(place);
+      place.replaceWith(this.wrapCode(code));
     }
     return node;
   }

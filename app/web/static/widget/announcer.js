@@ -3,7 +3,8 @@ import { el } from "../shared/dom.js";
 import { toPlainText } from "../shared/markdown.js";
 
 const SENTENCE_END = /[.!?…]["'”’)\]]{0,3}(?=\s)|[。！？\n]/gu;
-const MAX_LINES = 20;
+// After this, a sentence is read from the log alone, so that nobody meets it twice.
+const SPOKEN_MS = 10_000;
 
 export class Announcer {
   constructor() {
@@ -19,8 +20,9 @@ export class Announcer {
   say(text) {
     const words = toPlainText(text);
     if (!words) return;
-    this.element.append(el("p", { dir: "auto" }, words));
-    while (this.element.childElementCount > MAX_LINES) this.element.firstChild?.remove();
+    const line = el("p", { dir: "auto" }, words);
+    this.element.append(line);
+    setTimeout(() => line.remove(), SPOKEN_MS);
   }
 
   begin() {

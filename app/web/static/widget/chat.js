@@ -1,11 +1,14 @@
-// The conversation: what was said, what is being said, and the field for the next message.
-import { button, el, icon, prose, setAttribute } from "../shared/dom.js";
+// The conversation: loads it, shows its messages, and asks for answers.
+import { button, el, prose } from "../shared/dom.js";
+import { Composer } from "./composer.js";
+import { Log } from "./log.js";
 import { MessageView } from "./message.js";
 import { Notice } from "./notice.js";
+import { ChatError } from "./session.js";
+import { StoredList } from "./storage.js";
+import { fill } from "./texts.js";
 
-const MAX_CHARS = 32_000;
-const NEAR_END_PX = 60;
-const MAX_INPUT_PX = 140;
+const MAX_TITLE = 120;
 
 export class Chat {
   /** @type {AbortController | null} */
@@ -17,87 +20,68 @@ export class Chat {
   isLoaded = false;
   /** @type {Promise<void> | null} */
   loading = null;
-  /** @type {HTMLElement | null} */
-  typing = null;
-  messages = el("div", { class: "messages" });
+  // The last question and its answer.
+  /** @type {Exchange | null} */
+  last = null;
+  // The question that waits for the connection.
+  /** @type {Exchange | null} */
+  held = null;
   suggestions = el("div", { class: "suggestions", hidden: true });
+  listeners = new AbortController();
 
   /** @param {ChatOptions} context */
-  constructor({ session, texts, options, announcer, onAgent, onReply }) {
+  constructor({ session, storage, shadow, texts, options, announcer, onAgent, onReply }) {
     this.session = session;
+    this.shadow = shadow;
     this.texts = texts;
     this.options = options;
     this.announcer = announcer;
     this.onAgent = onAgent;
     this.onReply = onReply;
     /** @type {Agent} */
-    this.agent = { name: options.title || "", allow_voice: false };
+    this.agent = { name: options.title || "", allow_voice: false, allow_feedback: false };
+    this.conversations = new StoredList(storage, "conversations");
+    this.stopped = new StoredList(storage, "stopped");
     this.notice = new Notice(texts);
-    this.log = this.buildLog();
-    this.newer = button(icon("down"), () => this.scrollToEnd(true), {
-      class: "newer",
-      "aria-label": texts.newer,
-      title: texts.newer,
-      hidden: true,
+    this.log = new Log(texts);
+    this.composer = new Composer({
+      texts,
+      onSend: () => this.submit(),
+      onAct: () => this.act(),
     });
-    this.input = this.buildInput();
-    this.action = button(icon("send"), () => this.act(), {
-      class: "send",
-      "aria-label": texts.send,
-      title: texts.send,
-    });
-    this.composer = el(
-      "form",
-      { class: "composer", on: { submit: (event) => this.submit(event) } },
-      el("label", { class: "hidden-text", for: "message" }, texts.message),
-      this.input,
-      this.action,
-    );
     this.element = el(
       "div",
       { class: "chat" },
-      el("div", { class: "scroller" }, this.log, this.newer),
+      this.log.element,
       this.suggestions,
       this.notice.element,
-      this.composer,
-      prose("p", options.note, { class: "small-print" }),
+      this.composer.element,
+      prose("p", this.buildSmallPrint(), { class: "small-print" }),
     );
-    addEventListener("online", () => this.goOn());
+    const { signal } = this.listeners;
+    addEventListener("online", () => this.goOn(), { signal });
+    addEventListener("offline", () => this.notice.show(new ChatError("offline")), { signal });
   }
 
-  buildLog() {
-    return el(
-      "div",
-      {
-        class: "log",
-        role: "log",
-        "aria-live": "off",
-        "aria-label": this.texts.conversation,
-        tabindex: 0,
-        on: { scroll: () => this.showNewer() },
-      },
-      this.messages,
-    );
+  get lang() {
+    return this.options.lang || document.documentElement.lang;
   }
 
-  buildInput() {
-    return el("textarea", {
-      id: "message",
-      rows: 1,
-      maxlength: MAX_CHARS,
-      placeholder: this.texts.placeholder,
-      dir: "auto",
-      autocomplete: "off",
-      enterkeyhint: "send",
-      on: { keydown: (event) => this.handleKey(event), input: () => this.fitInput() },
-    });
+  buildSmallPrint() {
+    const { aiNotice, note } = this.options;
+    return note || (aiNotice === "off" ? "" : this.texts.aiNotice);
+  }
+
+  destroy() {
+    this.stop();
+    this.listeners.abort();
   }
 
   // Loading
 
   start() {
     if (!this.isLoaded) this.load();
-    this.scrollToEnd();
+    this.log.showEnd();
   }
 
   /** @type {() => Promise<void>} */
@@ -109,7 +93,9 @@ export class Chat {
   }
 
   async loadOnce() {
-    this.messages.setAttribute("aria-busy", "true");
+    this.log.showLoading();
+    // What answers need is loaded meanwhile; without it, they are shown all the same.
+    this.loadAnswerParts().catch(() => {});
     try {
       const state = await this.session.load();
       this.isLoaded = true;
@@ -118,28 +104,37 @@ export class Chat {
     } catch (error) {
       this.notice.show(error, () => this.load());
     } finally {
-      this.messages.removeAttribute("aria-busy");
+      this.log.hideLoading();
     }
+  }
+
+  async loadAnswerParts() {
+    const [{ Turn }, answer] = await Promise.all([import("./turn.js"), import("./answer.js")]);
+    await answer.loadStyles(this.shadow);
+    return { Turn, finishAnswer: answer.finishAnswer };
   }
 
   /** @type {(state: SessionState) => void} */
   showState({ agent, messages, visitor_name: visitor }) {
     this.agent = agent;
-    this.onAgent(agent);
-    this.messages.replaceChildren();
+    this.last = null;
+    this.held = null;
+    this.log.clear();
     this.greet(visitor);
-    for (const message of messages) this.addMessage(message);
+    for (const message of messages) this.showMessage(message);
+    const first = messages.find(({ role }) => role === "user");
+    if (first && !this.conversations.has(this.session.id)) this.remember(first.content);
     this.showSuggestions(messages.length === 0);
     if (agent.allow_voice) this.addVoice();
-    this.scrollToEnd();
+    this.log.showEnd();
+    this.onAgent(agent);
   }
 
   /** @type {(visitor: string | null | undefined) => void} */
   greet(visitor) {
-    const { greeting } = this.options;
-    if (!greeting) return;
+    const { greeting } = this.texts;
     const text = greeting.replaceAll("{name}", visitor ?? "").replace(/\s+([!,.])/g, "$1");
-    this.addMessage({ role: "assistant", content: text, isGreeting: true });
+    this.addMessage("assistant", text, { isGreeting: true });
   }
 
   /** @type {(isNew: boolean) => void} */
@@ -156,9 +151,15 @@ export class Chat {
     this.suggestions.hidden = !isNew || !questions.length;
   }
 
-  goOn() {
-    if (!this.isLoaded && !this.element.closest("[hidden]")) this.load();
-    else if (this.notice.kind === "offline") this.notice.retry();
+  // The connection is back.
+  async goOn() {
+    if (this.notice.kind === "offline") this.notice.clear();
+    if (!this.isLoaded && !this.element.closest("[hidden]")) await this.load();
+    const { held } = this;
+    if (!held || this.running) return;
+    this.held = null;
+    held.question.clearNote();
+    await this.answer(held);
   }
 
   /** @type {(userToken: string | null) => Promise<void>} */
@@ -166,72 +167,101 @@ export class Chat {
     this.stop();
     await this.loading;
     this.session.identify(userToken);
+    this.log.clear();
     this.isLoaded = false;
     if (!this.element.closest("[hidden]")) await this.load();
   }
 
+  // Begins a new conversation.
   restart() {
+    this.leave();
+    this.session.restart();
+    this.showState({ agent: this.agent, messages: [] });
+    this.composer.focus();
+  }
+
+  // Continues an earlier conversation of this browser.
+  /** @type {(sessionId: string) => Promise<void>} */
+  async open(sessionId) {
+    this.leave();
+    this.session.resume(sessionId);
+    this.log.clear();
+    this.isLoaded = false;
+    this.suggestions.hidden = true;
+    this.composer.focus();
+    await this.load();
+    // Its messages were deleted.
+    if (this.isLoaded && !this.last) this.conversations.remove(sessionId);
+  }
+
+  // Keeps the conversation reachable. Those of a customer are their site's.
+  /** @type {(title: string) => void} */
+  remember(title) {
+    if (this.session.isAnonymous) {
+      this.conversations.add(this.session.id, title.slice(0, MAX_TITLE));
+    }
+  }
+
+  // The other conversations of this browser.
+  listEarlier() {
+    if (!this.session.isAnonymous) return [];
+    const current = this.session.currentId;
+    return this.conversations.list().filter((item) => item.id !== current);
+  }
+
+  leave() {
     this.stop();
     this.silence();
-    this.session.restart();
     this.notice.clear();
-    this.showState({ agent: this.agent, messages: [] });
-    this.focus();
   }
 
   // Messages
 
-  /** @type {(message: ChatMessage) => MessageView} */
-  addMessage({ role, content, status = "complete", sources = [], isGreeting = false }) {
-    const view = new MessageView({ role, texts: this.texts, name: this.agent.name });
-    view.setText(content);
-    this.messages.append(view.element);
-    if (role === "assistant" && !isGreeting) this.finishMessage(view, { status, sources });
+  /** @type {(role: Role, text: string, details?: { at?: string; isGreeting?: boolean }) => MessageView} */
+  addMessage(role, text, { at, isGreeting = false } = {}) {
+    const view = new MessageView({ role, texts: this.texts, name: this.agent.name, isGreeting });
+    view.setText(text);
+    if (!isGreeting) view.setTime(at ? new Date(at) : new Date(), this.lang);
+    this.log.add(view.element);
     return view;
   }
 
-  /** @type {(view: MessageView, reply: { status: string; sources: Source[] }) => void} */
-  finishMessage(view, { status, sources }) {
-    view.addSources(sources);
-    if (status === "interrupted") view.setNote(this.texts.stopped);
-    if (this.agent.allow_voice && view.text) this.addPlayer(view);
+  // Shows a message of the past.
+  /** @type {(message: ChatMessage) => void} */
+  showMessage(message) {
+    const { id, role, content, created_at: at, status, sources, feedback } = message;
+    const view = this.addMessage(role, content, { at });
+    view.id = id;
+    if (role === "user") {
+      this.last = { text: content, question: view, answer: null };
+      return;
+    }
+    if (this.last) this.last.answer = view;
+    this.finish(view, { status, sources, feedback });
   }
 
-  // The field
-
-  focus() {
-    this.input.focus();
+  // Adds what belongs to an answer that is over.
+  /** @type {(view: MessageView, outcome: Outcome) => Promise<void>} */
+  async finish(view, outcome) {
+    const { finishAnswer } = await this.loadAnswerParts();
+    finishAnswer(this, view, outcome);
   }
 
-  /** @type {(event: KeyboardEvent) => void} */
-  handleKey(event) {
-    const isSend = event.key === "Enter" && !event.shiftKey && !event.isComposing;
-    if (!isSend) return;
-    event.preventDefault();
-    if (!this.running) this.submit(event);
-  }
-
-  fitInput() {
-    this.input.style.setProperty("height", "auto");
-    this.input.style.setProperty("height", `${Math.min(this.input.scrollHeight, MAX_INPUT_PX)}px`);
-  }
+  // Asking
 
   act() {
     if (this.running) this.stop();
     else if (this.voice?.recorder) this.voice.toggle();
-    else this.composer.requestSubmit();
+    else this.composer.element.requestSubmit();
   }
 
-  /** @type {(event: Event) => Promise<void>} */
-  async submit(event) {
-    event.preventDefault();
-    const text = this.input.value.trim();
-    if (!text || this.running) return;
+  async submit() {
+    const { text } = this.composer;
+    if (this.running || this.held) return;
     // What was said before comes first; until then the message stays in the field.
     if (!this.isLoaded) await this.load();
-    if (!this.isLoaded || this.running || this.input.value.trim() !== text) return;
-    this.input.value = "";
-    this.fitInput();
+    if (!this.isLoaded || this.running || this.composer.text !== text) return;
+    this.composer.clear();
     this.ask(text);
   }
 
@@ -239,153 +269,82 @@ export class Chat {
     this.running?.abort();
   }
 
-  /** @type {(controller: AbortController | null) => void} */
-  setRunning(controller) {
-    this.running = controller;
-    const label = controller ? this.texts.stop : this.texts.send;
-    this.action.replaceChildren(icon(controller ? "stop" : "send"));
-    setAttribute(this.action, "aria-label", label);
-    setAttribute(this.action, "title", label);
-    this.action.classList.toggle("stopping", Boolean(controller));
-  }
-
-  // Asking
-
   /** @type {(text: string) => Promise<void>} */
   async ask(text) {
-    if (this.running) return;
+    if (this.running || this.held) return;
     this.suggestions.hidden = true;
-    const question = this.addMessage({ role: "user", content: text });
-    await this.askFor(text, question);
+    const question = this.addMessage("user", text);
+    await this.answer({ text, question, answer: null });
   }
 
-  /** @type {(text: string, question: MessageView) => Promise<void>} */
-  async askFor(text, question) {
+  // Asks the last question again; the new answer takes the place of the old one.
+  async repeat() {
+    if (!this.last || this.running || this.held) return;
+    this.log.box.focus({ preventScroll: true });
+    await this.answer(this.last);
+  }
+
+  /** @type {(exchange: Exchange) => Promise<void>} */
+  async answer(exchange) {
+    this.last?.answer?.removeRepeaters();
+    this.last = exchange;
+    this.log.follow(exchange.question.element);
+    if (!navigator.onLine) {
+      this.hold(exchange);
+      return;
+    }
     const controller = this.beginTurn();
-    const view = new MessageView({ role: "assistant", texts: this.texts, name: this.agent.name });
-    view.setStreaming(true);
-    this.showTyping(this.texts.typing);
+    this.showTyping();
     try {
-      for await (const { event, data } of this.session.send(text, controller.signal)) {
-        this.showEvent(view, event, data);
-      }
-      this.endReply(view, "complete");
+      const { Turn } = await this.loadAnswerParts();
+      await new Turn(this, exchange, controller.signal).run();
     } catch (error) {
-      this.endReply(view, "interrupted");
-      if (!controller.signal.aborted) this.fail(error, text, question);
+      this.refuse(error, exchange);
     } finally {
       this.endTurn(controller);
     }
   }
 
+  // Keeps a question until the connection is back.
+  /** @type {(exchange: Exchange) => void} */
+  hold(exchange) {
+    this.held = exchange;
+    exchange.question.setNote(this.texts.held);
+    const error = new ChatError("offline");
+    this.notice.show(error);
+    this.announcer.say(this.texts.offline);
+  }
+
+  // Says why a question was not accepted.
+  /** @type {(error: unknown, exchange: Exchange) => void} */
+  refuse(error, exchange) {
+    if (error instanceof ChatError && error.kind === "offline") {
+      this.hold(exchange);
+      return;
+    }
+    this.notice.show(error, () => this.answer(exchange));
+    this.announcer.say(this.notice.text);
+  }
+
   beginTurn() {
     const controller = new AbortController();
     this.notice.clear();
-    this.setRunning(controller);
+    this.running = controller;
+    this.composer.setRunning(true);
     this.announcer.begin();
     return controller;
   }
 
   /** @type {(controller: AbortController) => void} */
   endTurn(controller) {
-    this.hideTyping();
-    if (this.running === controller) this.setRunning(null);
+    this.log.hideStatus();
+    if (this.running !== controller) return;
+    this.running = null;
+    this.composer.setRunning(false);
   }
 
-  /** @type {(view: MessageView, event: string, data: TurnData) => void} */
-  showEvent(view, event, data) {
-    if (event === "content_delta") {
-      const wasAtEnd = this.isAtEnd();
-      this.hideTyping();
-      if (!view.element.isConnected) this.messages.append(view.element);
-      view.addText(data.delta);
-      this.announcer.follow(view.text);
-      if (wasAtEnd) this.scrollToEnd();
-    } else if (event === "tool_use") {
-      this.showTyping(this.texts.working);
-    } else if (event === "queue") {
-      this.showQueue(view, data.position);
-    } else if (event === "message_stop") {
-      view.sources = data.sources;
-    }
-  }
-
-  /** @type {(view: MessageView, status: string) => void} */
-  endReply(view, status) {
-    if (!view.text) {
-      view.element.remove();
-      return;
-    }
-    const wasAtEnd = this.isAtEnd();
-    view.setStreaming(false);
-    this.announcer.finish(view.text);
-    this.finishMessage(view, { status, sources: view.sources });
-    if (wasAtEnd) this.scrollToEnd();
-    this.onReply();
-  }
-
-  /** @type {(error: unknown, text: string, question: MessageView) => void} */
-  fail(error, text, question) {
-    this.notice.show(error, () => {
-      question.element.remove();
-      this.ask(text);
-    });
-    this.announcer.say(this.notice.text);
-  }
-
-  /** @type {(text: string) => void} */
-  showTyping(text) {
-    this.showStatus(`${this.agent.name} ${text}`.trim());
-  }
-
-  // At position 1 the message is next; at 0 it is being answered. Only the first position is said.
-  /** @type {(view: MessageView, position: number) => void} */
-  showQueue(view, position) {
-    if (position === 0) {
-      this.showTyping(this.texts.typing);
-      return;
-    }
-    const { next, queued } = this.texts;
-    const text = position === 1 ? next : queued.replace("{count}", String(position - 1));
-    this.showStatus(text);
-    if (!view.wasQueued) this.announcer.say(text);
-    view.wasQueued = true;
-  }
-
-  /** @type {(text: string) => void} */
-  showStatus(text) {
-    this.hideTyping();
-    this.typing = el(
-      "p",
-      { class: "typing" },
-      el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
-      el("span", { dir: "auto" }, text),
-    );
-    this.messages.append(this.typing);
-    this.scrollToEnd();
-  }
-
-  hideTyping() {
-    this.typing?.remove();
-    this.typing = null;
-  }
-
-  // Scrolling
-
-  isAtEnd() {
-    const { scrollHeight, scrollTop, clientHeight } = this.log;
-    return scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
-  }
-
-  scrollToEnd(isSmooth = false) {
-    const jump = () =>
-      this.log.scrollTo({ top: this.log.scrollHeight, behavior: isSmooth ? "smooth" : "auto" });
-    jump();
-    if (!isSmooth) requestAnimationFrame(jump);
-  }
-
-  showNewer() {
-    this.newer.hidden = this.isAtEnd();
+  showTyping(text = this.texts.typing) {
+    this.log.showStatus(fill(text, { name: this.agent.name }));
   }
 
   // Voice is loaded only where the agent allows it.
@@ -394,16 +353,7 @@ export class Chat {
     if (this.voice || !navigator.mediaDevices || !window.MediaRecorder) return;
     const { Voice } = await import("./voice.js");
     this.voice = new Voice(this);
-    this.composer.insertBefore(this.voice.element, this.action);
-  }
-
-  /** @type {(view: MessageView) => void} */
-  addPlayer(view) {
-    const play = view.buildIconButton("speaker", this.texts.play, async () => {
-      const { play: playText } = await import("./player.js");
-      await playText(this, view, play);
-    });
-    view.addAction(play);
+    this.composer.element.insertBefore(this.voice.element, this.composer.action);
   }
 
   silence() {

@@ -1,8 +1,13 @@
 // The panel in a frame of its own origin, where the other scripts of the page cannot read the chat.
-import { el } from "../shared/dom.js";
+import { button, el, icon } from "../shared/dom.js";
+import { explainSetup } from "./setup-help.js";
 import { adoptStyles } from "./styles.js";
+import { buildTexts } from "./texts.js";
 
 const STYLES = ["../shared/theme.css", "./panel.css"];
+
+// How long the page in the frame may take to say that it is there, once it is loaded.
+const READY_MS = 2000;
 
 /** @type {(context: PanelContext) => Promise<MountedPanel>} */
 export async function mount(context) {
@@ -17,11 +22,13 @@ export async function mount(context) {
   const frame = el("iframe", {
     class: "panel",
     src: address,
-    title: options.title || options.textConversation || "Chat",
+    title: options.title || buildTexts(options).chat,
     allow: "microphone; autoplay; clipboard-write",
     referrerpolicy: "strict-origin",
     hidden: true,
   });
+  const refusal = buildRefusal(context);
+  const shown = () => frame.isConnected ? frame : refusal;
   /** @type {string | null | undefined} */
   let userToken = options.userToken;
   let isReady = false;
@@ -47,16 +54,24 @@ export async function mount(context) {
     }
   };
   addEventListener("message", receive);
+  // A browser that refuses to show the page in the frame loads another in its place.
+  frame.addEventListener("load", () =>
+    setTimeout(() => {
+      if (isReady) return;
+      explainSetup(options.apiKey ?? "", "either");
+      frame.replaceWith(refusal);
+      refusal.hidden = frame.hidden;
+    }, READY_MS));
   shadow.append(frame);
   return {
     open({ focus = true } = {}) {
       isFocused = focus;
-      frame.hidden = false;
+      shown().hidden = false;
       if (focus) frame.focus();
       send("open", { focus });
     },
     close() {
-      frame.hidden = true;
+      shown().hidden = true;
       send("closed");
     },
     identify(token) {
@@ -65,7 +80,23 @@ export async function mount(context) {
     },
     destroy() {
       removeEventListener("message", receive);
-      frame.remove();
+      shown().remove();
     },
   };
+}
+
+// Stands in the place of a frame that the embed key does not allow on this page.
+/** @type {(context: PanelContext) => HTMLElement} */
+function buildRefusal({ options, close }) {
+  const texts = buildTexts(options);
+  return el(
+    "section",
+    { class: "panel refused", role: "dialog", "aria-label": texts.conversation, hidden: true },
+    button(icon("close"), close, {
+      class: "plain",
+      "aria-label": texts.close,
+      title: texts.close,
+    }),
+    el("p", { role: "alert" }, texts.origin),
+  );
 }

@@ -1,40 +1,50 @@
-// One message: its text, its sources, and what can be done with it.
+// One message: who wrote it, its text, its time, and the room for what belongs to it.
 import { button, el, icon, prose } from "../shared/dom.js";
-import { buildLink, MarkdownView, toSafeAddress } from "../shared/markdown.js";
+import { MarkdownView } from "../shared/markdown.js";
+import { fill } from "./texts.js";
 
 const COPIED_MS = 2000;
 
 export class MessageView {
+  id = "";
+  text = "";
+  frame = 0;
+  wasQueued = false;
   /** @type {Source[]} */
   sources = [];
-  wasQueued = false;
+  /** @type {HTMLElement[]} */
+  repeaters = [];
 
-  /** @param {{ role: Role; texts: Texts; name: string }} message */
-  constructor({ role, texts, name }) {
+  /** @param {MessageOptions} options */
+  constructor({ role, texts, name, isGreeting = false }) {
     this.texts = texts;
     this.body = el("div", { class: "body" });
     this.footer = el("div", { class: "footer" });
     this.extras = el("div", { class: "extras" }, this.footer);
+    const speaker = fill(texts.speaker, { name: role === "user" ? texts.you : name });
     this.element = el(
       "article",
-      { class: `message ${role}` },
-      el("span", { class: "hidden-text" }, `${role === "user" ? texts.you : name}: `),
+      { class: isGreeting ? `message ${role} greeting` : `message ${role}` },
+      el("span", { class: "hidden-text" }, `${speaker} `),
       this.body,
       this.extras,
     );
-    this.text = "";
-    this.frame = 0;
     this.markdown = role === "user"
       ? null
-      : new MarkdownView(this.body, (code) => this.addCopy(code));
+      : new MarkdownView(this.body, (code) => this.wrapCode(code));
+    this.tables = new ResizeObserver((entries) => {
+      for (const { target } of entries) showEdges(target);
+    });
   }
 
   // What a visitor wrote is shown as it is.
   /** @type {(text: string) => void} */
   setText(text) {
     this.text = text;
+    this.body.hidden = !text;
     if (this.markdown) this.markdown.update(text);
     else this.body.replaceChildren(prose("p", text) ?? "");
+    for (const table of this.body.querySelectorAll(".table:not(.watched)")) this.watch(table);
   }
 
   // Draws at most once a frame, however fast the words come.
@@ -56,58 +66,60 @@ export class MessageView {
     this.setText(this.text);
   }
 
-  /** @type {(text: string) => void} */
+  // The time of today, or the date before; the exact time is its title.
+  /** @type {(at: Date, lang: string | undefined) => void} */
+  setTime(at, lang) {
+    if (Number.isNaN(at.valueOf())) return;
+    const isToday = at.toDateString() === new Date().toDateString();
+    /** @type {Intl.DateTimeFormatOptions} */
+    const shown = isToday ? { timeStyle: "short" } : { dateStyle: "medium" };
+    const title = formatTime(at, lang, { dateStyle: "full", timeStyle: "medium" });
+    const text = formatTime(at, lang, shown);
+    this.footer.prepend(el("time", { datetime: at.toISOString(), title }, text));
+  }
+
+  // A sentence about the message, and what can be done about it.
+  /** @type {(text: string) => HTMLElement} */
   setNote(text) {
-    this.footer.append(el("span", { class: "note" }, text));
+    this.extras.querySelector(".note")?.remove();
+    const note = el("p", { class: "note" }, el("span", { dir: "auto" }, text));
+    this.extras.prepend(note);
+    return note;
   }
 
-  /** @type {(action: HTMLElement) => void} */
-  addAction(action) {
-    this.footer.append(action);
+  clearNote() {
+    this.extras.querySelector(".note")?.remove();
   }
 
-  /** @type {(sources: Source[]) => void} */
-  addSources(sources) {
-    const known = new Map(
-      sources.map((source) => [`${source.document_name}\n${source.chunk_preview}`, source]),
-    );
-    if (!known.size) return;
-    const items = [...known.values()].map((source) => el("li", {}, this.buildSource(source)));
-    const title = `${this.texts.sources} (${items.length})`;
-    this.extras.prepend(
-      el("details", { class: "sources" }, el("summary", {}, title), el("ol", {}, items)),
-    );
+  // Asks the question of this answer again. Only the last answer can be replaced.
+  /** @type {(repeater: HTMLElement, place: HTMLElement) => void} */
+  addRepeater(repeater, place) {
+    this.repeaters.push(repeater);
+    place.append(repeater);
   }
 
-  /** @type {(source: Source) => HTMLElement} */
-  buildSource({ document_name: name, chunk_preview: preview, metadata = {} }) {
-    const page = Number.isInteger(metadata.page) ? `, ${this.texts.page} ${metadata.page}` : "";
-    const address = toSafeAddress(String(metadata.url ?? ""));
-    const link = address ? buildLink(address, [this.texts.openSource]) : null;
-    return el(
-      "details",
-      {},
-      el("summary", { dir: "auto" }, `${name}${page}`),
-      prose("blockquote", preview),
-      link,
-    );
+  removeRepeaters() {
+    for (const repeater of this.repeaters.splice(0)) repeater.remove();
   }
 
-  /** @type {(code: HTMLElement) => void} */
-  addCopy(code) {
-    const text = code.textContent;
-    const copy = button(
-      this.texts.copy,
-      async () => {
-        await copyText(text);
-        copy.textContent = this.texts.copied;
-        setTimeout(() => {
-          copy.textContent = this.texts.copy;
-        }, COPIED_MS);
-      },
-      { class: "copy" },
-    );
-    code.prepend(copy);
+  // Code with its copy button above it.
+  /** @type {(code: HTMLElement) => HTMLElement} */
+  wrapCode(code) {
+    const copy = button(this.texts.copy, async () => {
+      await copyText(code.textContent);
+      copy.textContent = this.texts.copied;
+      setTimeout(() => {
+        copy.textContent = this.texts.copy;
+      }, COPIED_MS);
+    }, { class: "copy" });
+    return el("div", { class: "code" }, el("div", { class: "bar" }, copy), code);
+  }
+
+  /** @type {(table: Element) => void} */
+  watch(table) {
+    table.classList.add("watched");
+    table.addEventListener("scroll", () => showEdges(table), { passive: true });
+    this.tables.observe(table);
   }
 
   /** @type {(name: Icon, label: string, listener: () => void) => HTMLButtonElement} */
@@ -116,8 +128,27 @@ export class MessageView {
   }
 }
 
+// Fades the edges beyond which a table goes on.
+/** @type {(table: Element) => void} */
+function showEdges(table) {
+  const position = Math.abs(table.scrollLeft);
+  const rest = table.scrollWidth - table.clientWidth - position;
+  table.classList.toggle("more-before", position > 1);
+  table.classList.toggle("more-after", rest > 1);
+}
+
+/** @type {(at: Date, lang: string | undefined, options: Intl.DateTimeFormatOptions) => string} */
+export function formatTime(at, lang, options) {
+  try {
+    return new Intl.DateTimeFormat(lang || undefined, options).format(at);
+  } catch {
+    // The page names a language that there is not.
+    return new Intl.DateTimeFormat(undefined, options).format(at);
+  }
+}
+
 /** @type {(text: string) => Promise<void>} */
-async function copyText(text) {
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

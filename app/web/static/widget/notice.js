@@ -2,8 +2,8 @@
 import { button, el, icon } from "../shared/dom.js";
 import { ChatError } from "./session.js";
 
-// Trying again does not help against these.
-const FINAL = new Set(["daily", "origin", "revoked", "signIn"]);
+// Trying again does not help against these, or happens by itself.
+const FINAL = new Set(["daily", "offline", "origin", "revoked", "signIn"]);
 const MAX_WAIT_SECONDS = 3600;
 
 export class Notice {
@@ -20,8 +20,8 @@ export class Notice {
     this.element = el("div", { class: "notice", role: "alert", hidden: true });
   }
 
-  /** @type {(error: unknown, retry: () => void) => void} */
-  show(error, retry) {
+  /** @type {(error: unknown, retry?: () => void) => void} */
+  show(error, retry = () => {}) {
     this.clear();
     const known = error instanceof ChatError ? error : new ChatError("failed");
     const kind = known.kind === "hidden" ? "failed" : known.kind;

@@ -24,37 +24,41 @@ export async function mount(context) {
     applyAccent(host.style, options.color);
   }
   const texts = buildTexts(options);
+  const storage = openStorage(options.agentId ?? "");
   const session = new Session({
     base,
     agentId: options.agentId ?? "",
     apiKey: options.apiKey ?? "",
     userToken: options.userToken || null,
-    storage: openStorage(options.agentId ?? ""),
+    storage,
   });
-  const panel = new Panel(context, texts, session);
+  const panel = new Panel(context, texts, session, storage);
   shadow.append(panel.element);
   return panel;
 }
 
 class Panel {
-  /** @param {PanelContext} context @param {Texts} texts @param {Session} session */
-  constructor(context, texts, session) {
+  /** @type {EarlierList | null} */
+  earlier = null;
+
+  /** @param {PanelContext} context @param {Texts} texts @param {Session} session @param {ChatStorage} storage */
+  constructor(context, texts, session, storage) {
     this.context = context;
+    this.texts = texts;
     this.announcer = new Announcer();
     this.title = el("h2", { dir: "auto", id: "title" }, context.options.title || "\u00a0");
-    this.restartButton = button(icon("restart"), () => this.chat.restart(), {
-      class: "plain",
-      "aria-label": texts.restart,
-      title: texts.restart,
-      hidden: !session.canRestart,
-    });
+    this.earlierButton = this.buildButton("history", texts.history, () => this.showEarlier());
+    this.restartButton = this.buildButton("restart", texts.restart, () => this.restart());
     this.chat = new Chat({
       session,
+      storage,
+      shadow: context.shadow,
       texts,
       options: context.options,
       announcer: this.announcer,
       onAgent: (agent) => this.showAgent(agent),
       onReply: () => {
+        this.showButtons();
         if (!context.isOpen()) context.addUnread();
       },
     });
@@ -73,23 +77,70 @@ class Panel {
         "header",
         {},
         this.title,
+        this.earlierButton,
         this.restartButton,
-        button(icon("close"), () => context.close(), {
-          class: "plain",
-          "aria-label": texts.close,
-          title: texts.close,
-        }),
+        this.buildButton("close", texts.close, () => context.close()),
       ),
       this.chat.element,
       this.announcer.element,
     );
     this.fit = () => this.fitKeyboard();
+    this.showButtons();
+  }
+
+  /** @type {(name: Icon, label: string, listener: () => void) => HTMLElement} */
+  buildButton(name, label, listener) {
+    return button(icon(name), listener, { class: "plain", "aria-label": label, title: label });
+  }
+
+  // A new conversation is for one that has begun.
+  showButtons() {
+    this.restartButton.hidden = !this.chat.session.isAnonymous || !this.chat.last;
+    this.earlierButton.hidden = !this.chat.listEarlier().length;
+  }
+
+  restart() {
+    this.hideEarlier();
+    this.chat.restart();
+  }
+
+  async showEarlier() {
+    if (this.earlier) {
+      this.hideEarlier();
+      return;
+    }
+    const { chat, texts } = this;
+    const [{ EarlierList }] = await Promise.all([
+      import("./earlier.js"),
+      chat.loadAnswerParts(),
+    ]);
+    this.earlier = new EarlierList({
+      texts,
+      lang: chat.lang,
+      items: chat.listEarlier(),
+      onOpen: (id) => {
+        this.hideEarlier();
+        chat.open(id);
+      },
+      onClose: () => this.hideEarlier(),
+    });
+    chat.element.hidden = true;
+    chat.element.before(this.earlier.element);
+    this.earlier.focus();
+  }
+
+  hideEarlier() {
+    if (!this.earlier) return;
+    this.earlier.element.remove();
+    this.earlier = null;
+    this.chat.element.hidden = false;
+    this.chat.composer.focus();
   }
 
   open({ focus = true } = {}) {
     this.element.hidden = false;
     this.chat.start();
-    if (focus) this.chat.focus();
+    if (focus) this.chat.composer.focus();
     visualViewport?.addEventListener("resize", this.fit);
     this.fit();
   }
@@ -102,18 +153,19 @@ class Panel {
 
   /** @type {(userToken: string | null) => Promise<void>} */
   identify(userToken) {
-    this.restartButton.hidden = Boolean(userToken);
+    this.hideEarlier();
     return this.chat.identify(userToken);
   }
 
   destroy() {
-    this.chat.stop();
+    this.chat.destroy();
     this.close();
   }
 
   /** @type {(agent: Agent) => void} */
   showAgent(agent) {
     if (!this.context.options.title) this.title.textContent = agent.name;
+    this.showButtons();
   }
 
   // The keyboard of a phone covers a part of the page without changing its size.
@@ -126,7 +178,8 @@ class Panel {
   handleKey(event) {
     if (event.key === "Escape") {
       event.stopPropagation();
-      this.context.close();
+      if (this.earlier) this.hideEarlier();
+      else this.context.close();
     } else if (event.key === "Tab") {
       this.keepFocus(event);
     }

@@ -1,5 +1,4 @@
-// The visitor's session: opens and renews its token, and sends messages.
-import { readEvents } from "../shared/event-stream.js";
+// The visitor's session: opens and renews its token, and sends requests.
 
 // A token is renewed when less than this is left of it.
 const RENEW_MS = 120_000;
@@ -36,6 +35,7 @@ export class Session {
   token = null;
   expiresAt = 0;
   id = "";
+  wasOpened = false;
 
   /** @param {SessionOptions} options */
   constructor({ base, agentId, apiKey, userToken, storage }) {
@@ -54,15 +54,26 @@ export class Session {
     this.id = "";
   }
 
-  // Begins a new conversation. A customer who is signed in has only one.
+  // Begins a new conversation.
   restart() {
-    this.storage.set("session", null);
+    this.resume(null);
+  }
+
+  // Continues an earlier conversation of this browser.
+  /** @type {(sessionId: string | null) => void} */
+  resume(sessionId) {
+    this.storage.set("session", sessionId);
     this.token = null;
     this.id = "";
   }
 
-  get canRestart() {
+  // A customer who is signed in has one conversation, on all devices.
+  get isAnonymous() {
     return !this.userToken;
+  }
+
+  get currentId() {
+    return this.id || this.storage.get("session");
   }
 
   // Returns the agent and the messages so far.
@@ -71,26 +82,10 @@ export class Session {
     return (await this.request("GET", "/session")).json();
   }
 
-  // Yields the events of the reply. `signal` cancels it, and the model with it.
-  /** @type {(message: string, signal: AbortSignal) => AsyncGenerator<ServerEvent<TurnData>>} */
-  async *send(message, signal) {
-    const response = await this.ask("/chat/stream", (id) => ({ session_id: id, message }), signal);
-    /** @type {AsyncGenerator<ServerEvent<TurnData>>} */
-    const events = readEvents(response);
-    let isOver = false;
-    try {
-      for await (const { event, data } of events) {
-        if (event === "error") {
-          throw new ChatError(KINDS[data.code] ?? "failed", { code: data.code });
-        }
-        isOver ||= event === "message_stop";
-        yield { event, data };
-      }
-    } catch (error) {
-      if (error instanceof ChatError || signal.aborted) throw error;
-      throw new ChatError("interrupted");
-    }
-    if (!isOver && !signal.aborted) throw new ChatError("interrupted");
+  /** @type {(messageId: string, rating: Rating | null) => Promise<void>} */
+  async rate(messageId, rating) {
+    const path = `/messages/${encodeURIComponent(messageId)}/feedback`;
+    await this.request("POST", path, () => ({ rating }));
   }
 
   /** @type {(recording: Blob, signal: AbortSignal) => Promise<VoiceReply>} */
@@ -167,8 +162,11 @@ export class Session {
 
   /** @type {(credential: string, body: object) => Promise<void>} */
   async open(credential, body) {
-    const response = await this.fetch("POST", "/session", credential, body);
+    const response = await this.fetch("POST", "/session", credential, body).catch(
+      (error) => this.explainRefusal(error, credential),
+    );
     const session = await response.json();
+    this.wasOpened = true;
     this.token = session.token;
     this.id = session.session_id;
     this.expiresAt = Date.now() + session.expires_in * 1000;
@@ -200,6 +198,18 @@ export class Session {
     return response;
   }
 
+  // A key that never worked on this page is not set up for it; its owner reads what to do.
+  /** @type {(error: unknown, credential: string) => Promise<never>} */
+  async explainRefusal(error, credential) {
+    const isKey = credential === this.apiKey && error instanceof ChatError;
+    const isWrong = isKey && error.code === "unauthorized" && !this.wasOpened;
+    if (isWrong || (isKey && error.kind === "origin")) {
+      const { explainSetup } = await import("./setup-help.js");
+      explainSetup(this.apiKey, isWrong ? "key" : "origin");
+    }
+    throw isWrong ? new ChatError("origin", { code: error.code }) : error;
+  }
+
   // A browser does not say why it could not send a request.
   /** @type {(path: string) => Promise<ChatError>} */
   async explain(path) {
@@ -223,6 +233,11 @@ async function toError(response) {
   }
   const seconds = Number(response.headers.get("retry-after")) || 0;
   return new ChatError(KINDS[code] ?? kindOf(response.status), { code, seconds });
+}
+
+/** @type {(code: string) => ErrorKind} */
+export function toKind(code) {
+  return KINDS[code] ?? "failed";
 }
 
 /** @type {(status: number) => ErrorKind} */

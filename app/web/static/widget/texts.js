@@ -3,24 +3,39 @@
 export const TEXTS = {
   close: "Close chat",
   conversation: "Conversation",
+  greeting: "Hello! How can I help you?",
+  aiNotice: "You are talking to an AI. Answers can be wrong.",
+  loading: "Loading the conversation…",
   you: "You",
+  speaker: "{name}:",
   message: "Your message",
   placeholder: "Write a message…",
   send: "Send",
   stop: "Stop",
   stopped: "Stopped",
+  brokenOff: "The answer broke off.",
+  held: "Waiting for the connection…",
   restart: "Start a new conversation",
+  history: "Earlier conversations",
+  back: "Back to the conversation",
   retry: "Try again",
+  regenerate: "Answer again",
   newer: "Show the newest messages",
-  typing: "is writing…",
-  working: "is looking something up…",
+  typing: "{name} is writing…",
+  working: "{name} is looking something up…",
   queued: "Waiting for the model, {count} before you…",
   next: "Waiting for the model, you are next…",
   sources: "Sources",
-  openSource: "Open",
-  page: "page",
+  moreSources: "{count} more",
+  source: "Source {number}",
+  page: "Page {page}",
+  row: "Row {row}",
   copy: "Copy",
   copied: "Copied",
+  copyAnswer: "Copy the answer",
+  good: "Good answer",
+  bad: "Bad answer",
+  notRated: "Your rating could not be saved. Please try again.",
   record: "Speak",
   finishRecording: "Send the recording",
   cancelRecording: "Discard the recording",
@@ -41,7 +56,6 @@ export const TEXTS = {
   unavailable: "The chat cannot answer right now. Please try again in a moment.",
   busy: "The last answer is still being written. Try again in a moment.",
   failed: "Something went wrong on our side. Your message was not answered.",
-  interrupted: "The connection was lost while the answer came in.",
 };
 
 /** @type {(options: WidgetOptions) => Texts} */
@@ -52,6 +66,13 @@ export function buildTexts(options) {
     const value = options[`text${name[0].toUpperCase()}${name.slice(1)}`];
     if (value) own[name] = value;
   }
-  if (options.placeholder) own.placeholder = options.placeholder;
-  return { ...TEXTS, ...own };
+  for (const name of ["placeholder", "greeting"]) own[name] = options[name] || own[name];
+  const set = Object.entries(own).filter(([, value]) => value);
+  return { ...TEXTS, ...Object.fromEntries(set) };
+}
+
+// Puts values into the places of a text: "{count} more".
+/** @type {(text: string, values: Record<string, string | number>) => string} */
+export function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (place, name) => String(values[name] ?? place)).trim();
 }

@@ -31,8 +31,8 @@ export class Voice {
     setAttribute(this.button, "title", label);
     this.button.classList.toggle("recording", isRecording);
     this.cancel.hidden = !isRecording;
-    this.chat.input.disabled = isRecording;
-    this.chat.input.placeholder = isRecording
+    this.chat.composer.input.disabled = isRecording;
+    this.chat.composer.input.placeholder = isRecording
       ? this.chat.texts.recording
       : this.chat.texts.placeholder;
   }
@@ -80,15 +80,21 @@ export class Voice {
     const { chat } = this;
     const controller = chat.beginTurn();
     chat.suggestions.hidden = true;
+    chat.last?.answer?.removeRepeaters();
     chat.showTyping(chat.texts.transcribing);
+    chat.log.showEnd();
     try {
       const reply = await chat.session.sendRecording(recording, controller.signal);
-      chat.hideTyping();
-      chat.addMessage({ role: "user", content: reply.transcript });
-      const { content } = reply.assistant_reply;
-      chat.addMessage({ role: "assistant", content, sources: reply.sources });
+      chat.log.hideStatus();
+      const { id, content } = reply.assistant_reply;
+      const question = chat.addMessage("user", reply.transcript);
+      const answer = chat.addMessage("assistant", content);
+      answer.id = id;
+      chat.last = { text: reply.transcript, question, answer };
+      chat.remember(reply.transcript);
+      chat.finish(answer, { status: "complete", sources: reply.sources, feedback: null });
       chat.announcer.finish(content);
-      chat.scrollToEnd();
+      chat.log.follow(question.element);
       chat.onReply();
     } catch (error) {
       const isSilent = error instanceof ChatError && error.code === "validation_error";
