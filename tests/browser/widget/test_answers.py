@@ -89,6 +89,7 @@ async def test_an_answer_that_is_refused_again_keeps_its_place(shop: Shop) -> No
     await expect(shop.notice).to_contain_text("Please come back tomorrow.")
     await expect(shop.replies).to_contain_text("Hello there")
     await expect(shop.replies).not_to_have_class(re.compile("replaced"))
+    await expect(shop.button("Answer again")).to_be_visible()
 
 
 async def test_messages_have_their_time(shop: Shop) -> None:

@@ -1,7 +1,9 @@
 """Texts of models, agents and sites that are hostile."""
 
-from playwright.async_api import expect
+import msgspec
+from playwright.async_api import Route, expect
 
+from app.domain.sources import SourceView
 from tests.browser import hostile, screenshots
 from tests.browser.widget.shop import Shop
 from tests.model_server import Reply
@@ -45,6 +47,31 @@ async def test_no_name_or_attribute_runs_or_loads_anything(shop: Shop) -> None:
         lang='"><script>window.hacked = 1</script>',
         text_send=hostile.HTML,
     )
+    own = (shop.site.url, shop.server.url)
+    assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
+
+
+async def test_no_text_of_a_source_runs_or_loads_anything(shop: Shop) -> None:
+    places = {"heading": hostile.HTML, "page": "<b>3</b>", "row": 1.5, "number": 1}
+    sources = [
+        SourceView(hostile.HTML, hostile.HTML, 0.9, places),
+        SourceView("page", "text", 0.8, {"url": "javascript:window.hacked = 1", "number": 2}),
+    ]
+
+    async def add_sources(route: Route) -> None:
+        answer = await route.fetch()
+        encoded = msgspec.json.encode(sources).decode()
+        text = (await answer.text()).replace('"sources":[]', f'"sources":{encoded}')
+        await route.fulfill(response=answer, body=text)
+
+    await shop.page.route("**/chat/stream", add_sources)
+    shop.talk.script(Reply(texts=["See [1] and [2]."]))
+    await shop.open_chat()
+    await shop.ask("Hi", "See")
+    for number in (1, 2):
+        await shop.button(f"Source {number}").click()
+        await expect(shop.replies.last.locator(".passage")).to_be_visible()
+    await expect(shop.replies.last.locator("a")).to_have_count(0)
     own = (shop.site.url, shop.server.url)
     assert await hostile.find_harm(shop.page, shop.requested_urls, *own) == []
 

@@ -19,7 +19,8 @@ from workers.main import WorkerProcess
 
 _PASSAGE = "The shop opens at nine in the morning."
 _PLACE = {"page": 3, "heading": "Opening hours", "number": 1}
-_WEB = {"url": "https://shop.example.com/hours", "number": 2}
+_ADDRESS = "https://shop.example.com/hours"
+_WEB = {"url": _ADDRESS, "number": 2}
 _SOURCES = [
     SourceView("handbook.md", _PASSAGE, 0.9, _PLACE),
     SourceView("Our hours", "Open from nine.", 0.8, _WEB),
@@ -67,7 +68,7 @@ async def test_a_source_opens_on_one_click(shop: Shop) -> None:
             assert await looks.find_problems(shop.page, "widget-sources", 1280, 360) == []
         await shop.page.reload()
     page = shop.replies.last.get_by_role("link", name="Our hours")
-    await expect(page).to_have_attribute("href", _WEB["url"])
+    await expect(page).to_have_attribute("href", _ADDRESS)
     await expect(page).to_have_attribute("target", "_blank")
     await expect(page).to_have_attribute("rel", "noopener noreferrer nofollow")
     await expect(shop.replies.last.get_by_text("list-3.csv")).to_be_hidden()

@@ -34,7 +34,10 @@ async def test_a_chat_that_cannot_start_says_why(shop: Shop, subtests: pytest.Su
             # A panel that was open before opens again.
             await shop.page.evaluate("Parley.open()")
             await expect(shop.notice).to_have_text(text)
-            await screenshots.take(shop.page, "widget-refused")
+            await expect(shop.input).to_be_hidden()
+            assert await looks.find_problems(shop.page, "widget-refused", 1280, 360) == []
+            await shop.page.keyboard.press("Escape")
+            await expect(shop.panel).to_be_hidden()
 
 
 async def test_a_key_that_is_changed_or_revoked_holds_for_the_next_message(shop: Shop) -> None:

@@ -35,10 +35,14 @@ export function finishAnswer(chat, view, { status, sources, feedback }) {
   if (view.text) addCopy(chat, view);
   if (view.text && view.id && chat.agent.allow_feedback) addRating(chat, view, feedback);
   if (view.text && chat.agent.allow_voice) addPlayer(chat, view);
-  if (isLast && !isBroken) {
-    const again = view.buildIconButton("retry", texts.regenerate, () => chat.repeat());
-    view.addRepeater(again, view.footer);
-  }
+  if (isLast && !isBroken) offerAgain(chat, view);
+}
+
+// Offers to write the last answer again.
+/** @type {(chat: Chat, view: MessageView) => void} */
+export function offerAgain(chat, view) {
+  const again = view.buildIconButton("retry", chat.texts.regenerate, () => chat.repeat());
+  view.addRepeater(again, view.footer);
 }
 
 /** @type {(chat: Chat) => HTMLElement} */

@@ -51,7 +51,7 @@ export class Chat {
     });
     this.element = el(
       "div",
-      { class: "chat" },
+      { class: "chat", tabindex: -1 },
       this.log.element,
       this.suggestions,
       this.notice.element,
@@ -93,6 +93,7 @@ export class Chat {
   }
 
   async loadOnce() {
+    this.element.classList.remove("refused");
     this.log.showLoading();
     // What answers need is loaded meanwhile; without it, they are shown all the same.
     this.loadAnswerParts().catch(() => {});
@@ -103,9 +104,17 @@ export class Chat {
       this.showState(state);
     } catch (error) {
       this.notice.show(error, () => this.load());
+      if (this.notice.isFinal) this.showRefusal();
     } finally {
       this.log.hideLoading();
     }
+  }
+
+  // Leaves nothing but the reason why there is no chat.
+  showRefusal() {
+    const hadFocus = this.shadow.activeElement === this.composer.input;
+    this.element.classList.add("refused");
+    if (hadFocus) this.element.focus();
   }
 
   async loadAnswerParts() {
@@ -158,7 +167,6 @@ export class Chat {
     const { held } = this;
     if (!held || this.running) return;
     this.held = null;
-    held.question.clearNote();
     await this.answer(held);
   }
 
@@ -288,6 +296,7 @@ export class Chat {
   async answer(exchange) {
     this.last?.answer?.removeRepeaters();
     this.last = exchange;
+    exchange.question.clearNote();
     this.log.follow(exchange.question.element);
     if (!navigator.onLine) {
       this.hold(exchange);

@@ -12,7 +12,7 @@ export class EarlierList {
       const entry = button(
         [
           el("span", { class: "name", dir: "auto" }, title),
-          el("time", { datetime: date.toISOString() }, time),
+          el("time", { datetime: date.toISOString(), dir: "auto" }, time),
         ],
         () => onOpen(id),
         { class: "entry" },

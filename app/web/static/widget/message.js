@@ -75,7 +75,7 @@ export class MessageView {
     const shown = isToday ? { timeStyle: "short" } : { dateStyle: "medium" };
     const title = formatTime(at, lang, { dateStyle: "full", timeStyle: "medium" });
     const text = formatTime(at, lang, shown);
-    this.footer.prepend(el("time", { datetime: at.toISOString(), title }, text));
+    this.footer.prepend(el("time", { datetime: at.toISOString(), title, dir: "auto" }, text));
   }
 
   // A sentence about the message, and what can be done about it.

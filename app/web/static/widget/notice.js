@@ -2,8 +2,10 @@
 import { button, el, icon } from "../shared/dom.js";
 import { ChatError } from "./session.js";
 
-// Trying again does not help against these, or happens by itself.
-const FINAL = new Set(["daily", "offline", "origin", "revoked", "signIn"]);
+// Trying again does not help against these.
+const FINAL = new Set(["daily", "origin", "revoked", "signIn"]);
+// These are no faults, and pass by themselves.
+const CALM = new Set(["offline", "limited"]);
 const MAX_WAIT_SECONDS = 3600;
 
 export class Notice {
@@ -31,9 +33,14 @@ export class Notice {
       retry();
     };
     this.element.hidden = false;
+    this.element.classList.toggle("calm", CALM.has(kind));
     const seconds = Math.min(known.seconds, MAX_WAIT_SECONDS);
     if (kind === "limited" && seconds) this.countDown(seconds);
-    else this.draw(this.texts[kind], !FINAL.has(kind));
+    else this.draw(this.texts[kind], !this.isFinal && kind !== "offline");
+  }
+
+  get isFinal() {
+    return this.kind !== null && FINAL.has(this.kind);
   }
 
   /** @type {(text: string, canRetry: boolean) => void} */

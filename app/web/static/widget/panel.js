@@ -46,7 +46,7 @@ class Panel {
     this.context = context;
     this.texts = texts;
     this.announcer = new Announcer();
-    this.title = el("h2", { dir: "auto", id: "title" }, context.options.title || "\u00a0");
+    this.title = el("h2", { dir: "auto", id: "title" }, context.options.title || texts.chat);
     this.earlierButton = this.buildButton("history", texts.history, () => this.showEarlier());
     this.restartButton = this.buildButton("restart", texts.restart, () => this.restart());
     this.chat = new Chat({

@@ -69,7 +69,7 @@ class SourceList {
     this.showAll = () => {
       for (const item of rest) item.hidden = false;
       more.remove();
-      rest[0].querySelector("button")?.focus();
+      /** @type {HTMLElement | null} */ (rest[0].querySelector(".chip"))?.focus();
     };
   }
 

@@ -1,6 +1,7 @@
 // What the panel says; the launcher has its own texts. A page changes a text by an attribute: data-text-send="Absenden".
 
 export const TEXTS = {
+  chat: "Chat",
   close: "Close chat",
   conversation: "Conversation",
   greeting: "Hello! How can I help you?",

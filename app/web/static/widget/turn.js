@@ -1,5 +1,6 @@
 // One turn: sends a question, and shows the answer while it is written.
 import { readEvents } from "../shared/event-stream.js";
+import { offerAgain } from "./answer.js";
 import { MessageView } from "./message.js";
 import { ChatError, toKind } from "./session.js";
 import { fill } from "./texts.js";
@@ -22,7 +23,7 @@ export class Turn {
       for await (const { event, data } of this.send()) this.handleEvent(event, data);
       this.end("complete");
     } catch (error) {
-      this.exchange.answer?.element.classList.remove("replaced");
+      this.restore();
       if (this.signal.aborted) this.end("stopped");
       else if (!this.isStarted) throw error;
       else this.end(this.view.text ? "interrupted" : "failed");
@@ -88,6 +89,14 @@ export class Turn {
     chat.remember(exchange.text);
   }
 
+  // The old answer stays when there is no new one.
+  restore() {
+    const { answer } = this.exchange;
+    if (!answer) return;
+    answer.element.classList.remove("replaced");
+    offerAgain(this.chat, answer);
+  }
+
   // At position 1 the message is next; at 0 it is being answered. Only the first position is said.
   /** @type {(position: number) => void} */
   showQueue(position) {
@@ -106,7 +115,10 @@ export class Turn {
   /** @type {(status: Outcome["status"] | "stopped") => void} */
   end(status) {
     const { chat, exchange, view } = this;
-    if (!this.isStarted) return;
+    if (!this.isStarted) {
+      if (!exchange.answer) exchange.question.setNote(chat.texts.stopped);
+      return;
+    }
     chat.log.hideStatus();
     if (!view.element.isConnected) chat.log.add(view.element);
     view.setStreaming(false);
