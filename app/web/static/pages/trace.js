@@ -88,9 +88,9 @@ function formatDuration(ms) {
 
 /** @type {(actor: TraceActor) => string} */
 function describeActor({ type, id, name }) {
-  if (type === "system") return "by the system";
-  if (type === "anonymous") return "by a visitor";
-  return `by ${name ?? id}`;
+  if (type === "system") return "system";
+  if (type === "anonymous") return "a visitor";
+  return name ?? id ?? type;
 }
 
 // Returns events and spans as one list: each row follows its cause, in the order of time. A request
@@ -170,7 +170,9 @@ function drawBar(row, start, duration) {
     mark.setAttribute("class", `${kind} ${row.status}${isWait ? " wait" : ""}`);
     box.append(mark);
   };
-  if (row.waited) draw(row.at - row.waited, row.waited, 0, true);
+  // It may have waited since long before the trace began.
+  const waited = Math.min(row.waited, row.at - start);
+  if (waited) draw(row.at - waited, waited, 0, true);
   draw(row.at, row.ms, 6, row.isWaiting);
   lane.append(box);
   return lane;
@@ -184,7 +186,7 @@ function showDetails(row) {
   const parts = [["Error", error], ["Data", data], ["Input", input], ["Output", output]];
   const shown = parts.filter(([, value]) => value !== undefined && value !== null);
   details.replaceChildren(
-    createElement("h2", "", row.by ? `${row.name} ${row.by}` : row.name),
+    createElement("h2", "", row.by ? `${row.name}, by ${row.by}` : row.name),
     ...[...shown, ["Facts", rest]].flatMap(([name, value]) => [
       createElement("h3", name === "Error" ? "bad" : "", String(name)),
       createElement("pre", "", typeof value === "string" ? value : JSON.stringify(value, null, 2)),
