@@ -161,17 +161,12 @@ def admin_create(address: str) -> None:
     """Create a super_admin. The password is read from the terminal or from standard input."""
     from app import bootstrap
     from app.kit import email_addresses
-    from app.security import passwords
 
     try:
         address = email_addresses.normalize(address)
     except ValueError as error:
         stop(f"{address} is not an e-mail address: {error}")
-    is_terminal = sys.stdin.isatty()
-    password = getpass.getpass("Password: ") if is_terminal else sys.stdin.readline().rstrip("\n")
-    problem = passwords.find_problem(password)
-    if problem:
-        stop(f"the password {problem}")
+    password = _read_password()
 
     async def run(services: Any) -> str | None:
         from sqlalchemy.exc import IntegrityError
@@ -184,6 +179,41 @@ def admin_create(address: str) -> None:
             stop(f"{address} already has an account")
 
     click.echo(f"created {run_with_services(run)}")
+
+
+@main.group()
+def users() -> None:
+    """Help users who cannot sign in."""
+
+
+@users.command("reset-password")
+@click.argument("address")
+def users_reset_password(address: str) -> None:
+    """Set another password. It is read from the terminal or from standard input.
+
+    The user's sessions end. A second factor stays: an administrator can reset it.
+    """
+    password = _read_password()
+
+    async def run(services: Any) -> bool:
+        from app.domain.identity.accounts.api import set_password
+
+        return await set_password(services, address, password)
+
+    if not run_with_services(run):
+        stop(f"nobody has an account with {address}")
+    click.echo(f"{address} has a new password; all sessions are ended")
+
+
+def _read_password() -> str:
+    from app.security import passwords
+
+    is_terminal = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if is_terminal else sys.stdin.readline().rstrip("\n")
+    problem = passwords.find_problem(password)
+    if problem:
+        stop(f"the password {problem}")
+    return password
 
 
 @main.command()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -15,19 +16,24 @@ import msgspec
 from app.areas import AREAS
 from app.crypto import key_check, key_file
 from app.crypto.keyring import KeyProblem
+from app.demo import queries as demo
 from app.domain.agents.knowledge.api import ChunkStore, local_embedder
 from app.domain.agents.llm.api import LOCAL, provider_of
 from app.domain.agents.search.api import SearchFailed, SearchRequest, Searxng, open_egress
 from app.domain.conversations.speech.api import espeak, moonshine
+from app.domain.platform.mail import api as mail
+from app.http.health import INSTANCE_HEADER
 from app.kit import optional
 from app.kit.files import Files
 from app.kit.optional import Feature
 from app.kit.redis import connect
+from app.net import smtp
+from app.net.smtp import SmtpFailed
 from app.observe import heartbeat
 from app.sandbox import machine_memory
 from app.sandbox.box import Sandbox
 from app.sandbox.limits import MIB
-from app.settings import Settings
+from app.settings import Settings, is_loopback
 from db import key_checks, schema
 from db.session import ALL_TENANTS, Database
 
@@ -95,10 +101,12 @@ async def examine(settings: Settings) -> list[Finding]:
         _check_web(settings),
         _check_files(settings),
         _check_vectors(settings),
+        _check_mail(settings),
         *(_check_model_setting(settings, row) for row in MODEL_SETTINGS),
         _check_model(settings),
         _check_sandbox(settings),
         *([_check_searxng(settings)] if settings.searxng_url else ()),
+        _check_demo(settings),
         *map(_check_optional, (row for row in optional.FEATURES if row.module not in _MODULES)),
     ]
     return [await check for check in checks]
@@ -213,10 +221,58 @@ async def _check_web(settings: Settings) -> Finding:
         async with aiohttp.ClientSession(timeout=timeout) as client, client.get(url) as response:
             is_ok = response.status == HTTPStatus.OK
             text = f"{url} responds with {response.status}"
+            instance = response.headers.get(INSTANCE_HEADER)
     except (OSError, aiohttp.ClientError, TimeoutError) as error:
-        is_ok, text = False, f"{url}: {type(error).__name__}"
+        is_ok, text, instance = False, f"{url}: {type(error).__name__}", None
+    if instance is not None and not _is_own(settings, instance):
+        fix = "start this one on a port of its own (PARLEY_PORT), or check PARLEY_BASE_URL"
+        return Finding("web", "BAD", f"{url} belongs to another instance", fix)
     fix = "start it with `parley serve`, or check PARLEY_BASE_URL"
     return Finding("web", _state(is_ok), text, fix)
+
+
+def _is_own(settings: Settings, instance: str) -> bool:
+    try:
+        return instance in key_file.load(settings).fingerprints()
+    except KeyProblem:
+        # Reported with the keys.
+        return True
+
+
+async def _check_mail(settings: Settings) -> Finding:
+    """Logs in, and sends nothing."""
+    if not settings.smtp_url:
+        folder = mail.mailbox(settings)
+        count = len(list(folder.glob("*.eml")))
+        text = f"{count} in {folder}, which `parley mail` shows; PARLEY_SMTP_URL sends mail"
+        is_local = is_loopback(urlsplit(settings.public_url).hostname or "")
+        fix = "set PARLEY_SMTP_URL, or nobody gets invitations, resets and notices"
+        return Finding("mail", "ok" if is_local else "warn", text, fix)
+    server = mail.parse_server(settings.smtp_url)
+    address = f"{server.host}:{server.port or 'default port'}"
+    try:
+        async with smtp.connect(server, guard=None, timeout_seconds=_TIMEOUT_SECONDS) as client:
+            await client.noop()
+    except SmtpFailed as error:
+        fix = "check PARLEY_SMTP_URL: host, port, user name and password"
+        return Finding("mail", "BAD", f"{address}: {error}", fix)
+    return Finding("mail", "ok", f"{address} accepts mail from {settings.mail_from}")
+
+
+async def _check_demo(settings: Settings) -> Finding:
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
+            record = await demo.load(tx)
+    except Exception:  # noqa: BLE001  # the check of Postgres reports it
+        record = None
+    finally:
+        await db.close()
+    if record is None:
+        return Finding("demo", "off", "not prepared here; `parley up` prepares it on loopback")
+    if not record.has_documents:
+        return Finding("demo", "warn", "being prepared", "wait for a worker to read its documents")
+    return Finding("demo", "ok", f"{settings.public_url}/demo")
 
 
 async def _check_files(settings: Settings) -> Finding:

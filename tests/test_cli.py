@@ -26,7 +26,7 @@ from tests.preloaded import PreloadedProcess
 from tests.processes import ROOT, Processes, run_parley
 from tests.server import Server
 from tests.stores import Stores, wait_for
-from tests.world import World
+from tests.world import Client, World
 
 
 def test_every_command_has_help(subtests: pytest.Subtests) -> None:
@@ -89,6 +89,26 @@ def test_an_admin_without_an_address_is_refused(services: Services, stores: Stor
     )
     assert result.returncode == 1
     assert "root is not an e-mail address" in result.stderr
+
+
+async def test_a_forgotten_password_is_replaced(
+    developer: Client, anonymous: Client, stores: Stores
+) -> None:
+    command = ("users", "reset-password", developer.email)
+    result = await asyncio.to_thread(
+        run_parley, stores.settings, *command, stdin="Other7Password\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert (await developer.get("/auth/me")).status_code == 401
+    body = {"email": developer.email, "password": "Other7Password"}
+    assert (await anonymous.post("/auth/login", body)).status_code == 200
+
+
+def test_the_password_of_nobody_is_not_replaced(services: Services, stores: Stores) -> None:
+    command = ("users", "reset-password", "nobody@example.com")
+    result = run_parley(stores.settings, *command, stdin="Other7Password\n")
+    assert result.returncode == 1
+    assert "nobody has an account with nobody@example.com" in result.stderr
 
 
 async def test_tenants_are_listed(world: World, stores: Stores) -> None:

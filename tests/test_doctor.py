@@ -8,13 +8,16 @@ import msgspec
 import pytest
 
 from app import doctor
+from app.crypto.keyring import Keyring
 from app.doctor import Finding
 from app.kit import optional
 from app.sandbox import machine_memory
 from app.services import Services
 from app.settings import Settings
 from tests.agents.search.engine_server import EngineServer
+from tests.platform.mail.inbox import run_smtp_server
 from tests.ports import free_port
+from tests.server import Server
 from tests.stores import Stores
 
 _SETTINGS = {
@@ -152,3 +155,38 @@ async def test_a_machine_that_is_short_of_memory_is_a_warning(
         finding = await doctor._check_sandbox(settings)
         assert finding.state in {state, "BAD"}
     assert finding.state == "BAD" or "100 MB of memory are free" in finding.text
+
+
+async def test_another_instance_at_the_address_is_no_good_sign(
+    server: Server, stores: Stores
+) -> None:
+    own = msgspec.structs.replace(stores.settings, base_url=server.url)
+    assert (await doctor._check_web(own)).state == "ok"
+    other = msgspec.structs.replace(own, master_keys=Keyring.generate("other"))
+    finding = await doctor._check_web(other)
+    assert (finding.state, finding.text.endswith("belongs to another instance")) == ("BAD", True)
+    assert "PARLEY_PORT" in finding.fix
+
+
+async def test_the_mail_server_is_tried_without_a_mail(stores: Stores) -> None:
+    async with run_smtp_server() as inbox:
+        settings = inbox.configure(stores.settings)
+        assert (await doctor._check_mail(settings)).state == "ok"
+        assert inbox.received == []
+    closed = msgspec.structs.replace(settings, smtp_url=f"smtp://127.0.0.1:{free_port()}")
+    finding = await doctor._check_mail(closed)
+    assert finding.state == "BAD"
+    assert "PARLEY_SMTP_URL" in finding.fix
+
+
+async def test_mail_in_a_folder_is_a_warning_where_others_reach_the_instance(
+    stores: Stores,
+) -> None:
+    local = msgspec.structs.replace(stores.settings, base_url="http://127.0.0.1:8000")
+    assert (await doctor._check_mail(local)).state == "ok"
+    public = msgspec.structs.replace(local, base_url="https://parley.example.com")
+    assert (await doctor._check_mail(public)).state == "warn"
+
+
+async def test_the_demo_is_named(services: Services, stores: Stores) -> None:
+    assert (await doctor._check_demo(stores.settings)).state == "off"

@@ -118,6 +118,13 @@ class Keyring:
         """Returns a keyring with the same keys that never reads them again."""
         return Keyring(self._keys)
 
+    def fingerprints(self) -> list[str]:
+        """Tell instances apart in public, that of the active key first: processes with the same
+        root keys belong together.
+        """
+        kids = [self.active, *(kid for kid in self.kids if kid != self.active)]
+        return [self.derive(kid, "fingerprint", "")[:8].hex() for kid in kids]
+
     def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
         """Returns the key for one purpose and subject; the root key itself encrypts nothing."""
         if kid not in self._keys:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 from litestar import HttpMethod, Request, Response, get, route
+from litestar.di import NamedDependency
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
@@ -21,6 +22,7 @@ from db.session import ALL_TENANTS
 
 log = logs.get("health")
 
+INSTANCE_HEADER = "x-parley-instance"
 _TIMEOUT_SECONDS = 2.0
 State = Literal["ok", "away", "starting", "off"]
 
@@ -56,8 +58,9 @@ class Ready(msgspec.Struct):
 
 
 @get("/health/live", summary="Check that the process is alive", public=True, tags=["Health"])
-async def live() -> Alive:
-    return Alive()
+async def live(services: NamedDependency[Services]) -> Response[Alive]:
+    """`X-Parley-Instance` tells instances apart."""
+    return Response(Alive(), headers={INSTANCE_HEADER: services.keyring.fingerprints()[0]})
 
 
 @get(

@@ -2,14 +2,28 @@
 
 from typing import Any
 
-from litestar import HttpMethod, MediaType, Request, route
-from litestar.exceptions import NotFoundException
+import msgspec
+from litestar import HttpMethod, MediaType, Request, Response, route
 from litestar.response import Redirect
-from litestar.status_codes import HTTP_302_FOUND
+from litestar.status_codes import HTTP_200_OK, HTTP_302_FOUND
+
+from app import __version__
+from app.http.dependencies import Services
+from app.settings import Settings
 
 _JSON_OR_HTML = [MediaType.JSON.value, MediaType.HTML.value]
 # Browsers send about 200 characters, and parsing takes time for each type.
 _MAX_ACCEPT_CHARS = 1024
+
+
+class Home(msgspec.Struct, omit_defaults=True):
+    """Where to go on."""
+
+    name: str
+    version: str
+    docs: str
+    openapi: str
+    demo: str | None = None
 
 
 @route(
@@ -20,11 +34,19 @@ _MAX_ACCEPT_CHARS = 1024
     status_code=HTTP_302_FOUND,
     sync_to_thread=False,
 )
-def home_page(request: Request[Any, Any, Any]) -> Redirect:
-    """Sends a browser to the documentation; for a program there is nothing here."""
+def home_page(request: Request[Any, Any, Any], services: Services) -> Redirect | Response[Home]:
+    """Sends a browser to the documentation, and tells a program where to go on."""
     if not _prefers_html(request):
-        raise NotFoundException
+        return Response(
+            _describe(services.settings), headers={"vary": "Accept"}, status_code=HTTP_200_OK
+        )
     return Redirect("/docs", headers={"vary": "Accept"}, status_code=HTTP_302_FOUND)
+
+
+def _describe(settings: Settings) -> Home:
+    url = settings.public_url
+    demo = f"{url}/demo" if settings.demo else None
+    return Home("Parley", __version__, f"{url}/docs", f"{url}/openapi.json", demo)
 
 
 def _prefers_html(request: Request[Any, Any, Any]) -> bool:

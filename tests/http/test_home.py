@@ -1,8 +1,11 @@
-"""The address without a path: a page for people, a 404 for programs."""
+"""The address without a path: a page for people, the ways on for programs."""
 
+import msgspec
 import pytest
 
-from tests.assertions import refused
+from app import __version__
+from app.services import Services
+from app.web import home
 from tests.http.test_requests import LIMIT_HEADERS
 from tests.world import Client, World
 
@@ -39,13 +42,26 @@ _CASES: list[str] = [
 ]
 
 
-async def test_a_program_gets_404(world: World, subtests: pytest.Subtests) -> None:
+async def test_a_program_learns_where_to_go_on(world: World, subtests: pytest.Subtests) -> None:
+    url = world.services.settings.public_url
     for accept in _CASES:
         anonymous = world.anonymous()
         with subtests.test(accept=accept):
-            refused(await anonymous("GET", "/", headers={"accept": accept}), 404, "not_found")
+            answer = await anonymous("GET", "/", headers={"accept": accept})
+            assert (answer.status_code, answer.headers["vary"]) == (200, "Accept")
+            assert answer.json() == {
+                "name": "Parley",
+                "version": __version__,
+                "docs": f"{url}/docs",
+                "openapi": f"{url}/openapi.json",
+            }
 
 
-async def test_a_head_request_of_a_program_gets_404(anonymous: Client) -> None:
+def test_a_program_learns_of_the_demo_where_there_is_one(services: Services) -> None:
+    shown = msgspec.structs.replace(services.settings, demo=True)
+    assert home._describe(shown).demo == f"{shown.public_url}/demo"
+
+
+async def test_a_head_request_of_a_program_has_no_body(anonymous: Client) -> None:
     answer = await anonymous("HEAD", "/", headers={"accept": "*/*"})
-    assert answer.status_code == 404
+    assert (answer.status_code, answer.content) == (200, b"")

@@ -10,7 +10,7 @@ from db.retention import RetentionRule
 from db.session import Tx
 from db.storage_quota import CountedTable, UncountedTable
 
-from . import jobs, queries
+from . import jobs, queries, trace_queries
 from .client_tokens import ClientTokens
 from .credential_hosts import list_hosts
 from .events import ToolCreated, ToolDeleted, ToolUpdated
@@ -35,7 +35,7 @@ async def _read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
 ) -> list[Span]:
     """Returns one span per execution, as a child of the work that ran it."""
-    rows = await queries.list_executions_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    rows = await trace_queries.list_executions_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     return [
         Span(
             "tool",

@@ -8,7 +8,6 @@ from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
 from app.domain.agents.usage import api as usage
-from app.domain.area import shown_sql
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -316,23 +315,6 @@ async def list_slugs_like(tx: Tx, tenant: str, slug: str) -> set[str]:
 async def next_display_order(tx: Tx, tenant: str, agent_id: str) -> int:
     value: Any = await fast.value(tx, tenant, _NEXT_DISPLAY_ORDER, agent_id)
     return int(value)
-
-
-_SHOWN = shown_sql("e.input", "e.output", order_by="e.executed_at, e.id")
-_LIST_EXECUTIONS_BY_CORRELATION = f"""
-SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms, e.error_message,
-       {_SHOWN}
-FROM tool_executions e JOIN tools t ON t.id = e.tool_id AND t.tenant_id = e.tenant_id
-WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
-  AND e.correlation_id = $2
-ORDER BY e.executed_at, e.id LIMIT $3
-"""
-
-
-async def list_executions_by_correlation(
-    tx: Tx, tenant: str | None, correlation_id: str, limit: int
-) -> list[Row]:
-    return await fast.rows(tx, tenant, _LIST_EXECUTIONS_BY_CORRELATION, correlation_id, limit)
 
 
 async def list_tools(

@@ -9,7 +9,7 @@ from .actions import ActionType
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
 _SUBSCRIPTION: dict[str, Any] = {
     "id": f"sub_{_TAIL}",
-    "event_type": "agent.chat.completed",
+    "event_type": "agent.chat.message",
     "action_type": "webhook",
     "action_config": {"url": "https://example.com/hooks/ended"},
     "filters": {"reason": "ended"},
@@ -39,7 +39,7 @@ Filters = Annotated[
 
 class CreateSubscription(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {
-        "event_type": "agent.chat.completed",
+        "event_type": "agent.chat.message",
         "action_type": "webhook",
         "action_config": {"url": "https://example.com/hooks/ended"},
         "filters": {"reason": "ended"},

@@ -2,6 +2,7 @@
 
 from .account_mails import mail_notice
 from .one_time_tokens import MFA, count_try, find_token, use_token
+from .password import set_password
 from .queries import (
     count_contacts,
     find_avatar,

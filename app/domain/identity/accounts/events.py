@@ -92,11 +92,11 @@ class PasswordResetRequested(UserEvent):
 
 
 class PasswordChanged(UserEvent):
-    """A user changed their password, or reset it by mail."""
+    """A user changed their password, or reset it by mail, or the operator set another one."""
 
     type = "system.user.password_changed"
 
-    by: Annotated[Literal["change", "mail"], example("change")]
+    by: Annotated[Literal["change", "mail", "operator"], example("change")]
 
 
 class RoleChanged(UserEvent):

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 _WEBHOOK: dict[str, Any] = {
     "id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
     "url": "https://example.com/hooks/parley",
-    "events": ["agent.created", "agent.chat.completed"],
+    "events": ["agent.created", "agent.chat.message"],
     "active": True,
     "description": "Our CRM",
     "headers": {"X-Team": "sales", "Authorization": "********"},
@@ -43,7 +43,7 @@ Headers = Annotated[
 class CreateWebhook(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {
         "url": "https://example.com/hooks/parley",
-        "events": ["agent.created", "agent.chat.completed"],
+        "events": ["agent.created", "agent.chat.message"],
         "description": "Our CRM",
         "headers": {"X-Team": "sales"},
     }

@@ -143,7 +143,7 @@ async def send(settings: Settings, mail_id: str, recipient: str, message: bytes)
         await asyncio.to_thread(_write_to_folder, mailbox(settings), mail_id, message)
         return
     await smtp.send(
-        _parse_server(settings.smtp_url),
+        parse_server(settings.smtp_url),
         settings.mail_from,
         _encode_address(recipient),
         message,
@@ -174,7 +174,7 @@ def _write_to_folder(folder: Path, mail_id: str, message: bytes) -> None:
     files.fsync(folder / f"{mail_id}.eml")
 
 
-def _parse_server(smtp_url: str) -> SmtpServer:
+def parse_server(smtp_url: str) -> SmtpServer:
     url = urlsplit(smtp_url)
     starttls = parse_qs(url.query).get("starttls", [""])[0]
     tls: Literal["implicit", "required", "if_offered", "none"] = "if_offered"

@@ -45,15 +45,7 @@ async def run(
                 await connection.commit()
             return build_result(columns, rows, None, task.config.max_rows)
     except aiomysql.OperationalError as error:
-        code = error.args[0] if error.args else 0
-        if code in _AUTH_ERRORS:
-            raise ToolFailed("auth_failed", "the server does not accept this login") from error
-        if code in _TIMEOUT_ERRORS:
-            raise ToolFailed("timeout", "the server ended the statement") from error
-        if isinstance(error.__cause__, OSError):
-            failure = describe_failure(error.__cause__, login.host, login.port)
-            raise ToolFailed("connection_error", failure) from error
-        raise ToolFailed("connection_error", f"no connection: error {code}") from error
+        raise _describe(error, login) from error
     except aiomysql.Error as error:
         message = error.args[1] if len(error.args) > 1 else type(error).__name__
         raise ToolFailed("runtime_error", str(message)) from error
@@ -62,6 +54,18 @@ async def run(
     except OSError as error:
         failure = describe_failure(error, login.host, login.port)
         raise ToolFailed("connection_error", failure) from error
+
+
+def _describe(error: aiomysql.OperationalError, login: databases.Login) -> ToolFailed:
+    code = error.args[0] if error.args else 0
+    if code in _AUTH_ERRORS:
+        return ToolFailed("auth_failed", "the server does not accept this login")
+    if code in _TIMEOUT_ERRORS:
+        return ToolFailed("timeout", "the server ended the statement")
+    if isinstance(error.__cause__, OSError):
+        failure = describe_failure(error.__cause__, login.host, login.port)
+        return ToolFailed("connection_error", failure)
+    return ToolFailed("connection_error", f"no connection: error {code}")
 
 
 async def _set_statement_timeout(cursor: Any, seconds: float) -> None:
