@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from litestar import Request
 from litestar.datastructures import FormMultiDict
@@ -32,6 +33,8 @@ def announce_use(request: Request[Any, Any, Any]) -> None:
 @lru_cache(maxsize=1024)
 def _list_shown_fields(kind: Any) -> frozenset[str]:
     """The fields of the response, or of the one thing that it shows as its data."""
+    if get_origin(kind) in {Union, UnionType}:
+        return frozenset().union(*map(_list_shown_fields, get_args(kind)))
     if not is_struct(kind):
         return frozenset()
     types = field_types(kind)

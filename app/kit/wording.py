@@ -45,6 +45,7 @@ def _describe_length(match: re.Match[str]) -> str:
 
 
 def _format(number: str) -> str:
+    number = number.removesuffix(".0")
     return f"{int(number):,}" if number.lstrip("-").isdigit() else number
 
 

@@ -2,6 +2,7 @@
 
 from tests.agents.definition.api_calls import list_events
 from tests.agents.definition.factories import BODY, PATH, create_agent
+from tests.platform.events.log_entries import ENTRY_KEYS
 from tests.world import Client
 
 
@@ -60,7 +61,7 @@ async def test_deleting_emits_an_event(developer: Client) -> None:
 async def test_an_event_has_the_callers_correlation_id(developer: Client) -> None:
     await developer.post(PATH, BODY, headers={"x-correlation-id": "cor_of_mine"})
     entry = (await developer.get("/api/v1/event-log")).json()["data"][0]
-    assert set(entry) == {"id", "type", "correlation_id", "parent_id", "data", "created_at"}
+    assert set(entry) == ENTRY_KEYS
     assert (entry["correlation_id"], entry["parent_id"]) == ("cor_of_mine", None)
 
 

@@ -41,6 +41,7 @@ async def test_a_test_event_is_marked_in_the_log(developer: Client, services: Se
     result = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
     entry = (await developer.get(f"/api/v1/event-log/{result['event_id']}")).json()
     assert entry.pop("created_at")
+    assert entry.pop("actor")["id"] == developer.user_id
     assert entry == {
         "id": result["event_id"],
         "type": "agent.created",

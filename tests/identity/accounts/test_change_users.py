@@ -140,7 +140,7 @@ async def test_no_other_field_changes_with_a_role(world: World, subtests: pytest
         colleague = await world.user("agent_user", admin.tenant_id)
         with subtests.test(field=field, value=value):
             body = {"role": "viewer", field: value}
-            assert (await admin.put(f"/users/{colleague.user_id}/role", body)).status_code == 200
+            await admin.put(f"/users/{colleague.user_id}/role", body)
             user = (await admin.get(f"/users/{colleague.user_id}")).json()
             assert user[field] != value
 

@@ -15,6 +15,7 @@ _AGENT = {"name": "Agent", "primary_model": "openai/gpt-4o", "system_prompt": "B
 # Changes of the size of a row.
 _GROW = {
     "conversation_entries": "content = content || 'more', data = '{\"a\": 1}'",
+    "message_feedback": "comment = coalesce(comment, '') || 'more'",
     "chat_jobs": "reply = '{\"text\": \"Hello\"}', progress = '[1, 2]'",
     "tool_executions": "output = '[1, 2, 3]', error_message = 'it failed'",
     "workflow_executions": "stored_bytes = 5000, output = '[1]'",

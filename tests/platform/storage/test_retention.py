@@ -19,14 +19,18 @@ from tests.world import World
 _TABLES = {
     "payloads_days": [("incoming_payloads", "created_at"), ("deliveries", "created_at")],
     "executions_days": [("tool_executions", "executed_at"), ("workflow_executions", "finished_at")],
-    "conversations_days": [("conversation_entries", "created_at")],
+    "conversations_days": [
+        ("message_feedback", "message_at"),
+        ("conversation_entries", "created_at"),
+    ],
     # Last, because deliveries are deleted with their events.
     "events_days": [("event_log", "created_at")],
 }
 _OF_AGENT = """
-UPDATE conversation_entries SET agent_id = (SELECT id FROM agents a WHERE a.tenant_id = $1 LIMIT 1)
+UPDATE {} SET agent_id = (SELECT id FROM agents a WHERE a.tenant_id = $1 LIMIT 1)
 WHERE tenant_id = $1
 """
+_OWN_ENTRIES, _OWN_FEEDBACK = map(_OF_AGENT.format, ("conversation_entries", "message_feedback"))
 _RULES: list[RetentionRule] = list(AREAS.retention)
 
 
@@ -74,7 +78,8 @@ async def test_each_plan_keeps_history_for_its_days(
             for sql in (
                 "UPDATE event_log SET test = false WHERE tenant_id = $1",
                 "UPDATE agents SET retention_days = 3650 WHERE tenant_id = $1",
-                _OF_AGENT,
+                _OWN_ENTRIES,
+                _OWN_FEEDBACK,
             ):
                 await fetch_rows(services, sql, tenant_id)
             for limit, tables in _TABLES.items():
@@ -107,14 +112,17 @@ async def test_an_agent_may_keep_conversations_for_less_than_the_plan(
     seed: Callable[..., Awaitable[str]], services: Services
 ) -> None:
     tenant_id = await seed("free")
-    age = "UPDATE conversation_entries SET created_at = now() - interval '6 days'"
+    age = "now() - interval '6 days' WHERE tenant_id = $1"
     for sql in (
         "UPDATE agents SET retention_days = 5 WHERE tenant_id = $1",
-        f"{age} WHERE tenant_id = $1",
-        _OF_AGENT,
+        f"UPDATE conversation_entries SET created_at = {age}",
+        f"UPDATE message_feedback SET message_at = {age}",
+        _OWN_ENTRIES,
+        _OWN_FEEDBACK,
     ):
         await fetch_rows(services, sql, tenant_id)
-    await _apply(services, "conversation_entries")
+    for table in ("message_feedback", "conversation_entries"):
+        await _apply(services, table)
     assert not await _exists(services, "conversation_entries", tenant_id)
 
 

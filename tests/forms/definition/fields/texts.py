@@ -296,8 +296,8 @@ CASES = Cases(
         ("text", {"pattern": "*"}, "pattern", "no argument"),
         ("text", {"pattern": "a{1001}"}, "pattern", "repetition"),
         ("text", {"pattern": r"\p{L}{900}"}, "pattern", "too large"),
-        ("text", {"pattern": ""}, "pattern", "length >= 1"),
-        ("text", {"pattern": "a" * 501}, "pattern", "length <= 500"),
+        ("text", {"pattern": ""}, "pattern", "must not be empty"),
+        ("text", {"pattern": "a" * 501}, "pattern", "at most 500 characters"),
         ("text", {"pattern": ["a"]}, "pattern", "str"),
     ],
     values={
