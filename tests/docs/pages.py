@@ -8,6 +8,7 @@ from tests.processes import ROOT
 
 README: Final = ROOT / "README.md"
 DOCS: Final = ROOT / "docs"
+TUTORIAL: Final = DOCS / "tutorial.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*(?:\n    .*)*)", re.MULTILINE)
 _SECTION = "## A first conversation"
@@ -38,5 +39,5 @@ def read_first_conversation() -> list[str]:
 
 
 def list_pages() -> list[Path]:
-    """Returns the pages of `docs` that have commands."""
-    return sorted(page for page in DOCS.glob("*.md") if read_commands(page))
+    """Returns the pages of `docs` that have commands, except the tutorial."""
+    return sorted(page for page in DOCS.glob("*.md") if page != TUTORIAL and read_commands(page))

