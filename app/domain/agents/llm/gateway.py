@@ -21,6 +21,7 @@ from . import prices
 from .errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from .litellm_adapter import LiteLLMAdapter
 from .local_queue import LocalQueue
+from .local_texts import TextFilter
 from .openai_adapter import OpenAIAdapter
 from .protocol import (
     Adapter,
@@ -28,6 +29,7 @@ from .protocol import (
     Embeddings,
     ModelRequest,
     Target,
+    Text,
     Transcription,
     Waiting,
 )
@@ -98,7 +100,10 @@ class Models:
                 async with aclosing(ticket.wait()) as positions:
                     async for position in positions:
                         yield position
-            answer = self._answer(target, request)
+            # Always as a stream, which can be ended when the answer repeats itself.
+            answer = self._answer(target, msgspec.structs.replace(request, is_streamed=True))
+            if request.response_format is None:
+                answer = _without_noise(answer)
             if request.is_streamed:
                 answer = _with_progress(answer)
             async with aclosing(answer) as parts:
@@ -263,6 +268,23 @@ async def _with_progress(
             yield part
         async for part in answer:
             yield part
+
+
+async def _without_noise(
+    answer: AsyncGenerator[AnswerPart, None],
+) -> AsyncGenerator[AnswerPart, None]:
+    """Leaves out what a small model should not say, and ends an answer that repeats itself."""
+    texts = TextFilter()
+    async with aclosing(answer):
+        async for part in answer:
+            if not isinstance(part, Text):
+                yield part
+            elif passed := texts.add(part.text):
+                yield Text(passed)
+            if texts.is_over:
+                return
+    if rest := texts.finish():
+        yield Text(rest)
 
 
 def _is_model_name(name: str) -> bool:
