@@ -1,7 +1,8 @@
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, String, func, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, HasId, TenantOwned
@@ -29,12 +30,18 @@ class Approval(TenantOwned, HasId, Base):
     node_id: Mapped[str | None]
     title: Mapped[str]
     message: Mapped[str]
+    # What the workflow is called, and what started it.
+    origin: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    # Names and values for those who are asked, in the author's order. Secrets are masked.
+    details: Mapped[list[dict[str, str]]] = mapped_column(JSONB, default=list, server_default="[]")
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     # Either users or a role.
     user_ids: Mapped[list[str] | None] = mapped_column(ARRAY(String))
     role: Mapped[str | None]
     comment: Mapped[str | None]
     decided_by: Mapped[str | None]
+    # How: by a request of the API, or by the link of a mail.
+    decided_via: Mapped[str | None]
     # Also of those that ended without a decision.
     decided_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]

@@ -46,7 +46,7 @@ async def test_a_decision_is_stored_emitted_and_reported_to_the_caller(
             assert answer.status_code == 200, answer.text
             approval = answer.json()["data"]
             assert (approval["status"], approval["comment"]) == (status, "Fine")
-            assert approval["decided_by"] == user.user_id
+            assert (approval["decided_by"], approval["decided_via"]) == (user.user_id, "api")
             assert approval["decided_at"] >= approval["created_at"]
             assert await read_approval(user, approval_id) == approval
             (event,) = await load_events(services, user.tenant_id, f"approval.{status}")
@@ -57,6 +57,7 @@ async def test_a_decision_is_stored_emitted_and_reported_to_the_caller(
                 "title": "Refund order 4711",
                 "decided_by": user.user_id,
                 "comment": "Fine",
+                "via": "api",
             }
             call = calls.pop()
             assert (call.tenant_id, call.caller_id, call.error) == (user.tenant_id, caller_id, None)

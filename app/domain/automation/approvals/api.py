@@ -1,5 +1,6 @@
 """What other areas may call."""
 
+from .details import MAX_DETAILS, MAX_NAME_CHARS
 from .service import (
     MAX_MESSAGE_CHARS,
     MAX_TIMEOUT_SECONDS,

@@ -28,7 +28,7 @@ AREA: Final = Area(
     ),
     tables=(
         UncountedTable(
-            "approvals", "at most 10,000 characters, deleted 90 days after the decision"
+            "approvals", "at most 25,000 characters, deleted 90 days after the decision"
         ),
         UncountedTable("approval_assignees", "small, deleted with the approval"),
     ),

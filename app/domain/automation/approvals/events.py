@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from app.domain.area import Event, example
 
@@ -28,6 +28,7 @@ class ApprovalRequested(_ApprovalEvent):
 class _DecisionEvent(_ApprovalEvent):
     decided_by: Annotated[str, example("usr_01k9x3m7e8c0v2q4r6t8w0y2a4")]
     comment: Annotated[str | None, example("The customer is right")]
+    via: Annotated[Literal["api", "mail"], example("mail")]
 
 
 class ApprovalApproved(_DecisionEvent):

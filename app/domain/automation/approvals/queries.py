@@ -36,18 +36,19 @@ SELECT {_COLUMNS} FROM approvals WHERE ($1::text IS NULL OR tenant_id = $1) AND 
 _ADD = """
 WITH added AS (
     INSERT INTO approvals (tenant_id, id, caller_id, workflow_execution_id, node_id, title, message,
-                           user_ids, role, expires_at, work_id, correlation_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                           origin, details, user_ids, role, expires_at, work_id, correlation_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8::json, $9::jsonb, $10, $11, $12, $13, $14)
     RETURNING tenant_id, id, created_at, expires_at
 )
 INSERT INTO approval_assignees (tenant_id, approval_id, assignee, created_at, expires_at)
-SELECT tenant_id, id, unnest($13::text[]), created_at, expires_at FROM added
+SELECT tenant_id, id, unnest($15::text[]), created_at, expires_at FROM added
 """
 # Once: of two that end it at the same time, the second one finds it ended. A decision counts only
 # until the time is up.
 _END = f"""
 WITH ended AS (
-    UPDATE approvals SET status = $3, comment = $4, decided_by = $5, decided_at = now()
+    UPDATE approvals SET status = $3, comment = $4, decided_by = $5, decided_via = $6,
+        decided_at = now()
     WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
       AND ($3 = 'timed_out' OR expires_at IS NULL OR expires_at > now())
     RETURNING {_COLUMNS}
@@ -131,9 +132,11 @@ async def end(
     status: str,
     comment: str | None = None,
     decided_by: str | None = None,
+    decided_via: str | None = None,
 ) -> Row | None:
     """Returns the approval, or None when it has ended already or its time is up."""
-    return await fast.row(tx, tenant, _END, approval_id, status, comment, decided_by)
+    values = (status, comment, decided_by, decided_via)
+    return await fast.row(tx, tenant, _END, approval_id, *values)
 
 
 async def cancel(tx: Tx, tenant: str, caller_ids: list[str]) -> list[str]:

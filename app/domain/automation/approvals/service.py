@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,18 +17,18 @@ from app.kit import clock, paging, trace
 from app.kit.errors import Forbidden, Invalid, Problem
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
-from app.kit.texts import storable
+from app.kit.texts import as_json, storable
 from app.security.permissions import ROLES
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-from . import queries
+from . import details, queries
 from .errors import AlreadyDecided, ApprovalExpired, ApprovalNotFound, NobodyCanDecide
 from .events import ApprovalApproved, ApprovalRejected, ApprovalRequested, ApprovalTimeout
 from .queries import Assignee, Filter
-from .schemas import ApprovalView
+from .schemas import ApprovalView, Origin, Via
 
 # Ends an approval when its time is up.
 EXPIRE: Final = WorkKind("approvals.expire")
@@ -52,6 +52,8 @@ class NewApproval(msgspec.Struct, frozen=True, kw_only=True):
     user_ids: list[str] | None
     role: str | None
     timeout_seconds: float | None
+    origin: Origin | None = None
+    details: dict[str, Any] = {}
 
 
 # For other areas, in their transactions
@@ -73,7 +75,9 @@ async def request(tx: Tx, tenant_id: str, new: NewApproval) -> str:
         )
     ids = (new.caller_id, new.workflow_execution_id, new.node_id)
     assignees = user_ids or [queries.role_assignee(tenant_id, new.role or "")]
-    columns = (*ids, title, message, user_ids, new.role, expires_at, work_id)
+    origin = as_json(new.origin) if new.origin is not None else None
+    texts = (title, message, origin, as_json(details.build(new.details)))
+    columns = (*ids, *texts, user_ids, new.role, expires_at, work_id)
     correlation_id = trace.current().correlation_id
     await queries.add(tx, tenant_id, approval_id, *columns, correlation_id, assignees=assignees)
     requested = ApprovalRequested(
@@ -209,6 +213,7 @@ async def decide(
     approval_id: str,
     status: Literal["approved", "rejected"],
     comment: str | None,
+    via: Via = "api",
 ) -> ApprovalView:
     tx, principal = context.tx, context.principal
     row = await queries.find(tx, approval_id)
@@ -217,14 +222,13 @@ async def decide(
     if not _is_asked(principal, row):
         raise Forbidden("Only those whom this approval asks can decide it")
     tenant_id: str = row["tenant_id"]
-    approval = await queries.end(
-        tx, tenant_id, approval_id, status, comment or None, principal.user_id
-    )
+    decision = (status, comment or None, principal.user_id, via)
+    approval = await queries.end(tx, tenant_id, approval_id, *decision)
     if approval is None:
         raise _build_refusal(await queries.find(tx, approval_id) or row)
     if approval["work_id"] is not None:
         await _cancel_timers(tx, context.services, tenant_id, [approval["work_id"]])
-    fields = (approval["title"], principal.user_id, approval["comment"])
+    fields = (approval["title"], principal.user_id, approval["comment"], via)
     kind = ApprovalApproved if status == "approved" else ApprovalRejected
     await _report_end(tx, context.services, approval, kind(*_build_ids(approval), *fields))
     return queries.build_view(approval)

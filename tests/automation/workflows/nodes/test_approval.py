@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.domain.automation.workflows import origin_queries
+from app.kit.ids import new_id
 from app.services import Services
 from tests.assertions import refused, wait_until
 from tests.automation.approvals.factories import PATH as APPROVALS
@@ -204,3 +206,58 @@ async def test_those_who_cannot_decide_are_refused_when_the_workflow_is_saved(
             error = refused(answer, 422, "validation_error")
             assert set(error["details"]) == {f"nodes.0.config.{field}"}
             assert message in error["details"][f"nodes.0.config.{field}"]
+
+
+async def test_an_approval_says_what_started_it_and_shows_the_details_of_its_config(
+    boss: Client, services: Services
+) -> None:
+    details = {"Amount": "{{ input.amount }} EUR", "Password": "{{ input.amount }}"}
+    execution_id = await _start(boss, role="tenant_admin", details=details)
+    approval = await read_approval(boss, await _find_approval(services, execution_id))
+    (row,) = await fetch_rows(
+        services, "SELECT name FROM workflows WHERE tenant_id = $1", boss.tenant_id
+    )
+    assert approval["origin"] == {
+        "workflow_name": row["name"],
+        "trigger_type": "manual",
+        "trigger_name": "Test User",
+    }
+    assert approval["details"] == [
+        {"name": "Amount", "value": "5 EUR"},
+        {"name": "Password", "value": "********"},
+    ]
+
+
+_NAMED_ROWS = {
+    "form": "INSERT INTO forms (tenant_id, id, name, slug, field_count)"
+    " VALUES ($1, $2, 'Thing', $2, 0)",
+    "webhook": "INSERT INTO incoming_webhooks (tenant_id, id, name, slug)"
+    " VALUES ($1, $2, 'Thing', $2)",
+    "event": "INSERT INTO event_subscriptions (tenant_id, id, event_type, action_type,"
+    " action_config) VALUES ($1, $2, 'Thing', 'webhook', '{}')",
+}
+
+
+async def test_every_trigger_of_an_execution_has_a_name(
+    boss: Client, services: Services, subtests: pytest.Subtests
+) -> None:
+    execution_id = await _start(boss, role="tenant_admin")
+    tenant_id, change = boss.tenant_id, "UPDATE workflow_executions SET trigger_type = $2,"
+    change += " trigger_id = $3 WHERE id = $1 RETURNING id"
+    rows = {kind: new_id("row") for kind in _NAMED_ROWS}
+    for kind, sql in _NAMED_ROWS.items():
+        await fetch_rows(services, sql, tenant_id, rows[kind])
+    names = "SELECT name FROM workflows WHERE tenant_id = $1"
+    (workflow,) = await fetch_rows(services, names, tenant_id)
+    for kind, trigger_id, name in (
+        *((kind, rows[kind], "Thing") for kind in rows),
+        ("form", "frm_deleted", None),
+        ("workflow", execution_id, workflow["name"]),
+        ("schedule", None, None),
+    ):
+        with subtests.test(kind, id=trigger_id):
+            await run_sql(services, change, execution_id, kind, trigger_id)
+            async with services.db.tx(tenant_id) as tx:
+                row = await origin_queries.find(tx, tenant_id, execution_id)
+            assert row is not None
+            assert (row["trigger_type"], row["trigger_name"]) == (kind, name)

@@ -5,11 +5,15 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.automation.approvals import api as approvals
+from app.domain.automation.approvals.schemas import Origin
+from app.domain.automation.workflows import origin_queries
 from app.domain.automation.workflows.definitions import Edge
 from app.kit.errors import Problem
 
 from .notification import find_recipient_problems, list_users
 from .protocol import Done, Failed, Id, Kind, NodeCall, NodeType, Outcome, Reference, Wait
+
+DetailName = Annotated[str, Meta(min_length=1, max_length=approvals.MAX_NAME_CHARS)]
 
 
 class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -18,6 +22,13 @@ class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
     user_ids: Annotated[list[Id], Meta(min_length=1, max_length=approvals.MAX_USERS)] | None = None
     role: Annotated[str, Meta(max_length=64)] | None = None
     timeout_seconds: Annotated[float, Meta(ge=1, le=approvals.MAX_TIMEOUT_SECONDS)] | None = None
+    details: Annotated[
+        dict[DetailName, Any],
+        Meta(
+            max_length=approvals.MAX_DETAILS,
+            description="Names and values that those asked see, also in their mail",
+        ),
+    ] = {}
     on_timeout: Annotated[
         Literal["reject", "approve", "fail"],
         Meta(description="The outcome if nobody answers in time"),
@@ -35,6 +46,7 @@ class ApprovalNode(NodeType[ApprovalConfig]):
     example: ClassVar[dict[str, Any]] = {
         "role": "tenant_admin",
         "title": "Refund {{ input.amount }} to {{ input.name }}?",
+        "details": {"Order": "{{ input.order }}", "Reason": "{{ input.reason }}"},
         "timeout_seconds": 86400,
     }
     references: ClassVar[dict[str, Kind]] = {"role": "deciding_role"}
@@ -68,6 +80,8 @@ class ApprovalNode(NodeType[ApprovalConfig]):
                 user_ids=user_ids,
                 role=config.role,
                 timeout_seconds=config.timeout_seconds,
+                origin=await _find_origin(call),
+                details=config.details,
             ),
         )
         return Wait(approval_id)
@@ -87,3 +101,8 @@ class ApprovalNode(NodeType[ApprovalConfig]):
     async def stop(self, call: NodeCall, ref_id: str) -> None:
         del ref_id
         await approvals.cancel(call.tx, call.services, call.tenant_id, [call.caller_id])
+
+
+async def _find_origin(call: NodeCall) -> Origin | None:
+    row = await origin_queries.find(call.tx, call.tenant_id, call.execution_id)
+    return Origin(**row) if row is not None else None
