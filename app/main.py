@@ -29,7 +29,7 @@ from app.domain.agents.tools.controllers import AgentToolController, ToolControl
 from app.domain.agents.usage.api import RequestCounter
 from app.domain.agents.usage.controllers import UsageController
 from app.domain.agents.vault.controllers import CredentialController
-from app.domain.automation.approvals.controllers import ApprovalController
+from app.domain.automation.approvals.controllers import ApprovalController, ApprovalLinkController
 from app.domain.automation.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.automation.subscriptions.controllers import (
     SubscriptionController,
@@ -177,6 +177,7 @@ ROUTES: list[Any] = [
     ChannelController,
     NotificationController,
     ApprovalController,
+    ApprovalLinkController,
     UsageController,
     home_page,
     account_page,

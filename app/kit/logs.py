@@ -167,8 +167,8 @@ def _configure_standard_logging(threshold: int, shared: list[Any], renderer: Any
 
 
 # Anyone who knows such an id, key or token can use it: a conversation with a form, an embed
-# key, a visitor's session.
-_SECRET_IDS = re.compile(r"\b(fcv_|emb_|vst_)[\w.~-]+")
+# key, a visitor's session, the link of an approval.
+_SECRET_IDS = re.compile(r"\b(fcv_|emb_|vst_|apl_)[\w.~-]+")
 # Nothing else protects an incoming webhook without a signature.
 _SECRET_SLUGS = re.compile(r"(/webhooks/+in/+)[^/]+", re.IGNORECASE)
 

@@ -36,6 +36,7 @@ def test_paths_are_logged_without_secrets(subtests: pytest.Subtests) -> None:
         ),
         f"/v1/emb_{_SECRET}": "/v1/emb_[redacted]",
         f"/v1/vst_{_SECRET}.a-b_c": "/v1/vst_[redacted]",
+        f"/approval/apl_{_SECRET}.a-b_c": "/approval/apl_[redacted]",
         "/api/v1/agents/agt_01k9x3m7e8c0v2q4r6t8w0y2a4": (
             "/api/v1/agents/agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
         ),
@@ -66,6 +67,7 @@ async def test_requests_are_logged_without_secrets(
         ("POST", f"{public}/agents/a/chat", {"authorization": f"Bearer vst_{_SECRET}"}),
         ("GET", f"/embed/frame?api_key=emb_{_SECRET}", {"sec-fetch-dest": "iframe"}),
         ("GET", f"/invite?token={_SECRET}", {}),
+        ("GET", f"/approval?token=apl_{_SECRET}", {}),
         ("GET", f"/auth/me?token={_SECRET}", {"authorization": f"Bearer {_SECRET}"}),
     ]
     for method, path, headers in cases:

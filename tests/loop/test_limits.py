@@ -29,6 +29,8 @@ _REFUSED: Final = {
     "POST /auth/verify-email": "needs the token of a mail",
     "POST /auth/verify-email/resend": "the address is verified already",
     "POST /api/v1/public/form-recipients/confirm": "needs the token of a mail",
+    "POST /api/v1/public/approvals/look-up": "needs the token of a mail",
+    "POST /api/v1/public/approvals/decide": "needs the token of a mail",
     "POST /auth/mfa/verify": "needs a code of the moment",
     "POST /api/v1/mfa/disable": "needs a code of the moment",
     "POST /api/v1/mfa/enable": "needs a code of the moment",

@@ -54,7 +54,7 @@ _FIELDS = """
  FROM form_uploads WHERE tenant_id = $1)"""
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
-    "UPDATE approvals SET status = 'pending' WHERE tenant_id = $1",
+    "UPDATE approvals SET status = 'pending', origin = NULL, details = '[]' WHERE tenant_id = $1",
     "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
     "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
     "UPDATE conversations SET visitor = NULL WHERE tenant_id = $1",

@@ -3,14 +3,14 @@ from typing import Annotated, Literal
 from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 
-from app.http.dependencies import Context, Id, Page
+from app.http.dependencies import Context, Id, Page, Services, Tx
 from app.http.paging import OfStatus, Sort
 from app.kit.paging import Paged
 from app.kit.views import Data
 
-from . import service
+from . import links, service
 from .queries import Filter
-from .schemas import ApprovalView, Decision, Status
+from .schemas import ApprovalView, Decision, LinkDecision, LinkedApproval, LookUp, Status
 
 
 class ApprovalController(Controller):
@@ -77,3 +77,41 @@ class ApprovalController(Controller):
         """The same rules as for approving."""
         comment = data.comment if data else None
         return Data(await service.decide(context, approval_id, "rejected", comment))
+
+
+class ApprovalLinkController(Controller):
+    path = "/api/v1/public/approvals"
+    tags = ["Approvals"]
+
+    @post(
+        "/look-up",
+        summary="Look up the approval of a link",
+        status_code=200,
+        public=True,
+        errors=(404, 409),
+        idempotent=False,
+    )
+    async def look_up(
+        self, tx: Tx, services: Services, data: JSONBody[LookUp]
+    ) -> Data[LinkedApproval]:
+        """With the token of a link that was mailed to one of those who are asked. A token that is
+        not valid, and one of a user who may no longer decide, gets 404 `approval_link_not_found`;
+        an expired one gets 409 `approval_expired`.
+        """
+        return Data(await links.look_up(tx, services, data.token))
+
+    @post(
+        "/decide",
+        summary="Decide by a link",
+        status_code=200,
+        public=True,
+        errors=(404, 409),
+        idempotent=False,
+    )
+    async def decide(
+        self, tx: Tx, services: Services, data: JSONBody[LinkDecision]
+    ) -> Data[LinkedApproval]:
+        """As the user to whom the link was mailed, with the same rules as for approving. The link
+        works until somebody has decided.
+        """
+        return Data(await links.decide(tx, services, data.token, data.decision, data.comment))

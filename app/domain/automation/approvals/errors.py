@@ -4,6 +4,9 @@ from app.kit.errors import Conflict, NotFound
 class ApprovalNotFound(NotFound, code="approval_not_found"): ...
 
 
+class ApprovalLinkNotFound(NotFound, code="approval_link_not_found"): ...
+
+
 class AlreadyDecided(Conflict, code="already_decided"): ...
 
 

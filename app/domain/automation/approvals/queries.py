@@ -79,6 +79,18 @@ _LIST_USERS = f"""
 SELECT id, status = 'active' AS is_active, {_MAY_DECIDE} AS may_decide FROM users u
 WHERE (tenant_id = $1 OR role = 'super_admin') AND id = ANY($2)
 """
+# By the token of a link, before the tenant is known. Whoever has not verified the address may not
+# decide.
+_FIND_USER = """
+SELECT id, tenant_id, role,
+       ARRAY(SELECT permission FROM role_grants g WHERE g.role = u.role) AS permissions
+FROM users u WHERE id = $1 AND status = 'active' AND email_verified
+"""
+# Of users who decide, also of a super_admin of another tenant.
+_LIST_NAMES = """
+SELECT id, coalesce(nullif(trim(concat(first_name, ' ', last_name)), ''), email) AS name
+FROM users WHERE id = ANY($1)
+"""
 _FIND_DECIDER = f"""
 SELECT id FROM users u
 WHERE tenant_id = $1 AND role = $2 AND status = 'active' AND email_verified AND {_MAY_DECIDE}
@@ -147,6 +159,18 @@ async def cancel(tx: Tx, tenant: str, caller_ids: list[str]) -> list[str]:
 async def list_users(tx: Tx, tenant: str, user_ids: list[str]) -> list[Row]:
     """Returns the users of the tenant and super_admins: id, is_active and may_decide."""
     return await fast.rows(tx, tenant, _LIST_USERS, user_ids)
+
+
+async def find_user(tx: Tx, user_id: str) -> Row | None:
+    """Returns id, tenant_id, role and permissions of an active, verified user."""
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND_USER, user_id)
+    return row
+
+
+async def list_names(tx: Tx, user_ids: list[str | None]) -> dict[str, str]:
+    """Returns the names of users, or else their addresses, by their ids."""
+    rows = await (await tx.raw()).fetch(_LIST_NAMES, user_ids)
+    return {row["id"]: row["name"] for row in rows}
 
 
 async def has_decider(tx: Tx, tenant: str, role: str) -> bool:

@@ -75,3 +75,58 @@ class Decision(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"comment": "The customer is right"}
 
     comment: Annotated[str, Meta(max_length=2000)] | None = None
+
+
+# The token of a link in a mail.
+LinkToken = Annotated[str, Meta(min_length=1, max_length=1024)]
+_TOKEN = "apl_eyJhbGciOiJIUzI1NiJ9.e30.c2ln"  # noqa: S105  # an example
+
+
+class LookUp(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"token": _TOKEN}
+
+    token: LinkToken
+
+
+class LinkDecision(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "token": _TOKEN,
+        "decision": "approved",
+        "comment": "The customer is right",
+    }
+
+    token: LinkToken
+    decision: Literal["approved", "rejected"]
+    comment: Annotated[str, Meta(max_length=2000)] | None = None
+
+
+class LinkedApproval(msgspec.Struct, kw_only=True):
+    """What the page of a link shows. `user_name` is the user to whom the mail was sent, and
+    `decided_by` the name of the user who has decided.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "title": "Refund order 4711",
+        "message": "The customer returned the lamp and wants 49.90 back.",
+        "workflow_name": "Refunds",
+        "started_by": "the form Returns",
+        "details": [{"name": "Amount", "value": "49.90"}],
+        "status": "approved",
+        "user_name": "Ada Lovelace",
+        "comment": "The customer is right",
+        "decided_by": "Ada Lovelace",
+        "decided_at": "2026-01-01T13:00:00Z",
+        "expires_at": "2026-01-02T12:00:00Z",
+    }
+
+    title: str
+    message: str
+    workflow_name: str | None
+    started_by: str | None
+    details: list[Detail]
+    status: Status
+    user_name: str
+    comment: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    expires_at: datetime | None

@@ -203,7 +203,7 @@ async def list_page(
 
 async def get(context: RequestContext, approval_id: str) -> ApprovalView:
     row = await queries.find(context.tx, approval_id)
-    if row is None or not (_is_asked(context.principal, row) or context.principal.may(_READ)):
+    if row is None or not (is_asked(context.principal, row) or context.principal.may(_READ)):
         raise _not_found(approval_id)
     return queries.build_view(row)
 
@@ -217,9 +217,9 @@ async def decide(
 ) -> ApprovalView:
     tx, principal = context.tx, context.principal
     row = await queries.find(tx, approval_id)
-    if row is None or not (_is_asked(principal, row) or principal.may(_READ)):
+    if row is None or not (is_asked(principal, row) or principal.may(_READ)):
         raise _not_found(approval_id)
-    if not _is_asked(principal, row):
+    if not is_asked(principal, row):
         raise Forbidden("Only those whom this approval asks can decide it")
     tenant_id: str = row["tenant_id"]
     decision = (status, comment or None, principal.user_id, via)
@@ -234,7 +234,7 @@ async def decide(
     return queries.build_view(approval)
 
 
-def _is_asked(principal: Principal, row: Row) -> bool:
+def is_asked(principal: Principal, row: Row) -> bool:
     is_asked_by_role = row["role"] == principal.role and row["tenant_id"] == principal.tenant_id
     return is_asked_by_role or principal.user_id in (row["user_ids"] or ())
 

@@ -105,4 +105,6 @@ class ApprovalNode(NodeType[ApprovalConfig]):
 
 async def _find_origin(call: NodeCall) -> Origin | None:
     row = await origin_queries.find(call.tx, call.tenant_id, call.execution_id)
-    return Origin(**row) if row is not None else None
+    if row is None:
+        return None
+    return Origin(row["workflow_name"], row["trigger_type"], row["trigger_name"])
