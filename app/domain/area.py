@@ -149,6 +149,22 @@ class FinishedCall(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
+class EventMessage(msgspec.Struct, frozen=True):
+    """A notification of an event, in the transaction that sends it to users. `data` has those of
+    the event, without long ones.
+    """
+
+    tx: Tx
+    services: Services
+    tenant_id: str
+    data: dict[str, Any]
+
+
+# Returns the `MailContent` of the mail area for each user, by their ids; users without one get the
+# common mail of notifications.
+WriteMails = Callable[[EventMessage, Sequence[str]], Awaitable[Mapping[str, Any]]]
+
+
 class TrainingOutcome(msgspec.Struct, frozen=True):
     """What an agent has read, or could not read, of a document."""
 
@@ -230,6 +246,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
     # By the prefix of the ids of its callers, so that an area reads only the ends of its own calls.
     on_call_finished: tuple[str, Callable[[FinishedCall], Awaitable[None]]] | None = None
+    # By the type of the event that a notification is about.
+    mails: Mapping[str, WriteMails] = {}
     # Called in the transaction that records the end of the training.
     on_training: Callable[[Tx, TrainingOutcome], Awaitable[None]] | None = None
     # Returns the hosts to which the integration would send the credential, as far as it has any.
@@ -321,6 +339,11 @@ class Areas:
         listener = self._call_listeners.get(call.caller_id.partition("_")[0])
         if listener is not None:
             await listener(call)
+
+    @cached_property
+    def mail_writers(self) -> dict[str, WriteMails]:
+        """By the type of the event."""
+        return {name: write for area in self._areas for name, write in area.mails.items()}
 
     async def on_training(self, tx: Tx, outcome: TrainingOutcome) -> None:
         for area in self._areas:

@@ -29,10 +29,15 @@ def test_a_type_has_defaults_until_a_user_changes_them() -> None:
         assert (preference.email, preference.team_chat) == defaults, type_name
 
 
-def test_the_types_of_the_spec_start_in_the_center_alone() -> None:
-    for name in ("workflow_completed", "workflow_failed", "form_submission", "approval_requested"):
+def test_of_the_types_of_the_spec_only_pending_decisions_are_mailed_at_first() -> None:
+    for name, is_mailed in (
+        ("workflow_completed", False),
+        ("workflow_failed", False),
+        ("form_submission", False),
+        ("approval_requested", True),
+    ):
         shown = msgspec.to_builtins(preferences.resolve(name, {}))
-        assert shown == {"in_app": True, "email": False, "team_chat": False}
+        assert shown == {"in_app": True, "email": is_mailed, "team_chat": False}
 
 
 def test_each_combination_is_kept() -> None:

@@ -16,6 +16,8 @@ from app.domain.platform.mail.rendering import MailContent, render
 
 URL = "https://parley.test/page?token=abc&more=1"
 FILE_URL = "https://parley.test/files/1"
+APPROVE_URL = "https://parley.test/approval?decision=approved&token=abc"
+DECLINE_URL = "https://parley.test/approval?decision=rejected&token=abc"
 HOSTILE = "<script>alert(\"1\")</script>' onclick='x' {{ 7 * 7 }} & <b>\"><img src=x>"
 TEMPLATES = Path(rendering.__file__).with_name("templates")
 
@@ -24,6 +26,16 @@ class Item(msgspec.Struct):
     title: str
     message: str
     created_at: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Detail(msgspec.Struct):
+    name: str
+    value: str
+
+
+class Choice(msgspec.Struct):
+    label: str
+    url: str
 
 
 class Answer(msgspec.Struct):
@@ -61,6 +73,25 @@ CASES: dict[str, dict[str, Any]] = {
     "form_recipient without an asker": {"asker": None, "url": URL, "days": 7},
     "form_digest": {"form_name": "Contact", "count": 12, "limit": 30, "url": URL},
     "form_digest of one": {"form_name": "Contact", "count": 1, "limit": 30, "url": URL},
+    "approval": {
+        "title": "Refund order 4711",
+        "message": "The customer returned the lamp.",
+        "workflow_name": "Refunds",
+        "started_by": "the form Returns",
+        "details": [Detail("Amount", "49.90"), Detail("Reason", "too bright\ntoo large")],
+        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Decline", DECLINE_URL)],
+        "deadline": datetime(2026, 3, 1, 12, tzinfo=UTC),
+        "links_end_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+    },
+    "approval without an origin": {
+        "title": "Refund order 4711",
+        "message": "text",
+        "workflow_name": None,
+        "details": [],
+        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Decline", DECLINE_URL)],
+        "deadline": None,
+        "links_end_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+    },
     "digest without a URL": {"title": "1 new", "items": [Item("One", "a")], "more": 0, "url": None},
 }
 # Values that select the wording.
@@ -114,9 +145,10 @@ def test_a_url_is_a_line_of_the_text_and_a_link_with_its_text(subtests: pytest.S
             content = _render(case, values)
             page = Page(content.html)
             has_url = values.get("url") == URL
-            files = [item.url for item in values.get("answers", []) if item.url]
-            assert page.links == [*files, *([URL] if has_url else [])]
-            assert all(url in page.text and url in content.text.splitlines() for url in files)
+            links = [*values.get("answers", []), *values.get("choices_to_make", [])]
+            urls = [item.url for item in links if item.url]
+            assert page.links == [*urls, *([URL] if has_url else [])]
+            assert all(url in page.text and url in content.text.splitlines() for url in urls)
             assert (URL in page.text, URL in content.text.splitlines()) == (has_url, has_url)
 
 
@@ -155,6 +187,10 @@ def _with_hostile_texts(value: Any) -> Any:
             return value + HOSTILE
         case Item():
             return Item(value.title + HOSTILE, value.message + HOSTILE)
+        case Detail():
+            return Detail(value.name + HOSTILE, value.value + HOSTILE)
+        case Choice():
+            return Choice(value.label + HOSTILE, value.url + HOSTILE)
         case Answer():
             url = value.url and value.url + HOSTILE
             return Answer(value.label + HOSTILE, value.text + HOSTILE, url)

@@ -7,6 +7,7 @@ from db.storage_quota import UncountedTable
 
 from .events import ApprovalApproved, ApprovalRejected, ApprovalRequested, ApprovalTimeout
 from .jobs import expire_approval, on_dead_expiry
+from .mails import write_mails
 from .service import EXPIRE
 
 AREA: Final = Area(
@@ -17,6 +18,7 @@ AREA: Final = Area(
         Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
     ),
     jobs=(AreaJob(EXPIRE, expire_approval, on_dead=on_dead_expiry),),
+    mails={ApprovalRequested.type: write_mails},
     retention=(
         # A pending approval has no such time.
         RetentionRule(

@@ -127,6 +127,10 @@ async def find(tx: Tx, approval_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND, approval_id)
 
 
+async def find_in_tenant(tx: Tx, tenant: str, approval_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FIND, approval_id)
+
+
 async def add(
     tx: Tx,
     tenant: str,

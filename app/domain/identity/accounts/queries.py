@@ -44,7 +44,7 @@ def member_sql(tenant: str, address: str) -> str:
 # Locked, so that no user is deleted before the caller's rows about them are written. A message to a
 # role or to all is not for those who have not verified their address: anybody can register one.
 _LIST_CONTACTS = """
-SELECT id, tenant_id, email, timezone FROM users
+SELECT id, tenant_id, email, email_verified, timezone FROM users
 WHERE (tenant_id = $1 OR $6 AND $2::text[] IS NOT NULL AND role = 'super_admin')
   AND ($2::text[] IS NULL AND email_verified OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
   AND status = 'active' AND id > $4

@@ -35,9 +35,9 @@ async def list_contacts(
     super_admins: bool = False,
 ) -> list[Row]:
     """Returns active users in the order of their ids, from the one after `after` on: id, tenant_id,
-    email and timezone. Without ids it lists all users of the tenant, or those of a role, whose
-    e-mail address is verified. With `super_admins`, `user_ids` may name those of other tenants. The
-    rows are locked against deletion.
+    email, email_verified and timezone. Without ids it lists all users of the tenant, or those of a
+    role, whose e-mail address is verified. With `super_admins`, `user_ids` may name those of other
+    tenants. The rows are locked against deletion.
     """
     return await queries.list_contacts(
         tx, tenant_id, user_ids, role, after, limit, super_admins=super_admins

@@ -13,7 +13,7 @@ _LOAD = """
 SELECT d.id AS delivery_id, d.tenant_id, d.message_id, d.channel_id AS endpoint_id, d.first_id,
        d.occasion AS cause_id, d.recipient, d.user_id, d.attempt AS attempts, d.is_test,
        d.throttled_at, d.correlation_id,
-       m.type, m.title, m.message, m.data::text AS data, m.created_at,
+       m.type, m.source, m.title, m.message, m.data::text AS data, m.created_at,
        m.recipients ? 'channel_id' AS is_named,
        c.type AS channel_type, c.provider, c.config,
        c.active AND c.deleted_at IS NULL AS active, c.rate_limit_per_minute,

@@ -42,7 +42,11 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
         return
     more = items[0]["total"] - len(items)
     content = mail.render("digest", title=message["title"], items=items, more=more, url=None)
-    await outgoing.send_mails(services, tx, message, addressees, content)
+
+    async def write(user_ids: list[str]) -> dict[str, mail.MailContent]:
+        return dict.fromkeys(user_ids, content)
+
+    await outgoing.send_mails(services, tx, message, addressees, write)
 
 
 async def _find_addressees(tx: Tx, tenant_id: str, digest: Row) -> list[Addressee]:

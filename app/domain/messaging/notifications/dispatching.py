@@ -1,12 +1,12 @@
 """Dispatches a message to its recipients: to users as their preferences say, or to a channel."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from app.domain.identity.accounts import api as accounts
-from app.domain.platform.mail import api as mail
 from app.kit import clock, logs
 from app.kit.ids import new_id
 from app.kit.texts import as_json
@@ -14,11 +14,12 @@ from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-from . import channel_queries, message_queries, outgoing, preferences
+from . import channel_queries, mail_contents, message_queries, outgoing, preferences
+from .mail_contents import MailedMessage
 from .messages import RULE_SOURCE
 from .outgoing import Addressee, Outgoing
 from .preferences import Timing
-from .types import Recipients
+from .types import TYPES, Recipients
 
 log = logs.get("notifications")
 
@@ -130,11 +131,15 @@ async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
         timing = preferences.time_of(type_name, preference, zone, now)
         if preference.in_app:
             plan.in_app.append(contact["id"])
-        if preference.email and not message["is_mailed"]:
+        if preference.email and not message["is_mailed"] and _has_mailbox(type_name, contact):
             plan.mails.append((contact, timing))
         if preference.team_chat:
             plan.posts.append(timing)
     return plan
+
+
+def _has_mailbox(type_name: str, contact: Row) -> bool:
+    return contact["email_verified"] or not TYPES[type_name].is_for_verified
 
 
 async def _send_mails(
@@ -148,11 +153,10 @@ async def _send_mails(
         for row, timing in mails
         if not timing.is_digest
     ]
-    if addressees:
-        content = mail.render(
-            "notification", title=message["title"], message=message["message"], url=None
-        )
-        await outgoing.send_mails(services, tx, message, addressees, content)
+    names = ("tenant_id", "source", "title", "message", "data")
+    mailed = MailedMessage(**{name: message[name] for name in names})
+    write = partial(mail_contents.write, services, tx, mailed)
+    await outgoing.send_mails(services, tx, message, addressees, write)
 
 
 async def _post(services: Services, tx: Tx, message: Row, timing: Timing) -> None:

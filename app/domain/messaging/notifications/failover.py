@@ -6,10 +6,11 @@ from app.crypto.keyring import Keyring
 from app.domain.messaging.outbox.api import Fallback
 from app.domain.platform.mail import api as mail
 from app.kit import logs
+from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-from . import channel_queries, delivery_queries, outgoing
+from . import channel_queries, delivery_queries, mail_contents, outgoing, sending
 from .outgoing import Outgoing
 from .sending import SendRequest
 
@@ -17,20 +18,20 @@ log = logs.get("notifications")
 
 
 async def find_fallbacks(
-    keyring: Keyring, tx: Tx, failures: list[tuple[SendRequest, str | None]]
+    services: Services, tx: Tx, failures: list[tuple[SendRequest, str | None]]
 ) -> dict[str, Fallback]:
     """Returns the other ways that there are, by delivery id. A failure is a request with the code
     of its error.
     """
     requests = [request for request, code in failures if may_be_replaced(request, code)]
-    replacements = await _find_replacements(keyring, tx, requests)
+    replacements = await _find_replacements(services.keyring, tx, requests)
     fallbacks: dict[str, Fallback] = {}
     for request, code in failures:
         id_ = request.delivery_id
         if id_ in replacements:
             fallbacks[id_] = partial(_add, tx, request, replacements[id_])
         elif _goes_by_own_server(request, code):
-            fallbacks[id_] = partial(_send_by_own_server, tx, keyring, request)
+            fallbacks[id_] = partial(_send_by_own_server, tx, services, request)
     return fallbacks
 
 
@@ -122,14 +123,15 @@ def _goes_by_own_server(request: SendRequest, code: str | None) -> bool:
     return code == "channel_inactive" and request.channel_type == "email" and not request.is_named
 
 
-async def _send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> bool:
-    content = mail.render("notification", title=request.title, message=request.message, url=None)
+async def _send_by_own_server(tx: Tx, services: Services, request: SendRequest) -> bool:
+    message, user_id = sending.mailed_message(request), request.user_id or ""
+    contents = await mail_contents.write(services, tx, message, [user_id])
     await mail.queue(
         tx,
-        keyring,
+        services.keyring,
         tenant_id=request.tenant_id,
         recipient=request.recipient,
-        content=content,
+        content=contents[user_id],
         cause_event_id=outgoing.event_of({"cause_id": request.cause_id}),
     )
     return True

@@ -15,12 +15,21 @@ from app.domain.messaging.outbox.api import (
     Outcome,
     Schedule,
 )
+from app.domain.platform.mail.api import MailContent
 from app.kit.ids import new_id
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 
-from . import delivery_queries, digests, dispatching, failover, rate_limits, sending
+from . import (
+    delivery_queries,
+    digests,
+    dispatching,
+    failover,
+    mail_contents,
+    rate_limits,
+    sending,
+)
 from .feed import Feed
 from .message_queries import RETRY_DELAYS
 from .rate_limits import ChannelSend
@@ -91,7 +100,14 @@ class ChannelOutbox(Outbox[SendRequest]):
             return _NO_RECIPIENT
         if not request.active and not is_awaited:
             return _INACTIVE
-        return await sending.send(services.get(OutboxEgress), services.keyring, request)
+        content = await self._write_mail(services, request)
+        return await sending.send(services.get(OutboxEgress), services.keyring, request, content)
+
+    async def _write_mail(self, services: Services, request: SendRequest) -> MailContent | None:
+        if request.channel_type != "email":
+            return None
+        message = sending.mailed_message(request)
+        return await mail_contents.write_one(services, message, request.user_id)
 
     def columns(self, request: SendRequest, attempt: Attempt) -> dict[str, object]:
         del request
@@ -101,7 +117,7 @@ class ChannelOutbox(Outbox[SendRequest]):
         self, services: Services, tx: Tx, outcomes: Sequence[Outcome[SendRequest]]
     ) -> Mapping[str, Fallback]:
         failures = [(item.request, item.attempt.error_code) for item in outcomes]
-        return await failover.find_fallbacks(services.keyring, tx, failures)
+        return await failover.find_fallbacks(services, tx, failures)
 
 
 CHANNELS: Final = ChannelOutbox()

@@ -21,6 +21,7 @@ MAX_MESSAGE_CHARS: Final = 10_000
 # The source of messages that a rule causes.
 RULE_SOURCE: Final = "rule"
 _MAX_DATA_BYTES = 16 * 1024
+_MAX_SHORT_BYTES = 200
 # The text of a digest, once the answers that it quotes are deleted.
 _DELETED_DIGEST: Final = "A part of this was deleted."
 
@@ -134,6 +135,11 @@ async def _is_anybody_active(tx: Tx, tenant_id: str, recipients: Recipients) -> 
 
 
 def _build_data(event: Row, data: dict[str, Any]) -> dict[str, Any]:
-    """Returns the data of the event unless they are large: each recipient reads them."""
+    """Returns the data of the event. Where they are large, the short values alone: each recipient
+    reads them.
+    """
     ids = {"event_id": event["event_id"], "event_type": event["event_type"]}
-    return {**data, **ids} if len(as_json(data)) <= _MAX_DATA_BYTES else ids
+    if len(as_json(data)) <= _MAX_DATA_BYTES:
+        return {**data, **ids}
+    short = {key: value for key, value in data.items() if len(as_json(value)) <= _MAX_SHORT_BYTES}
+    return {**short, **ids} if len(as_json(short)) <= _MAX_DATA_BYTES else ids

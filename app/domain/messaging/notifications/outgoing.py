@@ -1,5 +1,6 @@
 """Adds what a message causes: rows of the notification center, and deliveries through channels."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from .errors import UnusableConfig
 from .message_queries import SEND
 from .providers.registry import PROVIDERS
 from .sealed_configs import open_config
+
+# Returns the content of the mail to each user, by the ids of the users.
+WriteContents = Callable[[list[str]], Awaitable[Mapping[str, mail.MailContent]]]
 
 
 class Outgoing(NamedTuple):
@@ -48,10 +52,10 @@ async def send_mails(
     tx: Tx,
     message: Row,
     addressees: list[Addressee],
-    content: mail.MailContent,
+    write: WriteContents,
 ) -> None:
     """Through the first active mail channel, or through the instance's own mail server when the
-    tenant has none; only then `content` is used.
+    tenant has none; only then the contents are written.
     """
     if not addressees:
         return
@@ -60,12 +64,17 @@ async def send_mails(
         deliveries = [Outgoing(channel["id"], *addressee) for addressee in addressees]
         await add_deliveries(tx, message, deliveries)
         return
+    contents = await write([addressee.user_id for addressee in addressees])
     for run_at in {addressee.run_at for addressee in addressees}:
         await mail.queue_many(
             tx,
             services.keyring,
             tenant_id=message["tenant_id"],
-            mails=[(item.address, content) for item in addressees if item.run_at == run_at],
+            mails=[
+                (item.address, contents[item.user_id])
+                for item in addressees
+                if item.run_at == run_at
+            ],
             cause_event_id=event_of(message),
             run_at=run_at,
         )

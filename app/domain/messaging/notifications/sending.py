@@ -3,7 +3,6 @@
 import asyncio
 import time
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from app.net.egress import EgressError
 
 from . import configs
 from .errors import UnusableConfig
+from .mail_contents import MailedMessage
 from .providers.protocol import Notice, SendFailed
 from .providers.registry import PROVIDERS
 from .sealed_configs import open_config
@@ -39,6 +39,7 @@ class SendRequest(OutboxRequest, frozen=True, kw_only=True):
     throttled_at: datetime | None
     correlation_id: str
     type: str
+    source: str = ""
     title: str
     message: str
     data: str
@@ -62,8 +63,10 @@ class SendRequest(OutboxRequest, frozen=True, kw_only=True):
         return PROVIDERS[self.provider].max_concurrent
 
 
-async def send(egress: OutboxEgress, keyring: Keyring, request: SendRequest) -> Attempt:
-    """Makes one attempt. Errors are part of the result."""
+async def send(
+    egress: OutboxEgress, keyring: Keyring, request: SendRequest, content: mail.MailContent | None
+) -> Attempt:
+    """Makes one attempt. Errors are part of the result. A mail has a content of its own."""
     provider = PROVIDERS[request.provider]
     try:
         ids = (request.tenant_id, request.endpoint_id)
@@ -76,7 +79,7 @@ async def send(egress: OutboxEgress, keyring: Keyring, request: SendRequest) -> 
     failure = None
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            await provider.send(egress, config, _build_notice(request))
+            await provider.send(egress, config, _build_notice(request, content))
     except SendFailed as error:
         failure = error
     except EgressError as error:
@@ -104,17 +107,16 @@ def _refuse(problem: str) -> Attempt:
     return Attempt(error=problem, error_code="invalid_config", is_permanent=True)
 
 
-def _build_notice(request: SendRequest) -> Notice:
-    text, html = request.message, ""
-    if request.channel_type == "email":
-        content = _render_mail(request.title, request.message)
-        text, html = content.text, content.html
+def _build_notice(request: SendRequest, content: mail.MailContent | None) -> Notice:
+    title, text, html = request.title, request.message, ""
+    if content is not None:
+        title, text, html = content.subject, content.text, content.html
     data: dict[str, Any] = msgspec.json.decode(request.data)
     return Notice(
         id=request.delivery_id,
         recipient=request.recipient,
         type=request.type,
-        title=request.title,
+        title=title,
         text=text,
         html=html,
         data=data,
@@ -122,7 +124,11 @@ def _build_notice(request: SendRequest) -> Notice:
     )
 
 
-# The recipients of a message get the same mail, most of them one after the other.
-@lru_cache(maxsize=64)
-def _render_mail(title: str, message: str) -> mail.MailContent:
-    return mail.render("notification", title=title, message=message, url=None)
+def mailed_message(request: SendRequest) -> MailedMessage:
+    return MailedMessage(
+        tenant_id=request.tenant_id,
+        source=request.source,
+        title=request.title,
+        message=request.message,
+        data=request.data,
+    )

@@ -22,7 +22,8 @@ TypeName = Literal[
 class NotificationType(msgspec.Struct, frozen=True, kw_only=True):
     """An urgent type is never held back. One that is `internal` cannot be sent by hand. Users
     cannot switch off one that is `always_in_app`: whoever took over a session must not hide what
-    they do.
+    they do. Mails of one that is `is_for_verified` go to verified addresses alone: they allow
+    something to whoever reads them.
     """
 
     name: TypeName
@@ -32,6 +33,7 @@ class NotificationType(msgspec.Struct, frozen=True, kw_only=True):
     is_urgent: bool = False
     internal: bool = False
     always_in_app: bool = False
+    is_for_verified: bool = False
 
 
 TYPES: Final[dict[str, NotificationType]] = {
@@ -45,7 +47,9 @@ TYPES: Final[dict[str, NotificationType]] = {
         NotificationType(
             name="approval_requested",
             description="A decision is needed",
+            email=True,
             is_urgent=True,
+            is_for_verified=True,
         ),
         NotificationType(
             name="message", description="Sent by hand, by a subscription or by a workflow"

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 Format = Literal["txt", "html"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_PARTS = ("paragraph", "note", "code", "button", "link", "lines", "entry")
+_PARTS = (
+    "paragraph",
+    "note",
+    "code",
+    "button",
+    "choices",
+    "link",
+    "lines",
+    "table",
+    "entry",
+)
 _LINE_CHARS = 76
 _MAX_SUBJECT_CHARS = 200
 # Control characters, and the line separators of Unicode. A text keeps its tabs and line feeds.

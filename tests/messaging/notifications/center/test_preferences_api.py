@@ -16,10 +16,10 @@ OFF = {"in_app": True, "email": False, "team_chat": False}
 
 
 async def test_a_new_user_gets_everything_in_the_center_alone(developer: Client) -> None:
-    """Except that a disabled webhook and a full quota are also mailed."""
+    """Except that pending decisions, a disabled webhook and a full quota are also mailed."""
     preferences = await read_preferences(developer)
     assert preferences.keys() == TYPES.keys()
-    for name in ("webhook_disabled", "storage_quota"):
+    for name in ("approval_requested", "webhook_disabled", "storage_quota"):
         assert preferences.pop(name) == OFF | {"email": True}
     assert list(preferences.values()) == [OFF] * len(preferences)
 
