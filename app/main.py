@@ -117,6 +117,7 @@ from app.security.principal import ClientInfo, Principal
 from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
+from app.web.approvals import approval_page
 from app.web.assets import asset, embed_script
 from app.web.chat_frame import chat_frame
 from app.web.demo import demo_page
@@ -181,6 +182,7 @@ ROUTES: list[Any] = [
     UsageController,
     home_page,
     account_page,
+    approval_page,
     trace_page,
     demo_page,
     form_page,

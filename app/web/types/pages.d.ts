@@ -1,6 +1,34 @@
 // Types of app/web/static/pages: what the server sends.
 
 declare global {
+  interface ApiError {
+    code: string;
+    message: string;
+    details?: Record<string, string>;
+  }
+
+  type ApprovalDecision = "approved" | "rejected";
+
+  interface ApprovalDetail {
+    name: string;
+    value: string;
+  }
+
+  // What app/domain/automation/approvals/schemas.py describes.
+  interface LinkedApproval {
+    title: string;
+    message: string;
+    workflow_name: string | null;
+    started_by: string | null;
+    details: ApprovalDetail[];
+    status: "pending" | ApprovalDecision | "timed_out" | "cancelled";
+    user_name: string;
+    comment: string | null;
+    decided_by: string | null;
+    decided_at: string | null;
+    expires_at: string | null;
+  }
+
   interface Trace {
     data: TraceEvent[];
     spans: TraceSpan[];

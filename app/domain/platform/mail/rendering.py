@@ -27,6 +27,7 @@ _PARTS = (
     "code",
     "button",
     "choices",
+    "addresses",
     "link",
     "lines",
     "table",

@@ -1,5 +1,6 @@
 // Draws one trace as a timeline. Data of the server is inserted as text, never as markup.
 import { required } from "../shared/dom.js";
+import { describe, post, Refusal, request } from "./api.js";
 
 const id = decodePath(location.pathname.split("/").filter(Boolean)[1] ?? "");
 /** @type {HTMLElement} */
@@ -10,7 +11,6 @@ const timeline = find("timeline");
 const details = find("details");
 const secondFactor = find("second");
 const KEY = "parley-token";
-const UNREACHABLE = "The server cannot be reached. Try again.";
 
 find("about").textContent = id;
 
@@ -45,32 +45,6 @@ function createElement(kind, className, text) {
   if (className) node.className = className;
   if (text !== undefined) node.textContent = text;
   return node;
-}
-
-// An answer that refuses the request.
-class Refusal extends Error {
-  /** @param {string} message @param {number} status */
-  constructor(message, status) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** @type {<Body>(path: string, options: RequestInit) => Promise<Body>} */
-async function request(path, options) {
-  const response = await fetch(path, options);
-  const body = await response.json();
-  if (!response.ok) throw new Refusal(body.error.message, response.status);
-  return body;
-}
-
-/** @type {<Body>(path: string, body: object) => Promise<Body>} */
-function post(path, body) {
-  return request(path, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
 }
 
 /** @type {(number: number, name: string) => string} */
@@ -268,7 +242,7 @@ async function showTrace() {
     } else {
       result.hidden = false;
     }
-    showStatus(error instanceof Refusal ? error.message : UNREACHABLE, true);
+    showStatus(describe(error), true);
   }
 }
 
@@ -312,7 +286,7 @@ signInForm.addEventListener("submit", async (event) => {
     secondFactor.hidden = true;
     await useToken(login.access_token);
   } catch (error) {
-    showStatus(error instanceof Refusal ? error.message : UNREACHABLE, true);
+    showStatus(describe(error), true);
   }
 });
 
