@@ -86,3 +86,6 @@ class Invitation(TenantOwned, HasId, Timestamps, Base):
     invited_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
+    # Why it ended before its time: superseded by a newer one, voided because the inviter lost the
+    # right or the user was deleted, or revoked by hand. Lists do not show revoked ones.
+    withdrawn_as: Mapped[str | None]

@@ -27,6 +27,8 @@ _EXCEEDING: Final[set[tuple[str, str]]] = set()
 _REFUSED: Final = {
     "POST /auth/reset-password": "needs the token of a mail",
     "POST /auth/verify-email": "needs the token of a mail",
+    "POST /auth/invitations/look-up": "needs the token of a mail",
+    "POST /auth/links/look-up": "needs the token of a mail",
     "POST /auth/verify-email/resend": "the address is verified already",
     "POST /api/v1/public/form-recipients/confirm": "needs the token of a mail",
     "POST /api/v1/public/approvals/look-up": "needs the token of a mail",

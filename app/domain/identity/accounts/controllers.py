@@ -19,15 +19,27 @@ from app.http.paging import Search, Sort
 from app.kit.paging import Paged
 from app.kit.views import Done
 
-from . import invitations, own_sessions, password, registration, sign_in, users
+from . import (
+    invitations,
+    mailed_links,
+    own_sessions,
+    password,
+    registration,
+    sign_in,
+    users,
+)
 from .schemas import (
     ChangePassword,
     ChangeRole,
     ForgotPassword,
     InvitationEntry,
+    InvitationLink,
     InvitationView,
     Invite,
     Login,
+    LookUpInvitation,
+    LookUpLink,
+    MailedLink,
     MfaRequired,
     Refresh,
     Register,
@@ -175,6 +187,32 @@ class AuthController(Controller):
         permissions of its role from the next request on.
         """
         return await registration.verify_email(tx, services, data.token)
+
+    @post(
+        "/invitations/look-up",
+        summary="Look up an invitation",
+        status_code=200,
+        public=True,
+        errors=(404,),
+        idempotent=False,
+    )
+    async def look_up_invitation(self, tx: Tx, data: JSONBody[LookUpInvitation]) -> InvitationLink:
+        """Takes the token from the mail, and does not use it."""
+        return await mailed_links.look_up_invitation(tx, data.token)
+
+    @post(
+        "/links/look-up",
+        summary="Look up the link of a mail",
+        status_code=200,
+        public=True,
+        errors=(404,),
+        idempotent=False,
+    )
+    async def look_up_link(self, tx: Tx, data: JSONBody[LookUpLink]) -> MailedLink:
+        """Takes the token from a mail to verify an address or to reset a password, and does not use
+        it. A link is known for a day after it has expired.
+        """
+        return await mailed_links.look_up_token(tx, data)
 
     @post("/verify-email/resend", summary="Mail the verification again", status_code=200, own=True)
     async def resend_verification(self, tx: Tx, services: Services, principal: Principal) -> Done:

@@ -18,7 +18,7 @@ from db.fast import Row
 from db.models import Invitation
 from db.session import Tx
 
-from . import account_mails, queries, service, user_queries
+from . import account_mails, invitation_queries, queries, service, user_queries
 from .errors import InvitationNotFound
 from .events import InvitationRevoked, UserInvited
 from .schemas import InvitationEntry, InvitationView, Invite
@@ -39,7 +39,7 @@ async def invite(tx: Tx, services: Services, principal: Principal, data: Invite)
     # comes later and voids this invitation.
     await queries.lock_user(tx, principal.tenant_id, principal.user_id, to_change=False)
     await require_active_session(tx, principal)
-    await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
+    await invitation_queries.void_to(tx, email, clock.now(), "superseded", tenant_id)
     token = tokens.new_secret()
     invitation = Invitation(
         id=new_id("inv"),
@@ -91,7 +91,9 @@ async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
     refuse_higher_role(principal, invitation.role)
     if invitation.used_at is not None:
         raise Conflict("This invitation was used; delete or deactivate the user instead")
-    await (await tx.session()).delete(invitation)
+    # Kept until it would have been deleted, so that its link can say so.
+    invitation.expires_at = min(invitation.expires_at, clock.now())
+    invitation.withdrawn_as = "revoked"
     revoked = InvitationRevoked(invitation.id, invitation.email)
     await events.emit(tx, revoked, tenant_id=invitation.tenant_id)
 

@@ -117,6 +117,11 @@ _FIND_ONE_TIME = """
 SELECT id, tenant_id, user_id FROM one_time_tokens
 WHERE token_hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3 AND tries < $4
 """
+_FIND_ANY_ONE_TIME = """
+SELECT t.used_at, t.expires_at, u.email FROM one_time_tokens t
+JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id AND u.status = 'active'
+WHERE t.token_hash = $1 AND t.purpose = $2
+"""
 _COUNT_ONE_TIME_TRY = """
 UPDATE one_time_tokens SET tries = tries + 1
 WHERE token_hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3 AND tries < $4
@@ -130,21 +135,6 @@ RETURNING id, tenant_id, user_id
 _VOID_ONE_TIME = """
 UPDATE one_time_tokens SET used_at = $4
 WHERE tenant_id = $1 AND user_id = $2 AND purpose = ANY($3) AND used_at IS NULL
-"""
-
-_USE_INVITATION = """
-UPDATE invitations SET used_at = $3
-WHERE token_hash = $1 AND lower(email) = $2 AND used_at IS NULL AND expires_at > $3
-RETURNING id, tenant_id, role
-"""
-_VOID_INVITATIONS_BY = """
-UPDATE invitations SET expires_at = $2
-WHERE invited_by = $1 AND used_at IS NULL AND expires_at > $2
-"""
-_VOID_INVITATIONS_TO = """
-UPDATE invitations SET expires_at = $2
-WHERE lower(email) = $1 AND used_at IS NULL AND expires_at > $2
-  AND ($3::text IS NULL OR tenant_id = $3)
 """
 
 _LOCK_ADMINS = f"SELECT pg_advisory_xact_lock({AdvisoryLock.ADMINISTER_USERS:d})"
@@ -296,6 +286,12 @@ async def find_token(
     return row
 
 
+async def find_any_token(tx: Tx, token_hash: str, purpose: str) -> Row | None:
+    """Returns used_at, expires_at and the e-mail of an active user, for any token."""
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND_ANY_ONE_TIME, token_hash, purpose)
+    return row
+
+
 async def count_token_try(
     tx: Tx, token_hash: str, purpose: str, at: datetime, max_tries: int
 ) -> Row | None:
@@ -314,27 +310,6 @@ async def void_tokens(
     tx: Tx, tenant_id: str, user_id: str, purposes: tuple[str, ...], at: datetime
 ) -> None:
     await fast.execute(tx, tenant_id, _VOID_ONE_TIME, user_id, list(purposes), at)
-
-
-async def use_invitation(tx: Tx, token_hash: str, email: str, at: datetime) -> Row | None:
-    row: Row | None = await (await tx.raw()).fetchrow(
-        _USE_INVITATION, token_hash, email_addresses.comparable(email), at
-    )
-    return row
-
-
-async def void_invitations_by(tx: Tx, inviter_id: str, at: datetime) -> None:
-    """Voids the inviter's open invitations in all tenants: super_admin invites to any."""
-    await (await tx.raw()).execute(_VOID_INVITATIONS_BY, inviter_id, at)
-
-
-async def void_invitations_to(
-    tx: Tx, email: str, at: datetime, tenant_id: str | None = None
-) -> None:
-    """Voids the open invitations to an e-mail, in one tenant or in all."""
-    await (await tx.raw()).execute(
-        _VOID_INVITATIONS_TO, email_addresses.comparable(email), at, tenant_id
-    )
 
 
 async def lock_admins(tx: Tx) -> None:

@@ -17,7 +17,7 @@ from app.services import Services
 from db.models import User
 from db.session import ALL_TENANTS, Tx
 
-from . import account_mails, one_time_tokens, queries, service, sessions
+from . import account_mails, invitation_queries, one_time_tokens, queries, service, sessions
 from .errors import SignupClosed
 from .events import EmailVerified, UserRegistered
 from .schemas import Register, Registered
@@ -55,7 +55,7 @@ async def _add_user(
         raise Conflict(_EMAIL_TAKEN)
     if not user.email_verified:
         await account_mails.count_mail(tx, "register", email)
-    await queries.void_invitations_to(tx, email, clock.now())
+    await invitation_queries.void_to(tx, email, clock.now(), None)
     trace.current().actor_id = user.id
     session = await tx.session()
     session.add(user)
@@ -106,7 +106,7 @@ async def _find_tenant_and_role(tx: Tx, data: Register, email: str) -> tuple[str
     if data.invitation_token is UNSET:
         return await tenants.get_default_id(tx), "agent_user", False
     token_hash = tokens.hash_secret(data.invitation_token)
-    invitation = await queries.use_invitation(tx, token_hash, email, clock.now())
+    invitation = await invitation_queries.use(tx, token_hash, email, clock.now())
     if invitation is None:
         raise Invalid.field(
             "invitation_token",

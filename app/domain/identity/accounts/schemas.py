@@ -146,6 +146,53 @@ class VerifyEmail(msgspec.Struct):
     token: Secret
 
 
+class LookUpInvitation(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"token": _MAILED}
+
+    token: Secret
+
+
+InvitationState = Literal["open", "used", "expired", "superseded", "revoked"]
+
+
+class InvitationLink(msgspec.Struct):
+    """`superseded` by a newer invitation, or `used` when somebody has an account with the address.
+    `inviter` is null when that user was deleted.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "email": "ada@example.com",
+        "inviter": "Grace Hopper",
+        "tenant_name": "Acme",
+        "role": "agent_developer",
+        "state": "open",
+        "expires_at": "2026-01-08T12:00:00Z",
+    }
+
+    email: str
+    inviter: str | None
+    tenant_name: str
+    role: Role
+    state: InvitationState
+    expires_at: datetime
+
+
+class LookUpLink(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"purpose": "reset_password", "token": _MAILED}
+
+    purpose: Literal["verify_email", "reset_password"]
+    token: Secret
+
+
+class MailedLink(msgspec.Struct):
+    """`used` also when a later change of the account has ended the link."""
+
+    example: ClassVar[dict[str, Any]] = {"email": "ada@example.com", "state": "open"}
+
+    email: str
+    state: Literal["open", "used", "expired"]
+
+
 class UserView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "id": _USER,

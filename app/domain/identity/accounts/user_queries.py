@@ -37,6 +37,7 @@ _USER = View(UserView)
 _INVITATION = View(InvitationEntry, computed=("status",))
 _SESSION = View(SessionView, computed=("device", "is_current"))
 build_invitation, build_session = _INVITATION.build, _SESSION.build
+_NOT_REVOKED = "withdrawn_as IS DISTINCT FROM 'revoked'"
 _FIND_USER = f"""
 SELECT {_USER.columns} FROM users WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
@@ -74,14 +75,16 @@ async def list_invitations(tx: Tx, page: Page, sort: str | None) -> tuple[list[R
         tx,
         f"{_INVITATION.columns}, used_at",
         "invitations",
-        Where(tenant_of(tx)),
+        Where(tenant_of(tx), _NOT_REVOKED),
         _INVITATION_SORT_ORDERS.sql(sort),
         page,
     )
 
 
 async def lock_invitation(tx: Tx, invitation_id: str) -> Invitation | None:
-    statement = select(Invitation).where(Invitation.id == invitation_id).with_for_update()
+    """Returns None for one that is revoked."""
+    is_kept = Invitation.withdrawn_as.is_distinct_from("revoked")
+    statement = select(Invitation).where(Invitation.id == invitation_id, is_kept).with_for_update()
     invitation: Invitation | None = await (await tx.session()).scalar(statement)
     return invitation
 

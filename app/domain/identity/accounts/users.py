@@ -16,7 +16,7 @@ from db.fast import Row
 from db.models import User
 from db.session import Tx
 
-from . import one_time_tokens, queries, sessions, user_queries
+from . import invitation_queries, one_time_tokens, queries, sessions, user_queries
 from .errors import LastAdmin, UserNotFound
 from .events import RoleChanged, UserDeactivated, UserDeleted, UserReactivated
 from .schemas import Role, Users, UserView
@@ -60,7 +60,7 @@ async def change_role(
     before, user.role = user.role, role
     if is_outranked_by(role, before):
         await _require_another_admin(tx, principal, user, before)
-        await queries.void_invitations_by(tx, user.id, clock.now())
+        await invitation_queries.void_by(tx, user.id, clock.now())
     await _end_access(tx, services, user)
     await _emit(tx, user, RoleChanged(user.id, before, role))
     return True
@@ -72,7 +72,7 @@ async def deactivate(tx: Tx, services: Services, principal: Principal, user_id: 
         return
     user.status = "inactive"
     await _require_another_admin(tx, principal, user, user.role)
-    await queries.void_invitations_by(tx, user.id, clock.now())
+    await invitation_queries.void_by(tx, user.id, clock.now())
     await _end_access(tx, services, user)
     await _emit(tx, user, UserDeactivated(user.id))
 
@@ -90,8 +90,8 @@ async def delete(tx: Tx, services: Services, principal: Principal, user_id: str)
     user = await lock_user_to_change(tx, principal, user_id)
     await _require_another_admin(tx, principal, user, user.role)
     await _end_access(tx, services, user)
-    await queries.void_invitations_by(tx, user.id, clock.now())
-    await queries.void_invitations_to(tx, user.email, clock.now())
+    await invitation_queries.void_by(tx, user.id, clock.now())
+    await invitation_queries.void_to(tx, user.email, clock.now(), "voided")
     await delete_picture(tx, services, user.tenant_id, user.avatar_key)
     await (await tx.session()).delete(user)
     await _emit(tx, user, UserDeleted(user.id, user.email, user.role))
