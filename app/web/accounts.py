@@ -1,7 +1,7 @@
 """The pages that mails link to, such as join, verify or reset. Plain forms over the HTTP API."""
 
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from litestar import Request, Response, get
@@ -11,14 +11,19 @@ from app.web import pages
 
 
 class Field(msgspec.Struct, frozen=True):
+    """A field that is not sent shows whose account it is, to people and to password managers."""
+
     name: str
     label: str
     kind: str
     autocomplete: str
+    is_sent: bool = True
 
 
 class Page(msgspec.Struct, frozen=True):
-    """`token` is the request field for the token of the page's URL."""
+    """`token` is the request field for the token of the page's URL. `look_up` is what the script
+    looks up by the token before it shows the form.
+    """
 
     title: str
     about: str
@@ -26,29 +31,37 @@ class Page(msgspec.Struct, frozen=True):
     button: str
     fields: tuple[Field, ...] = ()
     token: str = "token"  # noqa: S105  # a field's name
+    look_up: Literal["", "invitation", "verify_email", "reset_password"] = ""
 
 
 _EMAIL = Field("email", "E-mail", "email", "username")
 _FIRST = Field("first_name", "First name", "text", "given-name")
 _LAST = Field("last_name", "Last name", "text", "family-name")
-_RULE = (
-    "A password has at least 8 characters, with an uppercase and a lowercase letter and a number."
-)
+_ACCOUNT = Field("email", "E-mail", "email", "username", is_sent=False)
+# The script marks those that a password fulfils, by their names.
+_RULES = {
+    "length": "at least 8 characters",
+    "upper": "an uppercase letter",
+    "lower": "a lowercase letter",
+    "digit": "a number",
+}
 
 PAGES: Final = {
     "register": Page(
         "Join Parley",
-        _RULE,
+        "Create your account.",
         "/auth/register",
         "Join",
         (_EMAIL, _FIRST, _LAST, Field("password", "Password", "password", "new-password")),
         "invitation_token",
+        "invitation",
     ),
     "verify-email": Page(
         "Verify your e-mail address",
         "One click, and we know that this address is yours.",
         "/auth/verify-email",
         "Verify my address",
+        look_up="verify_email",
     ),
     "confirm-recipient": Page(
         "Mails about form submissions",
@@ -65,10 +78,11 @@ PAGES: Final = {
     ),
     "reset-password": Page(
         "Choose a new password",
-        _RULE,
+        "It ends all sessions of your account.",
         "/auth/reset-password",
         "Change my password",
-        (Field("new_password", "New password", "password", "new-password"),),
+        (_ACCOUNT, Field("new_password", "New password", "password", "new-password")),
+        look_up="reset_password",
     ),
 }
 
@@ -81,17 +95,40 @@ def _render_closed(page: Page) -> str:
     return pages.render(page.title, body, script=None, style="pages/accounts.css")
 
 
-def _render(page: Page) -> str:
-    fields = "".join(
-        f'<label for="{field.name}">{escape(field.label)}</label>'
-        f'<input id="{field.name}" name="{field.name}" type="{field.kind}" required'
-        f' autocomplete="{field.autocomplete}" aria-describedby="{field.name}-problem">'
-        f'<p class="problem" id="{field.name}-problem"></p>'
-        for field in page.fields
+def _render_field(field: Field) -> str:
+    name, is_password = field.name, field.kind == "password"
+    described_by = f"{name}-rules {name}-problem" if is_password else f"{name}-problem"
+    sent = f' name="{name}" required' if field.is_sent else " readonly"
+    entry = (
+        f'<input id="{name}"{sent} type="{field.kind}" autocomplete="{field.autocomplete}"'
+        f' aria-describedby="{described_by}">'
     )
+    if is_password:
+        entry = _render_password(name, entry)
+    return (
+        f'<label for="{name}">{escape(field.label)}</label>{entry}'
+        f'<p class="problem" id="{name}-problem"></p>'
+    )
+
+
+def _render_password(name: str, entry: str) -> str:
+    """With its rules, and a button that shows what is typed."""
+    rules = "".join(f'<li data-rule="{rule}">{text}</li>' for rule, text in _RULES.items())
+    return (
+        f'<div class="password">{entry}<button type="button" class="quiet"'
+        f' aria-controls="{name}" aria-label="Show the password">Show</button></div>'
+        f'<ul class="rules" id="{name}-rules">{rules}</ul>'
+    )
+
+
+def _render(page: Page, *, has_token: bool) -> str:
+    fields = "".join(map(_render_field, page.fields))
+    # Only invitations have a page that is also of use without a link.
+    look_up = page.look_up if has_token or page.look_up != "invitation" else ""
     body = (
         f'<main class="card"><h1>{escape(page.title)}</h1><p>{escape(page.about)}</p>'
-        f'<form data-action="{page.action}" data-token="{page.token}">{fields}'
+        f'<form data-action="{page.action}" data-token="{page.token}" data-look-up="{look_up}"'
+        f"{' hidden' if look_up else ''}>{fields}"
         f'<button type="submit">{escape(page.button)}</button></form>'
         '<p role="status" aria-live="polite"></p>'
         "<noscript><p>This page needs JavaScript.</p></noscript></main>"
@@ -107,7 +144,7 @@ def _render(page: Page) -> str:
 )
 def account_page(request: Request[Any, Any, Any], services: Services) -> Response[str]:
     name = request.url.path.strip("/")
-    is_invited = bool(request.query_params.get("token"))
-    if name == "register" and not is_invited and not services.settings.is_signup_open:
+    has_token = bool(request.query_params.get("token"))
+    if name == "register" and not has_token and not services.settings.is_signup_open:
         return pages.respond(_render_closed(PAGES[name]))
-    return pages.respond(_render(PAGES[name]))
+    return pages.respond(_render(PAGES[name], has_token=has_token))

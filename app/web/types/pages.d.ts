@@ -7,6 +7,30 @@ declare global {
     details?: Record<string, string>;
   }
 
+  // What app/domain/identity/accounts/schemas.py describes.
+  interface InvitationLink {
+    email: string;
+    inviter: string | null;
+    tenant_name: string;
+    role: string;
+    state: "open" | "used" | "expired" | "superseded" | "revoked";
+  }
+
+  // Why a link does not work, and what to do.
+  interface LinkEnd {
+    title: string;
+    text: string;
+    link?: { href: string; text: string };
+  }
+
+  // What a form shows, or why there is none.
+  interface LinkView {
+    email?: string;
+    title?: string;
+    about?: string;
+    end?: LinkEnd;
+  }
+
   type ApprovalDecision = "approved" | "rejected";
 
   interface ApprovalDetail {

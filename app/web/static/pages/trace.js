@@ -1,6 +1,7 @@
 // Draws one trace as a timeline. Data of the server is inserted as text, never as markup.
 import { required } from "../shared/dom.js";
 import { describe, post, Refusal, request } from "./api.js";
+import { forgetToken, keepToken, readToken } from "./session.js";
 
 const id = decodePath(location.pathname.split("/").filter(Boolean)[1] ?? "");
 /** @type {HTMLElement} */
@@ -10,7 +11,6 @@ const result = find("result");
 const timeline = find("timeline");
 const details = find("details");
 const secondFactor = find("second");
-const KEY = "parley-token";
 
 find("about").textContent = id;
 
@@ -222,7 +222,7 @@ function clear() {
 }
 
 async function showTrace() {
-  const token = sessionStorage.getItem(KEY);
+  const token = readToken();
   access.hidden = token !== null;
   result.hidden = true;
   if (token === null) return;
@@ -237,7 +237,7 @@ async function showTrace() {
   } catch (error) {
     clear();
     if (error instanceof Refusal && error.status === 401) {
-      sessionStorage.removeItem(KEY);
+      forgetToken();
       access.hidden = false;
     } else {
       result.hidden = false;
@@ -248,7 +248,7 @@ async function showTrace() {
 
 /** @type {(token: string) => Promise<void>} */
 function useToken(token) {
-  sessionStorage.setItem(KEY, token);
+  keepToken(token);
   return showTrace();
 }
 
@@ -302,7 +302,7 @@ pasteForm.addEventListener("submit", async (event) => {
 
 find("again").addEventListener("click", showTrace);
 find("forget").addEventListener("click", () => {
-  sessionStorage.removeItem(KEY);
+  forgetToken();
   clear();
   showStatus("");
   showTrace();
