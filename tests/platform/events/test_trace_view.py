@@ -90,6 +90,7 @@ async def test_a_job_is_a_span_under_the_event_that_caused_it(
         "name": "mail.send",
         "status": "pending",
         "duration_ms": 0.0,
+        "is_waiting": True,
     }
 
 

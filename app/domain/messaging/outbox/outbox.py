@@ -214,6 +214,7 @@ class Outbox(ABC, Generic[R]):
                 row["status"],
                 row["created_at"],
                 clock.milliseconds(row["created_at"], row["finished_at"] or clock.now()),
+                is_waiting=row["status"] == "pending",
                 error=row["error"],
             )
             for row in rows

@@ -88,6 +88,8 @@ def _job_span(row: Row, areas: Areas) -> Span:
         started,
         clock.milliseconds(started, ended),
         waited_ms=clock.milliseconds(created, started) if row["started_at"] else None,
+        # For its next attempt.
+        is_waiting=row["state"] == "pending",
         error=row["last_error"] if row["state"] != "done" else None,
     )
 
