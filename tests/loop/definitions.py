@@ -109,7 +109,13 @@ def _texts(ids: Ids) -> Definition:
         {
             "id": "ask",
             "type": "approval",
-            "config": {"user_ids": [ids["me"]], "title": "x" * 200, "message": "x" * 5000},
+            "config": {
+                "user_ids": [ids["me"]],
+                "title": "x" * 200,
+                "message": "x" * 5000,
+                "details": {"Values": "{{ input.values }}"}
+                | {f"Name {number}": "x" * 1000 for number in range(19)},
+            },
         },
         {
             "id": "query",

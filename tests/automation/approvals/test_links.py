@@ -154,6 +154,22 @@ async def test_a_look_up_shows_the_question_and_decides_nothing(
     assert (await read_approval(user, approval_id))["status"] == "pending"
 
 
+async def test_the_page_of_a_link_decides_nothing_and_tells_nobody_its_address(
+    services: Services, world: World, anonymous: Client
+) -> None:
+    user = await world.user("agent_user")
+    approval_id = await request(services, user.tenant_id)
+    token = await create_token(services, approval_id, user.user_id)
+    for decision in ("approved", "rejected"):
+        answer = await anonymous.get("/approval", params={"decision": decision, "token": token})
+        assert answer.status_code == 200
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert token not in answer.text
+    assert (await read_approval(user, approval_id))["status"] == "pending"
+
+
 async def test_a_link_decides_once_as_its_user(
     services: Services,
     world: World,
