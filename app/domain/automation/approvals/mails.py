@@ -9,7 +9,7 @@ import msgspec
 from app.domain.area import EventMessage
 from app.domain.platform.mail import api as mail
 from app.kit.pacing import Pace
-from app.services import Services
+from app.security.tokens import new_secret
 from db.fast import Row
 
 from . import link_tokens, links, queries
@@ -29,10 +29,15 @@ async def write_mails(
     approval = await queries.find_in_tenant(message.tx, message.tenant_id, approval_id)
     if approval is None:
         return {}
-    values, contents, pace = _list_values(approval), {}, Pace()
+    # Rendered once, because a role may have many users: each mail has a token in the place of this.
+    mark = new_secret()
+    choices = _list_choices(message.services.settings.public_url, mark)
+    common = mail.render("approval", choices_to_make=choices, **_list_values(approval))
+    contents, pace = {}, Pace()
     for user_id in user_ids:
-        choices = _list_choices(message.services, approval, user_id)
-        contents[user_id] = mail.render("approval", choices_to_make=choices, **values)
+        token = link_tokens.issue(message.services.keyring, approval, user_id)
+        parts = (part.replace(mark, token) for part in (common.text, common.html))
+        contents[user_id] = mail.MailContent(common.subject, *parts)
         await pace.rest()
     return contents
 
@@ -52,10 +57,8 @@ def _list_values(approval: Row) -> dict[str, Any]:
     }
 
 
-def _list_choices(services: Services, approval: Row, user_id: str) -> list[_Choice]:
-    token = link_tokens.issue(services.keyring, approval, user_id)
-    page = f"{services.settings.public_url}/approval"
+def _list_choices(public_url: str, token: str) -> list[_Choice]:
     return [
-        _Choice(label, f"{page}?{urlencode({'decision': decision, 'token': token})}")
+        _Choice(label, f"{public_url}/approval?{urlencode({'decision': decision, 'token': token})}")
         for label, decision in (("Approve", "approved"), ("Decline", "rejected"))
     ]
