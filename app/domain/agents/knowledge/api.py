@@ -2,4 +2,6 @@
 
 from . import documents, local_embedder
 from .chunk_store import ChunkStore
+from .file_reader import FileReader
+from .parsing import FORMATS, MIME_TYPES, Unreadable, kind_of
 from .retrieval import Passages, find_passages

@@ -10,14 +10,16 @@ from . import jobs, maintenance, queries, table_queries
 from .chunk_store import ChunkStore
 from .embedders import Embedder
 from .events import DocumentDeleted, DocumentProcessed
+from .file_reader import FileReader
 from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REMOVE_AGENT, REMOVE_DOCUMENT, SWEEP
 
 
-def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:
+def _create_shared(services: Services) -> tuple[ChunkStore, Embedder, FileReader]:
     settings = services.settings
     return (
         ChunkStore(settings.lancedb_uri, settings.data_dir),
         Embedder(services.get(Models)),
+        FileReader(),
     )
 
 

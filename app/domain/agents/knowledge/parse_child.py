@@ -2,7 +2,8 @@
 
 It imports nothing of Parley but the readers. It reads the file from standard input and its format
 from the first argument. It writes one line, `ok` or `!` and an error, and then the chunks as JSON:
-a list of [text, page, row, heading].
+a list of [text, page, row, heading]. With a second argument, the most characters, it writes the
+text as a whole: [text, whether it was cut].
 """
 
 import sys
@@ -15,4 +16,7 @@ def load() -> None:
 
 
 def main() -> None:
-    sys.stdout.buffer.write(formats.respond(sys.stdin.buffer.read(), sys.argv[1]))
+    kind, *limits = sys.argv[1:]
+    max_characters = int(limits[0]) if limits else None
+    response = formats.respond(sys.stdin.buffer.read(), kind, max_characters)
+    sys.stdout.buffer.write(response)

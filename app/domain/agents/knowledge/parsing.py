@@ -8,7 +8,7 @@ import msgspec
 
 from app.kit import logs
 from app.sandbox import child_process
-from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
+from app.sandbox.child_process import Limits, ProcessFailed, Response, ScriptRefused
 
 from .chunks import Chunk
 
@@ -48,7 +48,23 @@ _LIMITS = Limits(
     open_files=64,
     niceness=10,
 )
+# For senders who wait: less than a document may take that workers read.
+_TEXT_LIMITS = Limits(
+    seconds=30.0,
+    cpu_seconds=20,
+    memory_mib=1024,
+    output_bytes=4 * 1024 * 1024,
+    open_files=64,
+    niceness=10,
+)
 _decoder = msgspec.json.Decoder(list[Chunk])
+
+
+class FileText(msgspec.Struct, frozen=True, array_like=True):
+    """The text of a file, or its start."""
+
+    text: str
+    is_truncated: bool
 
 
 class Unreadable(ValueError):
@@ -62,11 +78,21 @@ def kind_of(name: str) -> Kind | None:
 
 async def read_chunks(content: bytes, kind: Kind) -> list[Chunk]:
     """Returns the document's chunks in their order, at least one. Raises Unreadable."""
+    response = await _request(content, kind, limits=_LIMITS)
+    return await asyncio.to_thread(_decoder.decode, response.body)
+
+
+async def read_text(content: bytes, kind: Kind, max_characters: int) -> FileText:
+    """Returns the text of a file, cut to so many characters, at least one. Raises Unreadable."""
+    response = await _request(content, kind, str(max_characters), limits=_TEXT_LIMITS)
+    return msgspec.json.decode(response.body, type=FileText)
+
+
+async def _request(content: bytes, *arguments: str, limits: Limits) -> Response:
     try:
-        response = await child_process.request(_SCRIPT, content, kind, limits=_LIMITS)
+        return await child_process.request(_SCRIPT, content, *arguments, limits=limits)
     except ScriptRefused as error:
         raise Unreadable(str(error)) from None
     except ProcessFailed as error:
         log.info("a document could not be read", code=error.exit_code)
         raise Unreadable("takes too much time or memory to read") from error
-    return await asyncio.to_thread(_decoder.decode, response.body)

@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +12,7 @@ from . import blocks
 
 # About 200 to 400 tokens of English, and an overlap of about 40.
 CHUNK_BYTES: Final = (800, 1600)
-_OVERLAP_BYTES = 160
+_overlap_bytes = ContextVar("overlap_bytes", default=160)
 # The splitter's time grows with the square of a text without sentences.
 _BLOCK_CHARS = 10_000
 _MARKS = ("\n\n", "\n", ". ", " ")
@@ -41,6 +43,16 @@ class Refused(Exception):
 def count_bytes(text: str) -> int:
     """Measures a text: a token has about as many bytes in any script, but not characters."""
     return len(text.encode("utf-8", "replace"))
+
+
+@contextmanager
+def without_overlaps() -> Iterator[None]:
+    """For chunks that are put together to one text again."""
+    token = _overlap_bytes.set(0)
+    try:
+        yield
+    finally:
+        _overlap_bytes.reset(token)
 
 
 def clean(text: str) -> str:
@@ -183,7 +195,7 @@ def _splitter(text: str, *, markdown: bool, prefix_bytes: int) -> Any:
 
     bytes_per_character = max(1.0, count_bytes(text) / len(text))
     low, high = (int((size - prefix_bytes) / bytes_per_character) for size in CHUNK_BYTES)
-    overlap = int(_OVERLAP_BYTES / bytes_per_character)
+    overlap = int(_overlap_bytes.get() / bytes_per_character)
     low, high = max(low, overlap + 1), max(high, 2 * overlap)
     kind = MarkdownSplitter if markdown else TextSplitter
     return kind((low, high), overlap=overlap)

@@ -1,13 +1,14 @@
 """Reads a document of any format within limits."""
 
 import codecs
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
 import msgspec
 
 from . import book, hypertext, json_values, markdown, pdf, sheets, slides, table, text, word
-from .cutting import Chunk, Refused
+from .cutting import CONTROL, Chunk, Refused, without_overlaps
 
 MAX_CHARACTERS: Final = 20_000_000
 MAX_CHUNKS: Final = 50_000
@@ -62,16 +63,53 @@ def read_chunks(content: bytes, kind: str) -> list[Chunk]:
         if len(chunks) > MAX_CHUNKS:
             raise Refused(f"has too many sections; at most {MAX_CHUNKS:,} passages are stored")
     if not chunks:
-        hint = "; a scanned document needs text recognition first" if kind == "pdf" else ""
-        raise Refused(f"has no text{hint}")
+        raise _no_text(kind)
     return chunks
 
 
-def respond(content: bytes, kind: str) -> bytes:
-    """Returns `ok` or `!` with an error, a newline, and the chunks as JSON. Raises ImportError,
-    also when a library does not fit into the memory.
+def _no_text(kind: str) -> Refused:
+    hint = "; a scanned document needs text recognition first" if kind == "pdf" else ""
+    return Refused(f"has no text{hint}")
+
+
+def read_text(content: bytes, kind: str, max_characters: int) -> tuple[str, bool]:
+    """Returns the start of a document's text, and whether there is more. Raises Refused."""
+    if not content:
+        raise Refused("is empty")
+    parts: list[str] = []
+    size = 0
+    with without_overlaps():
+        for part in _join(_READERS[kind](content)):
+            parts.append(part)
+            size += len(part) + 1
+            if size > max_characters + 1:
+                break
+    text = CONTROL.sub(" ", "\n".join(parts))
+    if not text.strip():
+        raise _no_text(kind)
+    return text[:max_characters], len(text) > max_characters
+
+
+def _join(chunks: Iterable[Chunk]) -> Iterator[str]:
+    """Yields the texts of chunks. Headings stand above the first chunk that has them."""
+    last: str | None = None
+    for chunk in chunks:
+        text, heading = chunk.text, chunk.heading
+        if heading and heading == last:
+            text = text.removeprefix(heading).lstrip()
+        last = heading
+        if text:
+            yield text
+
+
+def respond(content: bytes, kind: str, max_characters: int | None = None) -> bytes:
+    """Returns `ok` or `!` with an error, a newline, and the chunks as JSON; with `max_characters`,
+    the text and whether it was cut. Raises ImportError, also when a library does not fit into the
+    memory.
     """
     try:
+        if max_characters is not None:
+            return b"ok\n" + msgspec.json.encode(read_text(content, kind, max_characters))
         return b"ok\n" + msgspec.json.encode(read_chunks(content, kind))
     except Refused as problem:
         return f"!{problem}\n".encode()

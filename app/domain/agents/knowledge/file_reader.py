@@ -1,0 +1,53 @@
+"""Reads the texts of files whose senders wait for them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from app.kit.errors import Unavailable
+
+from . import parsing
+from .parsing import FileText, Kind
+
+MAX_CHARACTERS: Final = 100_000
+MAX_READING: Final = 2
+# Those that are read or wait to be, in this process and of one sender.
+MAX_FILES: Final = 20
+MAX_FILES_OF_SENDER: Final = 5
+_RETRY_SECONDS = 10
+
+
+class FileReader:
+    """Reads two files at a time, and one of each sender: a file that takes long leaves room for
+    those of others.
+    """
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_READING)
+        self._files: Counter[str] = Counter()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def read(self, sender: str, kind: Kind, load: Callable[[], Awaitable[bytes]]) -> FileText:
+        """Calls `load` when it is the file's turn: files that wait are not in memory. Raises
+        Unreadable, and Unavailable when too many wait.
+        """
+        async with self._wait_for_turn(sender):
+            return await parsing.read_text(await load(), kind, MAX_CHARACTERS)
+
+    @asynccontextmanager
+    async def _wait_for_turn(self, sender: str) -> AsyncIterator[None]:
+        is_full = self._files.total() >= MAX_FILES
+        if is_full or self._files[sender] >= MAX_FILES_OF_SENDER:
+            raise Unavailable("Too many files are being read; try again soon", _RETRY_SECONDS)
+        turn = self._turns.setdefault(sender, asyncio.Lock())
+        self._files[sender] += 1
+        try:
+            async with turn, self._slots:
+                yield
+        finally:
+            self._files[sender] -= 1
+            if not self._files[sender]:
+                del self._files[sender]
