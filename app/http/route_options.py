@@ -74,6 +74,9 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = False
     voice: Annotated[bool, Meta(description="with `keyed`: for keys that allow voice")] = False
+    attachments: Annotated[
+        bool, Meta(description="with `keyed`: for keys that allow attachments")
+    ] = False
     cost: Annotated[
         Literal["read", "write", "execute", "chat"] | None,
         Meta(description="what the rate limit charges; by default the method decides"),
@@ -157,6 +160,7 @@ _CONTRADICTIONS: Final[dict[str, Callable[[RouteOptions], bool]]] = {
     "takes_key=False needs visitor_token": lambda it: not it.takes_key and not it.visitor_token,
     "opens_session needs keyed": lambda it: it.opens_session and it.keyed is None,
     "voice needs keyed": lambda it: it.voice and it.keyed is None,
+    "attachments needs keyed": lambda it: it.attachments and it.keyed is None,
     "tenant_pays needs public": lambda it: it.tenant_pays and not it.public,
     "stores needs a caller of a tenant": lambda it: it.stores and it.finds_tenant,
     "full_files needs upload": lambda it: it.full_files is not None and not it.upload,

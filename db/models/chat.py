@@ -118,6 +118,51 @@ class MessageFeedback(TenantOwned, HasId, Timestamps, Base):
     comment: Mapped[str | None]
 
 
+class ChatAttachment(TenantOwned, HasId, Base):
+    """The text of a file that somebody attaches to a message. It belongs to a user, or to a
+    visitor's session under one embed key. It expires, unless a message has it: then it is deleted
+    with the conversation.
+    """
+
+    __tablename__ = "chat_attachments"
+    __table_args__ = (
+        Index(
+            "ix_chat_attachments_expires_at",
+            "expires_at",
+            postgresql_where=text("expires_at IS NOT NULL"),
+        ),
+        Index("ix_chat_attachments_agent_id", "tenant_id", "agent_id", "used_at"),
+        Index(
+            "ix_chat_attachments_conversation_id",
+            "conversation_id",
+            postgresql_where=text("conversation_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_chat_attachments_user_id", "user_id", postgresql_where=text("user_id IS NOT NULL")
+        ),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    # No foreign key: without its key, nobody can use it, and it expires.
+    embed_key_id: Mapped[str | None]
+    session_id: Mapped[str | None]
+    # The conversation of the last message that has it, and when that message was stored.
+    conversation_id: Mapped[str | None] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE")
+    )
+    used_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    name: Mapped[str]
+    mime_type: Mapped[str]
+    size_bytes: Mapped[int]
+    content: Mapped[str]
+    characters: Mapped[int]
+    # Whether the file has more text than the content.
+    truncated: Mapped[bool]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
 class ChatJob(TenantOwned, HasId, Timestamps, Base):
     """One asynchronous turn. `progress` has its rounds of tool calls, each stored before it runs,
     so that a second attempt continues from there.

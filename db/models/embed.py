@@ -30,6 +30,7 @@ class EmbedKey(TenantOwned, HasId, Timestamps, Base):
     identity_secret: Mapped[bytes | None] = mapped_column(Sealed)
     allow_voice: Mapped[bool] = mapped_column(default=False, server_default="false")
     allow_feedback: Mapped[bool] = mapped_column(default=True, server_default="true")
+    allow_attachments: Mapped[bool] = mapped_column(default=False, server_default="false")
     max_messages_per_day: Mapped[int | None]
     max_tokens_per_day: Mapped[int | None] = mapped_column(BigInteger)
     last_used_at: Mapped[datetime | None]

@@ -40,6 +40,7 @@ _WRONG_POSTS: list[tuple[dict[str, Any], str]] = [
     ({"keyed": "only", "takes_key": False}, "takes_key=False needs visitor_token"),
     ({"public": True, "opens_session": True}, "opens_session needs keyed"),
     ({"signed_in": True, "voice": True}, "voice needs keyed"),
+    ({"signed_in": True, "attachments": True}, "attachments needs keyed"),
     ({"signed_in": True, "tenant_pays": True}, "tenant_pays needs public"),
     ({"public": True, "stores": True}, "stores needs a caller of a tenant"),
     ({"keyed": "only", "stores": True}, "stores needs a caller of a tenant"),

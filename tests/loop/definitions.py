@@ -317,6 +317,7 @@ CONTENTS: Final[dict[str, bytes]] = {
 }
 # Files that are uploaded.
 UPLOADS: Final[dict[str, bytes]] = {
+    "/api/v1/agents/{agent_id}/attachments": b"text,label\nSome words,more of them\n" * 250_000,
     "/api/v1/agents/{agent_id}/train": b"One sentence after another. " * 40_000,
     "/api/v1/data-tables/{table_id}/import": b"text,label\n"
     + b"".join(b"t%d,%s\n" % (number, b"x" * 100) for number in range(rounds(5_000, 20_000))),

@@ -46,6 +46,7 @@ _REFUSED: Final = {
     "POST /api/v1/public/agents/{agent_id}/chat/audio": "needs a recording",
     "GET /api/v1/public/agents/{agent_id}/session": "needs a visitor's token",
     "POST /api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": "needs such a token",
+    "POST /api/v1/public/agents/{agent_id}/attachments": "needs such a token",
     "POST /api/v1/conversations/{conversation_id}/messages/{message_id}/feedback": "for answers",
     "DELETE /api/v1/embed/api-keys": "the id is in the query",
     "DELETE /api/v1/agents/{agent_id}/documents/{document_id}": "deleted with its agent",

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from app.domain.agents.knowledge import file_reader, parsing
-from app.domain.agents.knowledge.file_reader import FileReader
+from app.domain.agents.knowledge.file_reader import FileReader, ReadFile
 from app.domain.agents.knowledge.parsing import FileText, Kind, Unreadable
 from app.domain.agents.knowledge.readers import formats
 from app.domain.agents.knowledge.readers.cutting import Refused
@@ -60,7 +60,7 @@ async def _load(content: bytes = b"Hello") -> bytes:
 
 async def test_a_file_is_read_in_a_process_of_its_own() -> None:
     reader = FileReader()
-    assert await reader.read("a", "txt", _load) == FileText("Hello", is_truncated=False)
+    assert await reader.read("a", "txt", _load) == ReadFile(5, "Hello", is_truncated=False)
     with pytest.raises(Unreadable, match="is not a PDF file"):
         await reader.read("a", "pdf", _load)
 
@@ -114,4 +114,4 @@ async def test_files_that_would_wait_too_long_are_refused(monkeypatch: pytest.Mo
         assert refusal.value.headers == {"Retry-After": "10"}
         reading.end.set()
     # Nothing is left of those that were read.
-    assert await reader.read("another", "txt", _load) == FileText("Hello", is_truncated=False)
+    assert await reader.read("another", "txt", _load) == ReadFile(5, "Hello", is_truncated=False)

@@ -291,6 +291,7 @@ async def test_messages_come_oldest_first(talk: Talker) -> None:
         "feedback",
         "created_at",
         "error",
+        "attachments",
     }
     assert (first["status"], first["tool_calls"], first["sources"]) == ("complete", [], [])
 

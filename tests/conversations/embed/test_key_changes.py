@@ -31,6 +31,7 @@ RULES: dict[str, Any] = {
     "require_user_token": True,
     "allow_voice": True,
     "allow_feedback": False,
+    "allow_attachments": True,
     "max_messages_per_day": 10,
     "max_tokens_per_day": 1_000_000_000_000,
 }
@@ -101,6 +102,7 @@ async def test_wrong_fields_are_named_and_change_nothing(
         ("require_user_token", 1, "require_user_token"),
         ("allow_voice", None, "allow_voice"),
         ("allow_feedback", None, "allow_feedback"),
+        ("allow_attachments", None, "allow_attachments"),
         ("max_messages_per_day", 0, "max_messages_per_day"),
         ("max_messages_per_day", -1, "max_messages_per_day"),
         ("max_messages_per_day", 10_000_001, "max_messages_per_day"),

@@ -35,6 +35,7 @@ COMMON_FIELDS = {
     "require_user_token",
     "allow_voice",
     "allow_feedback",
+    "allow_attachments",
     "max_messages_per_day",
     "max_tokens_per_day",
     "created_at",

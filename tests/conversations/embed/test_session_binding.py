@@ -70,7 +70,7 @@ async def test_a_token_is_refused_for_another_session(
 async def test_a_token_is_refused_for_another_agent(
     talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    site = await create_shop(talk, allow_voice=True)
+    site = await create_shop(talk, allow_voice=True, allow_attachments=True)
     visitor = await visit(site)
     other = Site(await site.talk.agent(), site.key, site.session)
     for route in TOKEN_ROUTES:
@@ -154,7 +154,7 @@ async def test_a_token_ends_with_its_key(shop: Site, subtests: pytest.Subtests) 
 async def test_a_token_ends_with_the_publication_of_its_agent(
     talk: Talker, subtests: pytest.Subtests
 ) -> None:
-    site = await create_shop(talk, allow_voice=True)
+    site = await create_shop(talk, allow_voice=True, allow_attachments=True)
     visitor = await visit(site)
     for status in ("draft", "archived"):
         await talk.client.put(talk.path, {"status": status})

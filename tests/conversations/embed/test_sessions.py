@@ -48,6 +48,7 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
         "name": "Talker",
         "allow_voice": False,
         "allow_feedback": True,
+        "allow_attachments": False,
     }
     assert state["visitor_name"] is None
     assert [(message["role"], message["content"]) for message in state["messages"]] == [
@@ -63,6 +64,7 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
         "feedback",
         "created_at",
         "error",
+        "attachments",
     }
 
 

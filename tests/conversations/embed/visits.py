@@ -23,11 +23,17 @@ TOKEN_ROUTES = (
     "POST chat/audio",
     "POST chat/tts",
     "POST messages/{message_id}/feedback",
+    "POST attachments",
 )
 # Those that the key itself cannot call.
-TOKEN_ONLY_ROUTES = ("GET session", "POST messages/{message_id}/feedback")
+TOKEN_ONLY_ROUTES = (
+    "GET session",
+    "POST messages/{message_id}/feedback",
+    "POST attachments",
+)
 # Those that name a session in their body.
 SESSION_ROUTES = ("POST session", "POST chat", "POST chat/stream", "POST chat/audio")
+NOTE = {"file": ("note.txt", b"The code is 4711.", "text/plain")}
 KNOWN_SESSION = "vis_" + "a" * 32
 
 
@@ -63,6 +69,8 @@ async def call(
         files = {"audio": ("recording.wav", b"RIFF", "audio/wav")}
         data = {"session_id": session_id}
         return await http.post(path, files=files, data=data, headers=headers, timeout=60)
+    if name == "attachments":
+        return await http.post(path, files=NOTE, headers=headers, timeout=60)
     bodies: dict[str, Any] = {
         "POST session": {} if session_id is None else {"session_id": session_id},
         "POST chat/tts": {"text": "Hello"},

@@ -137,7 +137,7 @@ WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
 _SELECT_EMBEDDED = f"""
 {_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
        e.require_session_token, e.require_user_token, e.allow_voice, e.allow_feedback,
-       e.max_messages_per_day, e.max_tokens_per_day, e.identity_secret,
+       e.allow_attachments, e.max_messages_per_day, e.max_tokens_per_day, e.identity_secret,
        e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_outdated
 FROM embed_keys e JOIN tenants t ON t.id = e.tenant_id
 JOIN agents a ON a.id = e.agent_id AND a.tenant_id = e.tenant_id

@@ -109,6 +109,7 @@ class EmbedKeyRules(msgspec.Struct, frozen=True):
     require_user_token: bool
     allow_voice: bool
     allow_feedback: bool
+    allow_attachments: bool
     max_messages_per_day: int | None
     max_tokens_per_day: int | None
     identity_secret: bytes | None

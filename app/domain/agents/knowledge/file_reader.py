@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from app.kit.errors import Unavailable
 
 from . import parsing
-from .parsing import FileText, Kind
+from .parsing import Kind
 
 MAX_CHARACTERS: Final = 100_000
 MAX_READING: Final = 2
@@ -18,6 +20,12 @@ MAX_READING: Final = 2
 MAX_FILES: Final = 20
 MAX_FILES_OF_SENDER: Final = 5
 _RETRY_SECONDS = 10
+
+
+class ReadFile(msgspec.Struct, frozen=True):
+    size_bytes: int
+    text: str
+    is_truncated: bool
 
 
 class FileReader:
@@ -30,12 +38,14 @@ class FileReader:
         self._files: Counter[str] = Counter()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def read(self, sender: str, kind: Kind, load: Callable[[], Awaitable[bytes]]) -> FileText:
+    async def read(self, sender: str, kind: Kind, load: Callable[[], Awaitable[bytes]]) -> ReadFile:
         """Calls `load` when it is the file's turn: files that wait are not in memory. Raises
         Unreadable, and Unavailable when too many wait.
         """
         async with self._wait_for_turn(sender):
-            return await parsing.read_text(await load(), kind, MAX_CHARACTERS)
+            content = await load()
+            file = await parsing.read_text(content, kind, MAX_CHARACTERS)
+            return ReadFile(len(content), file.text, is_truncated=file.is_truncated)
 
     @asynccontextmanager
     async def _wait_for_turn(self, sender: str) -> AsyncIterator[None]:

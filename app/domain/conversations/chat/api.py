@@ -1,5 +1,7 @@
 """What other areas may call."""
 
+from .attachments import ATTACHMENT
+from .attachments import add as add_attachment
 from .chat_jobs import accept_for_caller, cancel_for_caller
 from .feedback import rate_as_visitor
 from .queries import list_visitor_messages

@@ -20,9 +20,10 @@ _HAS_NO_UNFINISHED_JOB = """NOT EXISTS (
     WHERE j.conversation_id = t.conversation_id AND j.status IN ('pending', 'running')
 )"""
 _HAS_NO_FEEDBACK = "NOT EXISTS (SELECT 1 FROM message_feedback f WHERE f.message_id = t.id)"
-# Their own rules delete entries and jobs before, in batches.
+# Their own rules delete entries, jobs and attachments before, in batches.
 _IS_EMPTY = """NOT EXISTS (SELECT 1 FROM conversation_entries e WHERE e.conversation_id = t.id)
-AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)"""
+AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)
+AND NOT EXISTS (SELECT 1 FROM chat_attachments f WHERE f.conversation_id = t.id)"""
 
 
 async def _cancel_jobs(deletion: AgentDeletion) -> None:
@@ -66,6 +67,14 @@ AREA: Final = Area(
             "message_feedback",
             f"{_OF_AGENT} AND t.message_at < {_EXPIRED_BEFORE}",
             order_by="t.message_at",
+            per=_AGENTS,
+        ),
+        # Nobody has sent them.
+        RetentionRule("chat_attachments", "t.expires_at < now()", order_by="t.expires_at"),
+        RetentionRule(
+            "chat_attachments",
+            f"{_OF_AGENT} AND t.used_at < {_EXPIRED_BEFORE}",
+            order_by="t.used_at",
             per=_AGENTS,
         ),
         RetentionRule(
@@ -122,6 +131,11 @@ AREA: Final = Area(
             "conversations",
             "coalesce(octet_length(t.comment), 0)",
             changes="OLD.comment IS DISTINCT FROM NEW.comment",
+        ),
+        CountedTable(
+            "chat_attachments",
+            "conversations",
+            "octet_length(t.name) + octet_length(t.content)",
         ),
         UncountedTable("conversations", "small; the entries count"),
     ),

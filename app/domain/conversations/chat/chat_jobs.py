@@ -54,6 +54,7 @@ async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> J
         text=data.message,
         conversation_id=data.conversation_id,
         replaces=data.replaces,
+        attachments=data.attachments,
         context=data.context,
     )
     # On the request's own connection: with a second one, many such requests starve each other.
@@ -92,6 +93,7 @@ async def _accept(
     turn = await start_turn(tx, runtime, question, job_id=job_id)
     await persistence.mark_replaced(tx, turn)
     await _store_question(tx, runtime, turn)
+    await persistence.keep_attachments(tx, turn)
     work_id = await work.accept(
         tx,
         CHAT_TURN,
@@ -121,6 +123,7 @@ async def _store_question(tx: Tx, runtime: AgentRuntime, turn: Turn) -> None:
         turn.question_id,
         turn.text,
         persistence.title_of(turn.text),
+        as_json(persistence.question_data(turn)),
         runtime.log_messages,
         trace.current().correlation_id,
         events.encode_events([asked], tenant_id=runtime.tenant_id),

@@ -1,7 +1,7 @@
 from typing import Annotated, Literal
 
 from litestar import Controller, Response, delete, get, post
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody, MultipartBody, QueryParameter
 
 from app.context import RequestContext
 from app.domain.agents.usage import api as usage
@@ -12,10 +12,12 @@ from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
 
-from . import chat_jobs, conversations, feedback, service
+from . import attachments, chat_jobs, conversations, feedback, service
+from .attachments import ATTACHMENT
 from .queries import ConversationFilter, LogFilter
 from .schemas import (
     AgentStatus,
+    AttachmentView,
     ChatReply,
     ChatRequest,
     ConversationView,
@@ -30,6 +32,7 @@ from .service import AgentReference
 from .sse_encoding import encode_stream
 from .start_turn import Question
 from .turn import Speaker
+from .uploads import AttachmentUpload
 
 LogEntryType = Literal["message", "tool_call", "token_usage", "training"]
 
@@ -94,6 +97,26 @@ class ChatController(Controller):
         `…/chat/jobs/:job_id`, or wait for the event `agent.chat.completed`.
         """
         return await chat_jobs.accept(context, agent_id, data)
+
+    @post(
+        "/attachments",
+        summary="Attach a file",
+        needs="agents:chat",
+        stores=True,
+        **ATTACHMENT,
+    )
+    async def attach_file(
+        self,
+        services: Services,
+        principal: Principal,
+        agent_id: Id,
+        data: MultipartBody[AttachmentUpload],
+    ) -> AttachmentView:
+        """Reads the text of a file, for `attachments` of your messages to this agent. The first
+        100,000 characters are stored, the file itself is not. A file without text, or one that
+        cannot be read: 422 with the reason. While too many files are read: 503.
+        """
+        return await attachments.add_for_user(services, principal, agent_id, data.file)
 
     @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat", signed_in=True)
     async def get_job(
@@ -185,6 +208,7 @@ def _question(
         text=data.message,
         conversation_id=data.conversation_id,
         replaces=data.replaces,
+        attachments=data.attachments,
         context=data.context,
     )
     return AgentReference(context.principal.scope, agent_id), question

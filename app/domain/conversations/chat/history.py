@@ -10,6 +10,7 @@ from app.domain.agents.knowledge.api import Passages
 from app.domain.agents.llm.api import Message, Role, ToolCall, upper_bound_tokens
 from app.services import Services
 
+from .schemas import MessageAttachment
 from .tool_calls import render_output
 
 MAX_TOKENS = 32_000
@@ -27,6 +28,7 @@ class PastMessage(msgspec.Struct):
     tool_calls: list[dict[str, Any]] = []
     id: str = ""
     seq: int = 0
+    attachments: list[MessageAttachment] = []
 
 
 def system_message(
@@ -104,10 +106,19 @@ def merge_neighbours(messages: list[Message]) -> list[Message]:
 
 def budget_for(window: int, max_tokens: int, *texts: str) -> int:
     """Returns how many tokens of a model's window remain for the history."""
+    return limit_budget(room_for(window, max_tokens, *texts))
+
+
+def limit_budget(room: int) -> int:
+    return min(MAX_TOKENS, max(0, room))
+
+
+def room_for(window: int, max_tokens: int, *texts: str) -> int:
+    """Returns how many tokens of a model's window remain beside these texts and the answer."""
     # A model whose window is smaller than the longest reply still has to see the question.
     reserve = min(max_tokens, window // 2)
     needed = sum(_TOKENS_PER_MESSAGE + upper_bound_tokens(text) for text in texts)
-    return min(MAX_TOKENS, max(0, window - reserve - needed))
+    return max(0, window - reserve - needed)
 
 
 def _as_object(arguments: Any) -> str:
@@ -132,14 +143,20 @@ _MIN_WORDS = 6
 
 
 async def find_passages(
-    services: Services, runtime: AgentRuntime, window: int, query: str, *, is_public: bool
+    services: Services,
+    runtime: AgentRuntime,
+    window: int,
+    query: str,
+    *,
+    is_public: bool,
+    has_attachments: bool = False,
 ) -> Passages | None:
-    """Returns passages that take at most a third of the model's window. `is_public`: for a visitor,
-    whom no internal document reaches.
+    """Returns passages that take at most a third of the model's window, and beside attachments a
+    sixth. `is_public`: for a visitor, whom no internal document reaches.
     """
     if runtime.knowledge is None:
         return None
-    max_tokens = min(_MAX_TOKENS, window // 3)
+    max_tokens = min(_MAX_TOKENS, window // (6 if has_attachments else 3))
     ids = (services, runtime.tenant_id, runtime.knowledge)
     return await knowledge.find_passages(*ids, query, max_tokens, only_public=is_public)
 

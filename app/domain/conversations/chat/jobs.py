@@ -128,6 +128,7 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
         text=row["question"],
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
         past=history[:-1],
+        attachments=history[-1].attachments if history else [],
         question_stored=True,
         holder=job.ref_id,
     )

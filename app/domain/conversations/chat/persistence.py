@@ -24,7 +24,7 @@ from app.services import Services
 from db import fast
 from db.session import Tx
 
-from . import turn_queries
+from . import attachment_queries, turn_queries
 from .agent_loop import TokenBudget
 from .errors import ConversationNotFound
 from .events import ChatFailed, ChatMessage
@@ -76,10 +76,11 @@ class TurnWriter:
     ) -> ChatReply:
         services, runtime = self._services, self._turn.runtime
         finished = await _finish(self._turn, transcript, status, failure=failure)
-        if self._turn.replaced_from is not None:
+        if self._turn.replaced_from is not None or self._turn.attachments:
             async with services.db.tx(runtime.tenant_id) as tx:
                 await mark_replaced(tx, self._turn)
                 await _store_alone(tx, runtime.tenant_id, finished)
+                await keep_attachments(tx, self._turn)
             return finished.reply
         group = ("store_turn", runtime.tenant_id, runtime.agent_id)
         if not await services.batches.join(
@@ -148,6 +149,18 @@ async def mark_replaced(tx: Tx, turn: Turn) -> None:
     ids = (turn.runtime.tenant_id, turn.conversation_id)
     if turn.replaced_from is not None:
         await turn_queries.mark_replaced(tx, *ids, turn.replaced_from, turn.message_id)
+
+
+async def keep_attachments(tx: Tx, turn: Turn) -> None:
+    """From now on they belong to the conversation, which is stored."""
+    if turn.attachments:
+        attached = [item.id for item in turn.attachments]
+        ids = (turn.runtime.tenant_id, turn.conversation_id)
+        await attachment_queries.mark_used(tx, *ids, attached)
+
+
+def question_data(turn: Turn) -> dict[str, Any]:
+    return {"attachments": turn.attachments} if turn.attachments else {}
 
 
 async def _store_alone(tx: Tx, tenant_id: str, finished: _FinishedTurn) -> None:
@@ -333,7 +346,7 @@ def _entries(
         entries.append({**entry, "logged": logged, **more})
 
     if not turn.question_stored:
-        question = {"role": "user", "content": turn.text}
+        question = {"role": "user", "content": turn.text, "data": question_data(turn)}
         add(turn.question_id, "message", turn.asked_at, logged=runtime.log_messages, **question)
     for call in reply.tool_calls:
         data = msgspec.to_builtins(call) | {"message_id": turn.message_id}

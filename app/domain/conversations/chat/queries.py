@@ -38,6 +38,7 @@ _MESSAGE = View(
     tool_calls="coalesce(c.calls, '[]')",
     sources="coalesce(m.data->'sources', '[]')",
     error="m.data->'error'",
+    attachments="coalesce(m.data->'attachments', '[]')",
     feedback=feedback_queries.select_sql("m.id", "m.tenant_id", "$user"),
 )
 
@@ -46,6 +47,7 @@ _VISITOR_MESSAGE = View(
     "newest",
     content="coalesce(content, '')",
     sources="coalesce(data->'sources', '[]')",
+    attachments="coalesce(data->'attachments', '[]')",
     error=f"""CASE WHEN status = 'failed' THEN
         jsonb_build_object('code', data->'error'->>'code', 'message', '{CANNOT_ANSWER}') END""",
     feedback=feedback_queries.select_sql(
@@ -64,9 +66,9 @@ WITH conversation AS (
     RETURNING id, agent_id
 ), entry AS (
     INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
-                                      logged, correlation_id)
-    SELECT $1, $3, agent_id, id, 'message', 'user', $4, $6, $7 FROM conversation
-), {events.emission_sql("$8")}
+                                      data, logged, correlation_id)
+    SELECT $1, $3, agent_id, id, 'message', 'user', $4, $6::jsonb, $7, $8 FROM conversation
+), {events.emission_sql("$9")}
 SELECT {events.ROUTED}
 """
 

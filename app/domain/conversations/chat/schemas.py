@@ -27,6 +27,43 @@ Replaces = Annotated[
 ]
 
 
+_ATTACHMENT_ID = "att_01k9x3m7e8c0v2q4r6t8w0y2a4"
+AttachmentIds = Annotated[
+    list[Annotated[str, Meta(max_length=64)]],
+    Meta(max_length=5, description="Files of POST …/attachments that belong to this message"),
+]
+
+
+class AttachmentView(msgspec.Struct):
+    """`characters` is how much of the file's text the agent can see; `truncated` says that the file
+    has more.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "id": _ATTACHMENT_ID,
+        "name": "invoice.pdf",
+        "mime_type": "application/pdf",
+        "size_bytes": 48_213,
+        "characters": 3120,
+        "truncated": False,
+        "expires_at": "2026-01-02T12:00:00Z",
+    }
+
+    id: str
+    name: str
+    mime_type: str
+    size_bytes: int
+    characters: int
+    truncated: bool
+    expires_at: Annotated[datetime, Meta(description="Unless a message has it by then")]
+
+
+class MessageAttachment(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    size_bytes: int
+
+
 class ChatRequest(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"message": "When does the shop open?"}
 
@@ -40,6 +77,7 @@ class ChatRequest(msgspec.Struct, kw_only=True):
         Meta(description="Facts for this turn alone; the model sees them beside the prompt"),
     ] = None
     replaces: Replaces = None
+    attachments: AttachmentIds = []
 
 
 class ReplyMessage(msgspec.Struct):
@@ -265,6 +303,7 @@ class VisitorMessage(msgspec.Struct):
         "feedback": None,
         "created_at": _AT,
         "error": None,
+        "attachments": [],
     }
 
     id: str
@@ -275,6 +314,7 @@ class VisitorMessage(msgspec.Struct):
     feedback: Feedback | None
     created_at: datetime
     error: MessageError | None
+    attachments: list[MessageAttachment]
 
 
 class MessageView(VisitorMessage):

@@ -63,7 +63,8 @@ async def _start(
     services: Services, agent: AgentRuntime | AgentReference, question: Question
 ) -> Turn:
     if isinstance(agent, AgentReference):
-        if question.conversation_id is not None and question.replaces is None:
+        is_plain = question.replaces is None and not question.attachments
+        if question.conversation_id is not None and is_plain:
             together = partial(resume_many, services, agent.scope, agent.agent_id)
             turn = await services.batches.join(("resume", *agent), question, together)
             if turn is not None:

@@ -23,17 +23,18 @@ from db import fast
 from db.fast import Row
 from db.session import Scope, Tx
 
-from . import turn_queries
+from . import attachments, turn_queries
 from .errors import ConversationBusy, ConversationNotFound, NotLastAnswer
 from .events import ChatStarted
 from .history import PastMessage
-from .schemas import Source
+from .schemas import MessageAttachment, Source
 from .turn import LEASE_SECONDS, OnTokens, Speaker, Turn
 
 log = logs.get("chat")
 
 # A job keeps its conversation until it ends; nothing else frees it.
 _JOB_LEASE_SECONDS = 100 * 365 * 86400.0
+_decode_attachments = msgspec.json.Decoder(list[MessageAttachment]).decode
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str | None = None
     # The last answer of the conversation, whose place the new one takes.
     replaces: str | None = None
+    # The ids of files that belong to the question.
+    attachments: list[str] = []
     context: dict[str, Any] | None = None
     messages: list[Message] = []
     temperature: float | None = None
@@ -62,6 +65,9 @@ async def start_turn(
     if question.replaces is not None and question.conversation_id is None:
         raise Invalid.field("replaces", "needs the conversation_id of that answer")
     turn = _new_turn(runtime, question, job_id)
+    turn.attachments = await attachments.find_usable(
+        tx, runtime, question.speaker, question.attachments
+    )
     seconds = _JOB_LEASE_SECONDS if job_id else LEASE_SECONDS
     if question.conversation_id is not None and not question.speaker.is_visitor:
         rows = await _take(tx, [turn], seconds, with_job=job_id is not None)
@@ -228,7 +234,8 @@ def _to_messages(rows: list[Row]) -> list[PastMessage]:
     for row in reversed(rows):
         if row["type"] == "message":
             ids = (row["id"], row["seq"])
-            past.append(PastMessage(row["role"], row["content"] or "", calls, *ids))
+            attached = _decode_attachments(row["data"]) if row["data"] is not None else []
+            past.append(PastMessage(row["role"], row["content"] or "", calls, *ids, attached))
             calls = []
         elif row["data"] is not None:
             calls.append(msgspec.json.decode(row["data"]))

@@ -23,11 +23,11 @@ from app.kit.errors import ApiError
 from app.observe import metrics
 from app.services import Services
 
-from . import history, turn_queries
+from . import attached_texts, history, turn_queries
 from .agent_loop import Journal, LoopConfig, TokenBudget, run_loop
 from .delegation import toolboxes_for
 from .history import PastMessage, build_query, find_passages
-from .schemas import ChatReply, Source, ToolCallView, Visitor
+from .schemas import ChatReply, MessageAttachment, Source, ToolCallView, Visitor
 from .stream_events import (
     LoopEvent,
     StreamEvent,
@@ -80,6 +80,7 @@ class Turn(msgspec.Struct, kw_only=True):
     text: str
     context: dict[str, Any] | None = None
     past: list[PastMessage] = []
+    attachments: list[MessageAttachment] = []
     # Where the last turn begins that this one takes the place of.
     replaced_from: int | None = None
     asked_at: datetime = msgspec.field(default_factory=clock.now)
@@ -233,19 +234,28 @@ async def _messages(
     window = await services.get(Models).window_of(config.target)
     query = build_query(turn.text, turn.past)
     is_public = turn.speaker.is_visitor
-    passages = await find_passages(services, turn.runtime, window, query, is_public=is_public)
+    passages = await find_passages(
+        services,
+        turn.runtime,
+        window,
+        query,
+        is_public=is_public,
+        has_attachments=bool(turn.attachments),
+    )
     if passages is not None:
         transcript.passages = passages.sources
-    quoted = passages.prompt if passages is not None else None
-    system = history.system_message(turn.runtime.system_prompt, turn.context, quoted)
-    question = Message("user", turn.text)
-    budget = history.budget_for(window, config.max_tokens, system.content, turn.text)
+    prompt = passages.prompt if passages is not None else None
+    system = history.system_message(turn.runtime.system_prompt, turn.context, prompt)
+    room = history.room_for(window, config.max_tokens, system.content, turn.text)
+    agent = (turn.runtime.tenant_id, turn.runtime.agent_id)
+    question = (turn.text, turn.attachments)
+    quoted = await attached_texts.quote(services, agent, question, turn.past, window, room)
     if turn.messages:
-        past = history.trim_history(turn.messages, budget)
+        past = history.trim_history(turn.messages, quoted.budget)
     else:
         with_calls = any(toolbox.offers for toolbox in config.toolboxes)
-        past = history.select_history(turn.past, budget, with_calls=with_calls)
-    return history.merge_neighbours([system, *past, question])
+        past = history.select_history(quoted.past, quoted.budget, with_calls=with_calls)
+    return history.merge_neighbours([system, *past, Message("user", quoted.question)])
 
 
 @asynccontextmanager

@@ -29,8 +29,8 @@ def _newest_entries(conversation: str) -> str:
     """
     return f"""
 SELECT tenant_id, id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
-       CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text END
-         AS data
+       CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text
+            WHEN type = 'message' THEN (data->'attachments')::text END AS data
 FROM (
     SELECT *, sum(own_bytes) OVER (ORDER BY seq DESC) - own_bytes AS newer_bytes
     FROM (

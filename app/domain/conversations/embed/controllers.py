@@ -3,11 +3,11 @@ from typing import Annotated
 import msgspec
 from litestar import Controller, HttpMethod, Response, delete, get, post, put, route
 from litestar.di import Provide
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody, MultipartBody, QueryParameter
 
 from app.domain.agents.definition import api as agents
 from app.domain.conversations.chat import api as chat
-from app.domain.conversations.chat.schemas import RatedMessage, RateMessage
+from app.domain.conversations.chat.schemas import AttachmentView, RatedMessage, RateMessage
 from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
@@ -33,6 +33,7 @@ from .schemas import (
     UpdateEmbedKey,
     VisitorSession,
 )
+from .uploads import VisitorAttachment
 
 
 class _KeyId(msgspec.Struct):
@@ -192,6 +193,27 @@ class PublicAgentController(Controller):
         return await sessions.rate_message(services, agent, claims, message_id, data)
 
     @post(
+        "/attachments",
+        summary="Attach a file as a visitor",
+        visitor_token=True,
+        takes_key=False,
+        attachments=True,
+        **chat.ATTACHMENT,
+    )
+    async def attach_file(
+        self,
+        services: Services,
+        request: HttpRequest,
+        agent_id: Id,
+        data: MultipartBody[VisitorAttachment],
+    ) -> AttachmentView:
+        """Reads the text of a file, for `attachments` of the messages in the visitor's session;
+        needs a visitor token. Without the key's `allow_attachments`: 403.
+        """
+        agent, claims = service.agent_of(request, agent_id), service.require_claims(request)
+        return await sessions.add_attachment(services, agent, claims, data.file)
+
+    @post(
         "/chat",
         summary="Chat from a web site",
         cost="chat",
@@ -212,7 +234,7 @@ class PublicAgentController(Controller):
         """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            request, agent, data.session_id, data.message, data.replaces
+            request, agent, data.session_id, data.message, data.replaces, data.attachments
         )
         async with service.count_unless_busy(services, agent):
             connection = while_connected(request)
@@ -242,7 +264,7 @@ class PublicAgentController(Controller):
         """
         agent = service.agent_of(request, agent_id)
         question = await service.create_visitor_question(
-            request, agent, data.session_id, data.message, data.replaces
+            request, agent, data.session_id, data.message, data.replaces, data.attachments
         )
         async with service.count_unless_busy(services, agent):
             events = await chat.stream(services, agent.runtime, question)
@@ -251,7 +273,13 @@ class PublicAgentController(Controller):
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
     # has none yet.
     @route(
-        ["/chat", "/chat/stream", "/embed", "/messages/{message_id:str}/feedback"],
+        [
+            "/attachments",
+            "/chat",
+            "/chat/stream",
+            "/embed",
+            "/messages/{message_id:str}/feedback",
+        ],
         http_method=[HttpMethod.OPTIONS],
         include_in_schema=False,
         status_code=204,

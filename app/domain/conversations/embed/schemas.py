@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.conversations.chat.schemas import Replaces, VisitorMessage
+from app.domain.conversations.chat.schemas import AttachmentIds, Replaces, VisitorMessage
 from app.domain.sources import SourceView
 from app.kit import validation
 from app.kit.validation import NOT_BLANK, ONE_LINE
@@ -14,6 +14,7 @@ _RULES = {
     "require_user_token": False,
     "allow_voice": False,
     "allow_feedback": True,
+    "allow_attachments": False,
     "max_messages_per_day": 1000,
     "max_tokens_per_day": None,
 }
@@ -52,6 +53,7 @@ AllowVoice = Annotated[
     bool, Meta(description="Visitors may speak to the agent, and hear its replies")
 ]
 AllowFeedback = Annotated[bool, Meta(description="Visitors may rate the agent's answers")]
+AllowAttachments = Annotated[bool, Meta(description="Visitors may attach files to their messages")]
 MaxMessages = Annotated[
     Annotated[int, Meta(ge=1, le=10_000_000)] | None,
     Meta(description="For all visitors together, per UTC day; null means no limit"),
@@ -77,6 +79,7 @@ class CreateEmbedKey(msgspec.Struct, kw_only=True):
     require_user_token: RequireUserToken = False
     allow_voice: AllowVoice = False
     allow_feedback: AllowFeedback = True
+    allow_attachments: AllowAttachments = False
     max_messages_per_day: MaxMessages = None
     max_tokens_per_day: MaxTokens = None
 
@@ -90,6 +93,7 @@ class UpdateEmbedKey(msgspec.Struct, kw_only=True):
     require_user_token: RequireUserToken | msgspec.UnsetType = msgspec.UNSET
     allow_voice: AllowVoice | msgspec.UnsetType = msgspec.UNSET
     allow_feedback: AllowFeedback | msgspec.UnsetType = msgspec.UNSET
+    allow_attachments: AllowAttachments | msgspec.UnsetType = msgspec.UNSET
     max_messages_per_day: MaxMessages | msgspec.UnsetType = msgspec.UNSET
     max_tokens_per_day: MaxTokens | msgspec.UnsetType = msgspec.UNSET
 
@@ -104,6 +108,7 @@ class _EmbedKey(msgspec.Struct):
     require_user_token: bool
     allow_voice: bool
     allow_feedback: bool
+    allow_attachments: bool
     max_messages_per_day: int | None
     max_tokens_per_day: int | None
     created_at: datetime
@@ -185,6 +190,7 @@ class PublicChatRequest(msgspec.Struct, kw_only=True):
     session_id: SessionId
     message: Annotated[str, Meta(min_length=1, max_length=32_000, pattern=NOT_BLANK)]
     replaces: Replaces = None
+    attachments: AttachmentIds = []
 
 
 class AssistantReply(msgspec.Struct):
@@ -254,6 +260,7 @@ class SessionAgent(msgspec.Struct):
     name: str
     allow_voice: bool
     allow_feedback: bool
+    allow_attachments: bool
 
 
 class SessionState(msgspec.Struct):
@@ -263,7 +270,12 @@ class SessionState(msgspec.Struct):
 
     example: ClassVar[dict[str, Any]] = {
         "session_id": _SESSION_ID,
-        "agent": {"name": "Shop assistant", "allow_voice": False, "allow_feedback": True},
+        "agent": {
+            "name": "Shop assistant",
+            "allow_voice": False,
+            "allow_feedback": True,
+            "allow_attachments": False,
+        },
         "visitor_name": None,
         "messages": [VisitorMessage.example],
     }

@@ -2,7 +2,7 @@
 accepts them.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -23,7 +23,13 @@ from app.kit import trace
 from app.services import Services
 
 from . import budgets, keys, origins, queries, sessions, user_tokens, visitor_tokens
-from .errors import OriginNotAllowed, SessionMismatch, SessionTokenRequired, VoiceNotAllowed
+from .errors import (
+    AttachmentsNotAllowed,
+    OriginNotAllowed,
+    SessionMismatch,
+    SessionTokenRequired,
+    VoiceNotAllowed,
+)
 from .visitor_tokens import VisitorClaims
 
 
@@ -33,7 +39,7 @@ async def admit(request: HttpRequest) -> None:
 
     A route takes visitor tokens with `visitor_token=True`. With `opens_session=True` it also takes
     keys that demand such a token, and requests of this instance's own pages. With `voice=True` it
-    is for keys that allow voice.
+    is for keys that allow voice, with `attachments=True` for those that allow attachments.
     """
     state, options = request.scope["state"], request_options(request)
     token, origin = visitor_token_of(request), cors.page_origin(request)
@@ -51,8 +57,17 @@ async def admit(request: HttpRequest) -> None:
     await charge(request, agent)
     if options.voice and not agent.rules.allow_voice:
         raise VoiceNotAllowed("This embed key does not allow voice; set allow_voice for it")
+    if options.attachments:
+        _require_attachments(agent)
     state["embedded_agent"] = agent
     state["embed_key_id"] = agent.embed_key_id
+
+
+def _require_attachments(agent: EmbeddedAgent) -> None:
+    if not agent.rules.allow_attachments:
+        raise AttachmentsNotAllowed(
+            "This embed key does not allow attachments; set allow_attachments for it"
+        )
 
 
 async def charge(request: HttpRequest, agent: EmbeddedAgent) -> None:
@@ -175,12 +190,15 @@ async def create_visitor_question(
     session_id: str,
     text: str,
     replaces: str | None = None,
+    attachments: Sequence[str] = (),
 ) -> Question:
     """Stores the use of the key, counts the message and returns the visitor's question. Each
     session of a key is one conversation.
     """
     services, claims = services_of(request), claims_of(request)
     sessions.check_session(claims, session_id)
+    if attachments:
+        _require_attachments(agent)
     on_tokens = await start_use(services, agent)
     visitor = claims.visitor if claims is not None else None
     return Question(
@@ -189,6 +207,7 @@ async def create_visitor_question(
         text=text,
         conversation_id=sessions.conversation_id(agent.embed_key_id, session_id),
         replaces=replaces,
+        attachments=list(attachments),
         context={"visitor": visitor} if visitor is not None else None,
         on_tokens=on_tokens,
     )

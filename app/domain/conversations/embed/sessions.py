@@ -8,9 +8,11 @@ import secrets
 from app.crypto.keyring import Keyring
 from app.domain.agents.definition.api import EmbeddedAgent
 from app.domain.conversations.chat import api as chat
-from app.domain.conversations.chat.api import Visitor
-from app.domain.conversations.chat.schemas import RatedMessage, RateMessage
+from app.domain.conversations.chat.api import Speaker, Visitor
+from app.domain.conversations.chat.schemas import AttachmentView, RatedMessage, RateMessage
+from app.domain.platform.storage import api as storage
 from app.kit import clock
+from app.kit.files import Upload
 from app.services import Services
 
 from . import user_tokens, visitor_tokens
@@ -108,12 +110,24 @@ async def load_state(
     known_id = conversation_id(claims.key_id, claims.session_id)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         messages = await chat.list_visitor_messages(tx, tenant_id, known_id, _MAX_MESSAGES)
+    names = ("allow_voice", "allow_feedback", "allow_attachments")
+    allowed = {name: getattr(agent.rules, name) for name in names}
     return SessionState(
         claims.session_id,
-        SessionAgent(agent.runtime.name, agent.rules.allow_voice, agent.rules.allow_feedback),
+        SessionAgent(agent.runtime.name, **allowed),
         claims.visitor.name if claims.visitor is not None else None,
         messages,
     )
+
+
+async def add_attachment(
+    services: Services, agent: EmbeddedAgent, claims: VisitorClaims, upload: Upload
+) -> AttachmentView:
+    """Stores the text of a file for the messages of the visitor's session."""
+    speaker = Speaker(embed_key_id=claims.key_id, session_id=claims.session_id)
+    with storage.hide_figures():
+        await storage.require_space(services, agent.runtime.tenant_id)
+    return await chat.add_attachment(services, agent.runtime, speaker, upload)
 
 
 async def rate_message(
