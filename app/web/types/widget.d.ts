@@ -4,6 +4,7 @@ import type { MessageView as MessageClass } from "../static/widget/message.js";
 import type { Announcer as AnnouncerClass } from "../static/widget/announcer.js";
 import type { ChatError as ErrorClass, Session as SessionClass } from "../static/widget/session.js";
 import type { EarlierList as EarlierClass } from "../static/widget/earlier.js";
+import type { Attachments as AttachmentsClass } from "../static/widget/attachments.js";
 import type { Voice as VoiceClass } from "../static/widget/voice.js";
 import type { TEXTS } from "../static/widget/texts.js";
 
@@ -19,6 +20,7 @@ declare global {
   type ChatError = ErrorClass;
   type EarlierList = EarlierClass;
   type Voice = VoiceClass;
+  type Attachments = AttachmentsClass;
 
   type Texts = Record<keyof typeof TEXTS, string>;
 
@@ -57,8 +59,9 @@ declare global {
 
   interface Agent {
     name: string;
-    allow_voice: boolean;
-    allow_feedback: boolean;
+    allow_voice?: boolean;
+    allow_feedback?: boolean;
+    allow_attachments?: boolean;
   }
 
   interface ComposerOptions {
@@ -98,7 +101,15 @@ declare global {
     feedback: Feedback | null;
   }
 
+  // A file of a message.
+  interface Attachment {
+    id: string;
+    name: string;
+    size_bytes: number;
+  }
+
   interface ChatMessage extends Outcome {
+    attachments?: Attachment[];
     id: string;
     role: Role;
     content: string;
@@ -110,6 +121,7 @@ declare global {
     text: string;
     question: MessageView;
     answer: MessageView | null;
+    files: Attachment[];
   }
 
   interface SourceMetadata {

@@ -9,6 +9,8 @@ import { StoredList } from "./storage.js";
 import { fill } from "./texts.js";
 
 const MAX_TITLE = 120;
+// Voice and files are loaded only where the agent allows them.
+const loadFiles = () => import("./attachments.js");
 
 export class Chat {
   /** @type {AbortController | null} */
@@ -17,6 +19,8 @@ export class Chat {
   voice = null;
   /** @type {Player | null} */
   player = null;
+  /** @type {Attachments | null} */
+  attachments = null;
   isLoaded = false;
   /** @type {Promise<void> | null} */
   loading = null;
@@ -39,7 +43,7 @@ export class Chat {
     this.onAgent = onAgent;
     this.onReply = onReply;
     /** @type {Agent} */
-    this.agent = { name: options.title || "", allow_voice: false, allow_feedback: false };
+    this.agent = { name: options.title || "" };
     this.conversations = new StoredList(storage, "conversations");
     this.stopped = new StoredList(storage, "stopped");
     this.notice = new Notice(texts);
@@ -134,7 +138,9 @@ export class Chat {
     const first = messages.find(({ role }) => role === "user");
     if (first && !this.conversations.has(this.session.id)) this.remember(first.content);
     this.showSuggestions(messages.length === 0);
-    if (agent.allow_voice) this.addVoice();
+    if (agent.allow_voice) import("./voice.js").then((voice) => voice.addVoice(this));
+    if (agent.allow_attachments) loadFiles().then((files) => files.addAttachments(this));
+    else this.attachments?.forbid();
     this.log.showEnd();
     this.onAgent(agent);
   }
@@ -174,6 +180,7 @@ export class Chat {
   async identify(userToken) {
     this.stop();
     await this.loading;
+    this.attachments?.clear();
     this.session.identify(userToken);
     this.log.clear();
     this.isLoaded = false;
@@ -220,6 +227,7 @@ export class Chat {
   leave() {
     this.stop();
     this.silence();
+    this.attachments?.clear();
     this.notice.clear();
   }
 
@@ -238,10 +246,12 @@ export class Chat {
   /** @type {(message: ChatMessage) => void} */
   showMessage(message) {
     const { id, role, content, created_at: at, status, sources, feedback } = message;
+    const files = message.attachments ?? [];
     const view = this.addMessage(role, content, { at });
     view.id = id;
     if (role === "user") {
-      this.last = { text: content, question: view, answer: null };
+      this.last = { text: content, question: view, answer: null, files };
+      this.showFiles(view, files);
       return;
     }
     if (this.last) this.last.answer = view;
@@ -268,21 +278,24 @@ export class Chat {
     if (this.running || this.held) return;
     // What was said before comes first; until then the message stays in the field.
     if (!this.isLoaded) await this.load();
-    if (!this.isLoaded || this.running || this.composer.text !== text) return;
+    // Files that are on their way go with the message.
+    if (!this.isLoaded || (await this.attachments?.areReady()) === false) return;
+    if (this.running || this.composer.text !== text || !this.composer.isFilled) return;
     this.composer.clear();
-    this.ask(text);
+    this.ask(text || this.texts.filesOnly, this.attachments?.take());
   }
 
   stop() {
     this.running?.abort();
   }
 
-  /** @type {(text: string) => Promise<void>} */
-  async ask(text) {
+  /** @type {(text: string, files?: Attachment[]) => Promise<void>} */
+  async ask(text, files = []) {
     if (this.running || this.held) return;
     this.suggestions.hidden = true;
     const question = this.addMessage("user", text);
-    await this.answer({ text, question, answer: null });
+    this.showFiles(question, files);
+    await this.answer({ text, question, answer: null, files });
   }
 
   // Asks the last question again; the new answer takes the place of the old one.
@@ -356,13 +369,9 @@ export class Chat {
     this.log.showStatus(fill(text, { name: this.agent.name }));
   }
 
-  // Voice is loaded only where the agent allows it.
-
-  async addVoice() {
-    if (this.voice || !navigator.mediaDevices || !window.MediaRecorder) return;
-    const { Voice } = await import("./voice.js");
-    this.voice = new Voice(this);
-    this.composer.element.insertBefore(this.voice.element, this.composer.action);
+  /** @type {(view: MessageView, files: Attachment[]) => Promise<void>} */
+  async showFiles(view, files) {
+    if (files.length) (await loadFiles()).showFiles(this, view, files);
   }
 
   silence() {

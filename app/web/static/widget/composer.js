@@ -6,6 +6,7 @@ const MAX_INPUT_PX = 140;
 
 export class Composer {
   isRunning = false;
+  hasFiles = false;
 
   /** @param {ComposerOptions} options */
   constructor({ texts, onSend, onAct }) {
@@ -39,6 +40,10 @@ export class Composer {
     return this.input.value.trim();
   }
 
+  get isFilled() {
+    return Boolean(this.text) || this.hasFiles;
+  }
+
   focus() {
     this.input.focus();
   }
@@ -51,7 +56,7 @@ export class Composer {
   /** @type {(event: Event) => void} */
   submit(event) {
     event.preventDefault();
-    if (this.text && !this.isRunning) this.onSend();
+    if (this.isFilled && !this.isRunning) this.onSend();
   }
 
   /** @type {(event: KeyboardEvent) => void} */

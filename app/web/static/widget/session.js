@@ -224,7 +224,7 @@ export class Session {
 }
 
 /** @type {(response: Response) => Promise<ChatError>} */
-async function toError(response) {
+export async function toError(response) {
   let code = "";
   try {
     code = (await response.json()).error.code;

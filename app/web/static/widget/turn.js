@@ -47,8 +47,14 @@ export class Turn {
   // An answer that was stopped before its first word was not stored, so nothing can replace it.
   /** @type {(replaces: string | undefined) => Promise<Response>} */
   async post(replaces) {
-    const message = this.exchange.text;
-    const build = (/** @type {string} */ id) => ({ session_id: id, message, replaces });
+    const { text: message, files } = this.exchange;
+    const attachments = files.map(({ id }) => id);
+    const build = (/** @type {string} */ id) => ({
+      session_id: id,
+      message,
+      replaces,
+      ...(files.length ? { attachments } : {}),
+    });
     try {
       return await this.chat.session.ask("/chat/stream", build, this.signal);
     } catch (error) {

@@ -4,6 +4,13 @@ import { ChatError } from "./session.js";
 
 const MAX_SECONDS = 120;
 
+/** @type {(chat: Chat) => void} */
+export function addVoice(chat) {
+  if (chat.voice || !navigator.mediaDevices || !window.MediaRecorder) return;
+  chat.voice = new Voice(chat);
+  chat.composer.element.insertBefore(chat.voice.element, chat.composer.action);
+}
+
 export class Voice {
   /** @type {MediaRecorder | null} */
   recorder = null;
@@ -90,7 +97,7 @@ export class Voice {
       const question = chat.addMessage("user", reply.transcript);
       const answer = chat.addMessage("assistant", content);
       answer.id = id;
-      chat.last = { text: reply.transcript, question, answer };
+      chat.last = { text: reply.transcript, question, answer, files: [] };
       chat.remember(reply.transcript);
       chat.finish(answer, { status: "complete", sources: reply.sources, feedback: null });
       chat.announcer.finish(content);
