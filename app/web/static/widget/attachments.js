@@ -142,6 +142,7 @@ export class Attachments {
       upload.start();
     }
     this.show();
+    this.list.scrollTop = this.list.scrollHeight;
     if (files.length > room) this.problem.textContent = this.chat.texts.tooManyFiles;
   }
 
