@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from litestar import Request, Response
@@ -28,9 +28,11 @@ from app.kit.errors import (
     PayloadTooLarge,
     Problem,
 )
+from app.kit.unknown_fields import strip_optional
 
 _DISCONNECTED = "client disconnected prematurely"
 _NO_FILE = "Unsupported type: <class"
+_OURS = "must be one of "
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
 
 
@@ -88,18 +90,27 @@ def _list_invalid_parameters(error: ValidationException) -> Iterator[Problem]:
                 message = "is required"
             elif message.startswith(_NO_FILE):
                 message = "must be one file"
-            else:
+            elif not message.startswith(_OURS):
                 message = validation.describe(message)
             yield "body" if key == "data" else key, message
 
 
-def _use_public_names(request: Request[Any, Any, Any], error: ValidationException) -> None:
-    """Replaces the names of a handler's arguments by those of the query parameters."""
+def _describe_parameters(request: Request[Any, Any, Any], error: ValidationException) -> None:
+    """Replaces the names of a handler's arguments by those of the query parameters, and lists the
+    values where only some are allowed.
+    """
     parameters = request.route_handler.parsed_fn_signature.parameters
     for item in error.extra or []:
         if isinstance(item, dict) and item.get("key") in parameters:
-            alias = getattr(parameters[item["key"]].kwarg_definition, "name", None)
-            item["key"] = alias or item["key"]
+            parameter = parameters[item["key"]]
+            item["key"] = getattr(parameter.kwarg_definition, "name", None) or item["key"]
+            kind = strip_optional(parameter.annotation)
+            if get_origin(kind) is Literal:
+                item["message"] = _list_values(kind)
+
+
+def _list_values(kind: Any) -> str:
+    return f"{_OURS}{', '.join(map(str, get_args(kind)))}"
 
 
 def _refuse_upload(error: PayloadTooLarge, options: RouteOptions) -> ApiError:
@@ -114,7 +125,7 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     if isinstance(error, Replayed):
         return error.response
     if isinstance(error, ValidationException):
-        _use_public_names(request, error)
+        _describe_parameters(request, error)
     api_error = to_api_error(error)
     if isinstance(api_error, PayloadTooLarge):
         api_error = _refuse_upload(api_error, request_options(request))

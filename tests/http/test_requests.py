@@ -153,3 +153,15 @@ async def test_a_missing_body_is_named_in_the_details(
             answer = await developer(method, path)
             assert answer.status_code == 422
             assert answer.json()["error"]["details"] == {"body": "is required"}
+
+
+async def test_a_wrong_value_of_a_parameter_is_answered_with_the_right_ones(
+    developer: Client,
+) -> None:
+    for params, details in (
+        ({"status": "bad"}, {"status": "must be one of draft, published, archived"}),
+        ({"page": "x"}, {"page": "must be a whole number"}),
+    ):
+        answer = await developer.get("/api/v1/agents", params=params)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["details"] == details
