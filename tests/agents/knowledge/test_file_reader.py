@@ -99,7 +99,21 @@ async def test_two_files_are_read_at_a_time_and_one_of_each_sender(
     assert reading.most == file_reader.MAX_READING
 
 
-async def test_files_that_would_wait_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_has_waited_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, reader = _Reading(monkeypatch), FileReader()
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(reader.read("a", "txt", _load))
+        await until(lambda: reading.running == 1)
+        monkeypatch.setattr(file_reader, "MAX_WAIT_SECONDS", 0.01)
+        with pytest.raises(Unavailable):
+            await reader.read("a", "txt", _load)
+        # The one that is read has no such limit.
+        assert not first.done()
+        reading.end.set()
+    assert first.result().text == "Hello"
+
+
+async def test_files_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, reader = _Reading(monkeypatch), FileReader()
     async with asyncio.TaskGroup() as tasks:
         for number in range(file_reader.MAX_FILES):

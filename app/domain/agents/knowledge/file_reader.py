@@ -19,6 +19,8 @@ MAX_READING: Final = 2
 # Those that are read or wait to be, in this process and of one sender.
 MAX_FILES: Final = 20
 MAX_FILES_OF_SENDER: Final = 5
+# How long a file waits for its turn.
+MAX_WAIT_SECONDS: Final = 45.0
 _RETRY_SECONDS = 10
 
 
@@ -51,13 +53,22 @@ class FileReader:
     async def _wait_for_turn(self, sender: str) -> AsyncIterator[None]:
         is_full = self._files.total() >= MAX_FILES
         if is_full or self._files[sender] >= MAX_FILES_OF_SENDER:
-            raise Unavailable("Too many files are being read; try again soon", _RETRY_SECONDS)
+            raise _too_many()
         turn = self._turns.setdefault(sender, asyncio.Lock())
         self._files[sender] += 1
         try:
-            async with turn, self._slots:
+            async with asyncio.timeout(MAX_WAIT_SECONDS) as waiting, turn, self._slots:
+                waiting.reschedule(None)
                 yield
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise _too_many() from None
         finally:
             self._files[sender] -= 1
             if not self._files[sender]:
                 del self._files[sender]
+
+
+def _too_many() -> Unavailable:
+    return Unavailable("Too many files are being read; try again soon", _RETRY_SECONDS)
