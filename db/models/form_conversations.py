@@ -43,6 +43,8 @@ class FormConversation(TenantOwned, HasId, Base):
     submission_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    # The code of the language that it is held in.
+    language: Mapped[str] = mapped_column(default="en", server_default="en")
     # Null once its content is deleted.
     expires_at: Mapped[datetime | None]
 

@@ -49,6 +49,7 @@ async def test_a_conversation_starts_with_the_first_question(
         "collected_data": {},
         "submission_id": None,
         "created_at": "",
+        "language": "en",
     }
     message = body["message"]
     assert message["content"] == "Hello! This is the form “Contact”. Write to us. Your name?"

@@ -278,5 +278,6 @@ async def test_visitors_see_nothing_that_is_the_tenants_own(
     keys = {"name", "slug", "description", "version", "fields", "branding", "settings"}
     assert set(shown) == keys
     public_settings = {"submit_button_text", "success_message", "redirect_url", "closes_at"}
+    public_settings |= {"language"}
     assert set(shown["settings"]) == public_settings
     assert "data_source" not in shown["fields"][0]

@@ -50,6 +50,7 @@ SETTINGS: dict[str, Any] = {
     "max_submissions": 10,
     "closes_at": "2099-01-01T00:00:00Z",
     "conversation": {"model": None, "greeting": "Hello!"},
+    "language": "de",
 }
 DEFAULT_SETTINGS: dict[str, Any] = {
     "submit_button_text": "Submit",
@@ -59,6 +60,7 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "max_submissions": None,
     "closes_at": None,
     "conversation": {"model": None, "greeting": ""},
+    "language": None,
 }
 BRANDING = {
     "logo_url": "http://localhost:8080/logo.png",

@@ -5,7 +5,11 @@ import re
 import pytest
 
 from app.domain.forms.definition.fields import wordings
-from app.domain.forms.definition.fields.wordings import WORDINGS, Plural, say
+from app.domain.forms.definition.fields.language_tables import Text, load_table, speak
+from app.domain.forms.definition.fields.wordings import WORDINGS, say
+from app.domain.forms.definition.schemas import FormSettings
+from app.kit.languages import ENGLISH, LANGUAGES
+from app.kit.plurals import list_categories
 from tests.layout.sources import find_files
 
 _NAME = re.compile(r"\b(?:say|refuse)\(\s*\"(\w+)\"")
@@ -19,13 +23,48 @@ def test_every_text_that_code_names_exists() -> None:
     assert names <= WORDINGS.keys()
 
 
-def test_variants_have_the_same_placeholders(subtests: pytest.Subtests) -> None:
-    for name, text in WORDINGS.items():
-        if isinstance(text, Plural):
-            with subtests.test(name):
-                one, other = (set(_PLACEHOLDER.findall(item)) for item in (text.one, text.other))
-                assert "count" in other
-                assert other - one <= {"count"}
+def _list_variants(text: Text) -> dict[str, str]:
+    return {"other": text} if isinstance(text, str) else text
+
+
+def test_every_language_has_all_texts(subtests: pytest.Subtests) -> None:
+    for language in LANGUAGES[1:]:
+        with subtests.test(language):
+            assert load_table(language).texts.keys() == WORDINGS.keys()
+
+
+def test_texts_have_the_placeholders_and_plurals_that_they_need(subtests: pytest.Subtests) -> None:
+    for language in LANGUAGES:
+        texts = WORDINGS if language == ENGLISH else load_table(language).texts
+        for name, text in texts.items():
+            with subtests.test(language, name=name):
+                english, variants = WORDINGS[name], _list_variants(text)
+                assert all(item.strip() or name == "list_separator" for item in variants.values())
+                if not isinstance(english, str):
+                    assert tuple(variants) == list_categories(language)
+                expected = set(_PLACEHOLDER.findall(_list_variants(english)["other"]))
+                assert set(_PLACEHOLDER.findall(variants["other"])) == expected
+                # One thing may be called by its name.
+                missing = [expected - set(_PLACEHOLDER.findall(item)) for item in variants.values()]
+                assert all(names <= {"count"} for names in missing)
+
+
+def test_texts_in_other_languages() -> None:
+    with speak("de"):
+        assert say("max_length", count=10_000) == "höchstens 10.000 Zeichen sind erlaubt"
+        assert wordings.show_date("2026-03-03") == "03.03.2026"
+        assert wordings.show_decimal("0.5") == "0,5"
+    with speak("ru"):
+        assert say("max_length", count=21) == "не более 21 символа"
+        assert say("max_length", count=5) == "не более 5 символов"
+    with speak("ja"):
+        assert wordings.show_date("2026-03-03T09:30:00Z") == "2026年3月3日 09:30:00"
+    # Errors of the API stay English.
+    assert say("max_length", count=10_000) == "must have at most 10,000 characters"
+
+
+def test_the_default_message_of_a_form_is_translated() -> None:
+    assert FormSettings().success_message == WORDINGS["received"]
 
 
 def test_texts_are_filled_in() -> None:

@@ -11,6 +11,7 @@ from app.http import cors, idempotency
 from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import while_connected
 from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit.languages import ENGLISH, find_language, negotiate
 from app.kit.views import Data
 from db.session import Tx
 
@@ -50,12 +51,19 @@ class FormConversationController(Controller):
         data: JSONBody[StartFormConversation | None] = None,
     ) -> StartedFormConversation:
         """`message` is the first question. The conversation can be continued by its id for 30
-        days after its last message.
+        days after its last message. It is held in `language`, else in the language of the form's
+        settings, else in that of Accept-Language, else in English.
         """
         form = await admit(request, slug, action="message")
-        known = data.data if data is not None else {}
+        body = data if data is not None else StartFormConversation()
+        language = (
+            find_language(body.language)
+            or form.settings.language
+            or negotiate(request.headers.get("accept-language"))
+            or ENGLISH
+        )
         store = partial(idempotency.store_answer, request)
-        return await conversations.start(services, form, known, store)
+        return await conversations.start(services, form, body.data, language, store)
 
     @get("/{conversation_id:str}", summary="Get a conversation with a form", cost="read")
     async def get_form_conversation(

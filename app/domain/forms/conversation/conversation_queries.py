@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from app.kit.languages import Language
 from app.kit.texts import as_json
 from db import fast
 from db.session import Tx
@@ -26,14 +27,15 @@ class Conversation(msgspec.Struct, kw_only=True):
     submission_id: str | None
     created_at: datetime
     expires_at: datetime
+    language: Language
 
 
 _VIEW = View(Conversation)
 _MESSAGE = View(FormMessageView)
 _INSERT = f"""
 INSERT INTO form_conversations
-    (tenant_id, id, form_id, version, data, skipped, current_field, expires_at)
-VALUES ($1, $2, $3, $4, $5::json, $6, $7, $8) RETURNING {_VIEW.columns}
+    (tenant_id, id, form_id, version, data, skipped, current_field, expires_at, language)
+VALUES ($1, $2, $3, $4, $5::json, $6, $7, $8, $9) RETURNING {_VIEW.columns}
 """
 _FIND = f"""
 SELECT {_VIEW.columns} FROM form_conversations
@@ -65,7 +67,7 @@ WHERE id = ANY(ARRAY(
 
 
 async def insert(tx: Tx, tenant: str, *values: object) -> Conversation:
-    """The values are those of the statement, from id to expires_at."""
+    """The values are those of the statement, from id to language."""
     conversation = await _VIEW.find(tx, tenant, _INSERT, *values)
     if conversation is None:
         raise RuntimeError("an insert returned no row")

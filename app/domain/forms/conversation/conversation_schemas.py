@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.kit.languages import Language
 from app.kit.validation import NOT_BLANK
 
 ConversationStatus = Literal["active", "completed", "abandoned"]
@@ -17,11 +18,15 @@ MAX_CONTENT_CHARS = 250_000
 
 
 class StartFormConversation(msgspec.Struct, kw_only=True):
-    """`data` has answers that are known already, such as those of hidden fields."""
+    """`data` has answers that are known already, such as those of hidden fields. `language` is a
+    tag like `de` or `pt-BR`, and takes precedence over the form's setting and Accept-Language; a
+    language that is not known here counts as none.
+    """
 
-    example: ClassVar[dict[str, Any]] = {"data": {"campaign": "spring"}}
+    example: ClassVar[dict[str, Any]] = {"data": {"campaign": "spring"}, "language": "de"}
 
     data: dict[str, Any] = {}
+    language: Annotated[str, Meta(max_length=35)] | None = None
 
 
 class FormConversationView(msgspec.Struct):
@@ -36,6 +41,7 @@ class FormConversationView(msgspec.Struct):
         "collected_data": {"name": "Ada"},
         "submission_id": None,
         "created_at": _TIME,
+        "language": "en",
     }
 
     id: str
@@ -46,6 +52,7 @@ class FormConversationView(msgspec.Struct):
     collected_data: dict[str, Any]
     submission_id: str | None
     created_at: datetime
+    language: Language
 
 
 class FormMessageView(msgspec.Struct, omit_defaults=True):

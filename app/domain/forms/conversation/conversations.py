@@ -15,6 +15,7 @@ from app.domain.forms.definition.api import (
     FormDefinition,
     InputField,
     LiveForm,
+    language_tables,
     live,
     options,
     patterns,
@@ -36,6 +37,7 @@ from app.jobs import background
 from app.kit import clock
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
+from app.kit.languages import Language
 from app.services import Services
 from db.session import ALL_TENANTS, Tx
 
@@ -53,6 +55,7 @@ from .interpreting import Extract, Question, Reading
 
 _LIFETIME = timedelta(days=30)
 _MAX_TURNS: Final = 500
+_MAX_MESSAGES: Final = 2 * _MAX_TURNS + 1
 _MAX_CHARS = 4000
 _ID_CHARS = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECRET_CHARS = 26
@@ -66,7 +69,7 @@ StoreStart = Callable[[Tx, StartedFormConversation], Awaitable[None]]
 
 
 async def start(
-    services: Services, form: LiveForm, data: dict[str, Any], store: StoreStart
+    services: Services, form: LiveForm, data: dict[str, Any], language: Language, store: StoreStart
 ) -> StartedFormConversation:
     """Raises InvalidAnswers for answers that are known and wrong, or that chat cannot ask for."""
     form.require_open()
@@ -90,8 +93,10 @@ async def start(
             [text.id for text in state.next_texts],
             field.id,
             expires_at,
+            language,
         )
-        greeting = dialogue.greet(form, field, state.next_texts)
+        with language_tables.speak(language):
+            greeting = dialogue.greet(form, field, state.next_texts)
         message = await _add_message(tx, conversation, 0, greeting, field.id)
         started = StartedFormConversation(_build_view(form, conversation, state), message)
         await store(tx, started)
@@ -157,6 +162,7 @@ def _build_view(form: LiveForm, row: Conversation, state: Progress) -> FormConve
         row.data,
         row.submission_id,
         row.created_at,
+        row.language,
     )
 
 
@@ -166,8 +172,7 @@ async def list_messages(
     """The oldest first."""
     conversation = await find(services, form, conversation_id)
     async with services.db.tx(form.tenant_id, autocommit=True) as tx:
-        limit = 2 * _MAX_TURNS + 1
-        return await queries.list_messages(tx, form.tenant_id, conversation.id, limit)
+        return await queries.list_messages(tx, form.tenant_id, conversation.id, _MAX_MESSAGES)
 
 
 # Turns
@@ -230,7 +235,7 @@ async def take(turn: Turn) -> FormTurn:
     """Reads the message, stores what it answers, and asks the next question or submits. A cancelled
     caller ends the call of a model, and then nothing is stored; what is being stored is completed.
     """
-    with patterns.share_budget():
+    with patterns.share_budget(), language_tables.speak(turn.conversation.language):
         return await _take(turn)
 
 
@@ -257,16 +262,15 @@ async def _answer(turn: Turn, state: Progress, question: Question, reading: Read
 
 
 def _go_on(turn: Turn, state: Progress, reply: str, problems: dict[str, str]) -> str:
-    field, texts = state.next_field, state.next_texts
-    if field is None:
+    if (field := state.next_field) is None:
         raise LookupError("all questions are answered")
-    return dialogue.go_on(turn.definition, field, texts, reply, problems)
+    return dialogue.go_on(turn.definition, field, state.next_texts, reply, problems)
 
 
 def _find_current(turn: Turn, state: Progress) -> InputField[Any] | None:
     """The field that was asked for, unless another one has to be asked for now."""
-    asked = {field.id: field for field in state.asked}
-    return asked.get(turn.conversation.current_field or "") or state.next_field
+    last = turn.conversation.current_field
+    return next((field for field in state.asked if field.id == last), state.next_field)
 
 
 async def _read(turn: Turn, question: Question) -> Reading:
@@ -312,7 +316,7 @@ async def _submit(turn: Turn, state: Progress, reply: str) -> FormTurn:
     finished: list[FormTurn] = []
 
     async def finish(tx: Tx, accepted: AcceptedSubmission) -> None:
-        content = dialogue.join([reply, turn.form.settings.success_message])
+        content = dialogue.join([reply, dialogue.thank(turn.form)])
         finished.append(await _save(tx, turn, state, content, accepted.submission_id))
 
     sent = Answers(

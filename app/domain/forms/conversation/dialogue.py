@@ -3,9 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.domain.forms.definition.api import FormDefinition, InputField, LiveForm, links, say
+from app.domain.forms.definition.api import (
+    FormDefinition,
+    InputField,
+    LiveForm,
+    links,
+    say,
+    wordings,
+)
 
 _MAX_SHOWN_CHARS = 200
+_COLONS = (":", "\uff1a")
+_ENDS = ("?", ".", "!", *_COLONS, "\uff1f", "\u061f", "\u3002", "\uff01")
 
 
 def greet(form: LiveForm, first: InputField[Any], texts: Sequence[InputField[Any]] = ()) -> str:
@@ -30,7 +39,7 @@ def ask(field: InputField[Any]) -> str:
     """Returns the question for a field."""
     definition = field.definition
     label = definition.label.strip()
-    is_complete = label.endswith(("?", ".", "!", ":"))
+    is_complete = label.endswith(_ENDS)
     is_plain = field.type.is_free_text and not definition.validation
     question = label if is_complete else say("question" if is_plain else "request", label=label)
     parts = [question, _explain_answer(field, question), definition.help_text.strip()]
@@ -42,7 +51,7 @@ def _explain_answer(field: InputField[Any], question: str) -> str:
     if field.type.is_free_text and not field.definition.validation:
         return ""
     verb = "choose" if field.type.has_options else "enter"
-    name = verb if question.endswith(":") else f"please_{verb}"
+    name = verb if question.endswith(_COLONS) else f"please_{verb}"
     return say(name, answer=field.type.describe(field))
 
 
@@ -97,6 +106,12 @@ def explain(form: FormDefinition, problems: Mapping[str, str]) -> str:
 
 def refuse_skip(field: InputField[Any]) -> str:
     return say("skip_refused", label=field.label)
+
+
+def thank(form: LiveForm) -> str:
+    """Returns the success message; the one of forms that have none is translated."""
+    message = form.settings.success_message
+    return say("received") if message == wordings.WORDINGS["received"] else message
 
 
 def join(parts: Sequence[str]) -> str:

@@ -22,9 +22,10 @@ from app.domain.agents.llm.api import (
 from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.api import ModelCall
-from app.domain.forms.definition.api import NO_MODEL, InputField, LiveForm, links
+from app.domain.forms.definition.api import NO_MODEL, InputField, LiveForm, language_tables, links
 from app.kit import clock, logs
 from app.kit.errors import Unavailable
+from app.kit.languages import ENGLISH
 from app.services import Services
 
 from .interpreting import Extract, Question
@@ -65,7 +66,8 @@ async def extract(
 ) -> Extract:
     """Returns nothing when the model fails: the message is then read without it."""
     fields = _select_fields(question, is_local=not is_trusted(target))
-    request = _build_request(form, target, fields, question, text)
+    with language_tables.speak(ENGLISH):
+        request = _build_request(form, target, fields, question, text)
     seconds = _TIMEOUT_SECONDS if is_trusted(target) else _LOCAL_TIMEOUT_SECONDS
     try:
         async with asyncio.timeout(seconds):

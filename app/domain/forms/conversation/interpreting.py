@@ -10,36 +10,14 @@ from typing import Any
 
 import msgspec
 
-from app.domain.forms.definition.api import InputField, wordings
+from app.domain.forms.definition.api import InputField
 from app.kit.value_checks import WrongValue
 
-from . import mentions
+from . import mentions, phrases
 from .mentions import Mention
+from .phrases import get_phrases
 
-_CORRECTION = re.compile(
-    r"\b(?:actually|correction|sorry|change|correct|instead|wrong|mistake|i meant|rather)\b",
-    re.IGNORECASE,
-)
-_GREETING = r"(?:hi|hello|hey)(?: there)?"
-_INTERJECTION = rf"(?:{_GREETING}|oh|well|okay|ok|sure|yes|so|actually|sorry)"
-_LEADING_PHRASE = (
-    r"(?:my name is|i am called|i am|i['\u2019]m|this is|call me|it is|it['\u2019]s|that is|"
-    r"that['\u2019]s|the answer is|please use)"
-)
-# A word like "so" may also be the beginning of the answer.
-_LEAD_IN = re.compile(
-    rf"(?:{_INTERJECTION}\b(?:\s*[,.!:;]+\s*|\s+(?=(?:{_INTERJECTION}|{_LEADING_PHRASE})\b)|\s*$))*"
-    rf"(?:{_LEADING_PHRASE}\s+)?",
-    re.IGNORECASE,
-)
-_ONLY_GREETING = re.compile(rf"(?:{_GREETING}|sorry|actually)", re.IGNORECASE)
-_QUESTION = re.compile(
-    r"(?:what|why|who|whose|how|where|when|which|is|are|do|does|did|can|could|may|must|should|will"
-    r"|would)\b.*\?",
-    re.IGNORECASE | re.DOTALL,
-)
-_ABOUT_QUESTIONS = re.compile(r"\b(?:question|ask)", re.IGNORECASE)
-_EDGES = " \t\r\n,;.!\"'“”"
+_EDGES = " \t\r\n,;.!\"'“”\u3002\u3001\u060c\u061b\uff01\uff0c«»„"
 _MAX_ANSWER_WORDS = 4
 # How many addresses and numbers are looked for that name no field: each search reads all the text.
 _MAX_UNNAMED = 10
@@ -80,7 +58,7 @@ class Reading(msgspec.Struct):
 
 
 def read(question: Question, text: str, extract: Extract | None = None) -> Reading:
-    reading, current = Reading(), question.current
+    reading, current, text = Reading(), question.current, phrases.normalize(text)
     if len(text) > _MAX_CHARS:
         _parse(reading, current, text)
         return reading
@@ -90,11 +68,14 @@ def read(question: Question, text: str, extract: Extract | None = None) -> Readi
         return reading
     split = mentions.split(question.fields, text)
     rest = _find_unnamed(reading, question, split.rest)
+    if (reading.values or split.mentions) and get_phrases().is_filler(rest):
+        rest = ""
     if current.type.has_lines and _strip_lead_in(rest):
         _read_long_text(reading, question, text, split.mentions)
         return reading
     for field, answer in split.mentions:
-        _parse(reading, field, answer.strip(_EDGES) if field.type.is_one_line else answer)
+        is_line = field.type.is_one_line
+        _parse(reading, field, _strip_trailing(answer.strip(_EDGES)) if is_line else answer)
     if extract is not None:
         _add_extract(reading, question, text, extract)
     if current.id not in reading.values and current.id not in reading.problems:
@@ -103,10 +84,11 @@ def read(question: Question, text: str, extract: Extract | None = None) -> Readi
 
 
 def _is_skip(field: InputField[Any], text: str) -> bool:
-    words = text.strip(_EDGES).casefold().replace("\u2019", "'")
-    if words in wordings.NOTHING and field.definition.required and field.type.is_free_text:
+    known = get_phrases()
+    words = known.fold(text.strip(_EDGES).casefold().replace("\u2019", "'"))
+    if words in known.nothing and field.definition.required and field.type.is_free_text:
         return False
-    if words not in wordings.SKIP and words not in wordings.NOTHING:
+    if words not in known.skip and words not in known.nothing:
         return False
     # An option may be called like that.
     reading = Reading()
@@ -117,9 +99,10 @@ def _is_skip(field: InputField[Any], text: str) -> bool:
 
 def _is_question(field: InputField[Any], text: str) -> bool:
     """True for a question of the visitor, unless it is a text that answers."""
-    if not field.type.is_one_line or _ABOUT_QUESTIONS.search(field.label):
+    known = get_phrases()
+    if not field.type.is_one_line or known.about_questions.search(known.fold(field.label)):
         return False
-    return _QUESTION.fullmatch(_strip_lead_in(text)) is not None
+    return known.question.fullmatch(known.fold(_strip_lead_in(text))) is not None
 
 
 def _read_long_text(
@@ -140,9 +123,10 @@ def _read_long_text(
 def _read_rest(reading: Reading, question: Question, rest: str, extract: Extract | None) -> None:
     """Reads the answer to the question in what names no field."""
     current, is_line = question.current, question.current.type.is_one_line
-    answer = _strip_lead_in(rest)
-    if not answer and not reading.values and not _ONLY_GREETING.fullmatch(rest.strip(_EDGES)):
-        answer = rest.strip(_EDGES)
+    known, plain = get_phrases(), rest.strip(_EDGES)
+    answer = _strip_trailing(_strip_lead_in(rest))
+    if not answer and not reading.values and not known.only_greeting.fullmatch(known.fold(plain)):
+        answer = plain
     is_denied = extract is not None and extract.denies(current.id)
     if answer and not (is_line and is_denied):
         _parse(reading, current, answer)
@@ -171,15 +155,37 @@ def _parse(reading: Reading, field: InputField[Any], text: str) -> None:
 
 
 def _strip_lead_in(text: str) -> str:
-    answer = _LEAD_IN.sub("", text.strip(), count=1)
-    return answer.strip(_EDGES)
+    known, text = get_phrases(), text.strip()
+    match = known.lead_in.match(known.fold(text))
+    return (text[match.end() :] if match else text).strip(_EDGES)
+
+
+def _strip_trailing(text: str) -> str:
+    """Strips what some languages say after an answer."""
+    known = get_phrases()
+    match = known.trailing.search(known.fold(text)) if known.trailing else None
+    return text[: match.start()].strip(_EDGES) if match else text
+
+
+def _is_correction(text: str) -> bool:
+    known = get_phrases()
+    return known.correction.search(known.fold(text)) is not None
+
+
+def _remove_corrections(text: str) -> str:
+    known = get_phrases()
+    parts, end = [], 0
+    for match in known.correction.finditer(known.fold(text)):
+        parts.append(text[end : match.start()])
+        end = match.end()
+    return "".join([*parts, text[end:]])
 
 
 def _find_unnamed(reading: Reading, question: Question, rest: str) -> str:
     """Finds addresses and phone numbers. Returns the text without those of other fields. An answer
     is replaced only by a short message that says so.
     """
-    is_correction = _CORRECTION.search(rest) is not None
+    is_correction = _is_correction(rest)
     found: dict[str, str | None] = {}
     count = 0
     for field in question.fields:
@@ -197,7 +203,7 @@ def _find_unnamed(reading: Reading, question: Question, rest: str) -> str:
             value = kind.parse(field, text)
         except WrongValue:
             continue
-        others = _CORRECTION.sub("", rest.replace(text, " ")).strip(_EDGES)
+        others = _remove_corrections(rest.replace(text, " ")).strip(_EDGES)
         if is_answered and len(others.split()) > _MAX_ANSWER_WORDS:
             continue
         reading.values[field.id] = value
@@ -218,7 +224,7 @@ def _search(pattern: re.Pattern[str], text: str) -> str | None:
 
 def _add_extract(reading: Reading, question: Question, text: str, extract: Extract) -> None:
     named = mentions.find_named(question.fields, text)
-    is_correction = _CORRECTION.search(text) is not None
+    is_correction = _is_correction(text)
     for field in question.fields:
         value = extract.values.get(field.id)
         if field.id in reading.values or field.type.is_empty(value):

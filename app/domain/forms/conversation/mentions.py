@@ -10,40 +10,20 @@ from functools import lru_cache
 from itertools import dropwhile, islice
 from typing import Any, Final, NamedTuple
 
-from app.domain.forms.definition.api import InputField
+from app.domain.forms.definition.api import InputField, language_tables
+from app.kit.languages import Language
 
-_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-# Words of labels that do not name what is asked for.
-_COMMON: Final = frozenset(
-    {
-        *("a", "an", "and", "any", "are", "at", "can", "choose", "did", "do", "does", "enter"),
-        *("for", "give", "have", "how", "if", "in", "is", "it", "like", "many", "much", "my"),
-        *("of", "on", "or", "our", "please", "select", "should", "tell", "the", "there", "this"),
-        *("to", "us", "was", "we", "what", "when", "where", "which", "who", "will", "with"),
-        *("would", "you", "your"),
-    }
-)
+from .phrases import Phrases, get_phrases
+
 # Nobody repeats more of a label than this. The limits bound the memory of a form's names.
 _MAX_LABEL_WORDS: Final = 30
 _MAX_WORD_CHARS: Final = 60
 _MAX_FORM_WORDS: Final = 3000
-# What a name may begin with: letters and digits after a character that is not part of a word.
-_NAME_START = re.compile(r"(?<![\w@.-])[^\W_]")
+# Of "is my", before a name.
+_MAX_BEFORE: Final = 40
 _GAP_IN_NAME = re.compile(r"\W{1,5}(?!\W)")
 _GENITIVE = re.compile(r"'s\b", re.IGNORECASE)
-_LINK = re.compile(
-    r"(?:\s{1,5}(?:address|number|name|field|answer))?\s{0,5}"
-    r"(?:\bis\b(?:\s{1,5}called\b)?:?|\bare\b:?|['\u2019]s\b|(?P<sign>[:=])|\bshould be\b"
-    r"|(?P<to>\bto\b))(?!\w)\s*",
-    re.IGNORECASE,
-)
-_CHANGE = re.compile(r"\b(?:change|correct|set|update|make|switch)\b", re.IGNORECASE)
-# Words between two answers.
-_CONNECTIONS: Final = frozenset(
-    {"and", "also", "but", "my", "our", "the", "change", "correct", "set", "update", "make"}
-    | {"at", "on", "or", "oh", "please", "sorry", "actually"}
-)
-_GAP = " \t\r\n,;."
+_GAP = " \t\r\n,;.\u3001\u3002\u060c"
 
 
 class Mention(NamedTuple):
@@ -78,11 +58,20 @@ class _Link(NamedTuple):
 
 
 def _names_of(fields: Sequence[InputField[Any]]) -> _Names:
-    return _index(tuple((field.id, field.type.synonyms, field.label) for field in fields))
+    known = get_phrases()
+    rows = (
+        (
+            field.id,
+            (*field.type.synonyms, *known.synonyms.get(field.type.name, ())),
+            known.prepare_label(field.label),
+        )
+        for field in fields
+    )
+    return _index(tuple(rows), language_tables.get_language())
 
 
 @lru_cache(maxsize=64)
-def _index(fields: tuple[tuple[str, tuple[str, ...], str], ...]) -> _Names:
+def _index(fields: tuple[tuple[str, tuple[str, ...], str], ...], _language: Language) -> _Names:
     """Indexes the words that name one field alone. A whole label names its field also where
     another label has the same words and more.
     """
@@ -105,7 +94,7 @@ def _index(fields: tuple[tuple[str, tuple[str, ...], str], ...]) -> _Names:
 
 def _list_words(text: str) -> list[str]:
     """Returns the first words, and one more when there are too many."""
-    matches = _WORD.finditer(text.casefold())
+    matches = get_phrases().word.finditer(text.casefold())
     return [match[0] for match in islice(matches, _MAX_LABEL_WORDS + 1)]
 
 
@@ -116,13 +105,14 @@ def _select_words(texts: Iterable[list[str]], synonyms: Iterable[str]) -> set[st
         for word in text[:_MAX_LABEL_WORDS]
         if 1 < len(word) <= _MAX_WORD_CHARS
     }
-    return (words - _COMMON).union(synonyms)
+    return (words - get_phrases().common).union(synonyms)
 
 
 def _select_labels(texts: Iterable[list[str]]) -> set[str]:
     """Returns the label and the id without what they begin with, as "What is your"."""
     short = (text for text in texts if len(text) <= _MAX_LABEL_WORDS)
-    labels = (" ".join(dropwhile(_COMMON.__contains__, text)) for text in short)
+    common = get_phrases().common
+    labels = (" ".join(dropwhile(common.__contains__, text)) for text in short)
     return {label for label in labels if len(label) > 1}
 
 
@@ -136,7 +126,8 @@ def _find_spaces(name: str) -> Iterator[int]:
 
 def find_named(fields: Sequence[InputField[Any]], text: str) -> set[str]:
     """Returns the ids of the fields that a text names."""
-    names, words = _names_of(fields), _WORD.findall(text.casefold())
+    known = get_phrases()
+    names, words = _names_of(fields), known.word.findall(known.fold(text).casefold())
     found: set[str] = set()
     for start in range(len(words)):
         name = words[start]
@@ -153,7 +144,7 @@ def find_named(fields: Sequence[InputField[Any]], text: str) -> set[str]:
 
 def split(fields: Sequence[InputField[Any]], text: str) -> Split:
     """Finds the parts of a message that name a field and give its answer."""
-    found = _find_mentions(fields, text)
+    found = _find_mentions(fields, get_phrases().fold(text))
     if not found:
         return Split(text, [])
     mentions: dict[str, Mention] = {}
@@ -167,9 +158,13 @@ def split(fields: Sequence[InputField[Any]], text: str) -> Split:
 
 def _find_mentions(fields: Sequence[InputField[Any]], text: str) -> list[_Link]:
     found: list[_Link] = []
-    has_change, searched = False, 0
+    known = get_phrases()
+    change = known.change
+    # Where words stand side by side, the verb may be the last one.
+    is_change_anywhere = not known.has_spaces and change.search(text) is not None
+    has_change, searched = is_change_anywhere, 0
     for link in _find_links(fields, text):
-        has_change = has_change or _CHANGE.search(text, searched, link.start) is not None
+        has_change = has_change or change.search(text, searched, link.start) is not None
         searched = link.start
         # "my guests to the party" changes nothing.
         if link.is_change and not has_change:
@@ -178,30 +173,52 @@ def _find_mentions(fields: Sequence[InputField[Any]], text: str) -> list[_Link]:
         if is_in_prose and not _begins_part(link, text):
             continue
         found.append(link)
-        has_change, searched = False, link.end
+        has_change, searched = is_change_anywhere, link.end
     return found
 
 
 def _find_links(fields: Sequence[InputField[Any]], text: str) -> Iterator[_Link]:
     """Yields each name that leads to an answer. Where names overlap, the longest one counts."""
+    known = get_phrases()
     names, by_id = _names_of(fields), {field.id: field for field in fields}
+    find = _find_names if known.has_spaces else _find_parts
     position = 0
-    while (start := _NAME_START.search(text, position)) is not None:
+    while (start := known.name_start.search(text, position)) is not None:
         position = start.end()
-        for name, end in reversed(list(_find_names(names, text, start.start()))):
-            match = _LINK.match(text, end)
-            if match is not None:
-                field = by_id[names.fields[name]]
-                is_change, has_sign = match["to"] is not None, match["sign"] is not None
-                yield _Link(field, start.start(), match.end(), is_change, has_sign)
-                position = match.end()
+        for name, end in reversed(list(find(names, text, start.start()))):
+            link = _follow(known, by_id[names.fields[name]], text, start.start(), end)
+            if link is not None:
+                yield link
+                position = max(link.end, position)
                 break
+
+
+def _follow(
+    known: Phrases, field: InputField[Any], text: str, start: int, end: int
+) -> _Link | None:
+    """Returns the link from a name to its answer. Some languages say "is" before the name."""
+    match = known.link.match(text, end)
+    if match is not None:
+        return _Link(field, start, match.end(), match["to"] is not None, match["sign"] is not None)
+    before = known.link_before
+    line = text[max(0, start - _MAX_BEFORE) : start]
+    if before is None or (found := before.search(line)) is None or not text[end:].strip():
+        return None
+    return _Link(field, start - len(line) + found.start(), end, is_change=False, has_sign=False)
+
+
+def _find_parts(names: _Names, text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Yields the names at a position of a text whose words stand side by side."""
+    for end in range(start + 2, min(len(text), start + _MAX_WORD_CHARS) + 1):
+        if text[start:end] in names.fields:
+            yield text[start:end], end
 
 
 def _find_names(names: _Names, text: str, start: int) -> Iterator[tuple[str, int]]:
     """Yields the names at a position of a text, and where they end; the shortest first."""
     beginning = ""
-    while (word := _WORD.match(text, start, start + _MAX_WORD_CHARS + 1)) is not None:
+    pattern = get_phrases().word
+    while (word := pattern.match(text, start, start + _MAX_WORD_CHARS + 1)) is not None:
         # A word may end before an 's, as in "my name's Ada".
         for match in _GENITIVE.finditer(text, start, word.end()) if "'" in word[0] else ():
             name = beginning + text[start : match.start()].casefold()
@@ -225,6 +242,7 @@ def _begins_part(link: _Link, text: str) -> bool:
 
 def trim_end(text: str) -> str:
     """Removes words at the end that only lead to what follows."""
+    known = get_phrases()
     end = len(text)
     while end:
         if text[end - 1] in _GAP:
@@ -233,7 +251,7 @@ def trim_end(text: str) -> str:
         start = end
         while start and not text[start - 1].isspace():
             start -= 1
-        if text[start:end].casefold() not in _CONNECTIONS:
+        if known.fold(text[start:end]).casefold() not in known.connections:
             break
         end = start
     return text[:end]

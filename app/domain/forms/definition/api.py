@@ -2,7 +2,7 @@
 
 from . import conditions, live, options, queries, recipient_queries, recipients, visibility
 from .definitions import FormDefinition
-from .fields import links, patterns, wordings
+from .fields import language_tables, links, patterns, wordings
 from .fields.definition import Conditional, Field, FieldTypeName
 from .fields.files import FileRules
 from .fields.options import Option

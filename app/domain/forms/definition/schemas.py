@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.kit import validation
+from app.kit.languages import Language
 from app.kit.validation import ONE_LINE
 
 from .fields.definition import Field
@@ -91,7 +92,9 @@ class ConversationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class FormSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """After `max_submissions` or from `closes_at` on, submissions get 409 `form_closed`."""
+    """After `max_submissions` or from `closes_at` on, submissions get 409 `form_closed`. The page
+    and the chat speak `language`; without one, that of the page around or of the browser.
+    """
 
     example: ClassVar[dict[str, Any]] = _SETTINGS
 
@@ -104,6 +107,7 @@ class FormSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_submissions: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
     closes_at: Annotated[datetime, Meta(tz=True)] | None = None
     conversation: ConversationSettings = ConversationSettings()
+    language: Language | None = None
 
 
 class Branding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ import msgspec
 
 from app.domain.forms.definition.api import Conditional, Field, FieldTypeName, LiveForm, Option
 from app.domain.forms.definition.schemas import Branding, CreateForm
+from app.kit.languages import Language
 
 
 class PublicField(msgspec.Struct):
@@ -40,12 +41,14 @@ class PublicSettings(msgspec.Struct):
         "success_message": "Thank you. We will reply within a day.",
         "redirect_url": None,
         "closes_at": None,
+        "language": None,
     }
 
     submit_button_text: str
     success_message: str
     redirect_url: str | None
     closes_at: datetime | None
+    language: Language | None
 
 
 class PublicForm(msgspec.Struct):
@@ -115,5 +118,6 @@ def build_form(form: LiveForm, fields: list[Field]) -> PublicForm:
             settings.success_message,
             settings.redirect_url,
             settings.closes_at,
+            settings.language,
         ),
     )

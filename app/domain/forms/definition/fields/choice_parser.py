@@ -4,38 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .options import SEPARATORS, Option, OptionIndex, fold
+from app.kit.languages import ENGLISH
+
+from . import choice_words
+from .choice_words import NEGATIONS, get_choosing
+from .language_tables import WORD, get_language
+from .options import Option, OptionIndex, fold
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_NEGATIONS: Final = _words(
-    "no not dont cant cannot wont never neither nor none nothing except but without"
-)
-# Words that may stand next to choices and mean nothing.
-_FILLERS: Final = _words(
-    "i id im am a an the would will like want choose pick take prefer please thanks thank you also "
-    "both it is its for me my to of them these as well too and option options number"
-)
-_CARDINAL_WORDS = "one two three four five six seven eight nine ten"
-_ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-_NUMBERS: Final = {
-    word: number
-    for words in (_CARDINAL_WORDS, _ORDINAL_WORDS)
-    for number, word in enumerate(words.split(), 1)
-}
-_NUMBER = re.compile(
-    r"(?:the |option |number |no\. ?|# ?)*(?:([0-9]{1,3})(?:st|nd|rd|th)?|([a-z]+))"
-    r"(?: one| option)?"
-)
-# Of two options that are named, the words choose one.
-_ALTERNATIVE: Final = frozenset({"either"})
 _BOTH = 2
-_EVERYTHING: Final = frozenset(
-    {"all", "all of them", "all of these", "all of the above", "everything"}
-)
 _YES = re.compile(
     r"(?:yes|y|yeah|yep|yup|true|ok|okay|sure|of course|absolutely|certainly|definitely|agreed"
     r"|accepted|confirmed|(?:i )?(?:do )?(?:agree|accept|confirm|consent)|i do(?! not\b))\b"
@@ -47,7 +28,7 @@ _NO = re.compile(
 )
 # Words after which a yes or a no may mean something else.
 _DOUBTS: Final = _words("if unless maybe perhaps depends problem worries why mind idea unsure")
-_DOUBTS_OF_YES: Final = _DOUBTS | _NEGATIONS
+_DOUBTS_OF_YES: Final = _DOUBTS | NEGATIONS
 _DOUBTS_OF_NO: Final = _DOUBTS | _words("yes yeah ok okay sure decline disagree refuse but")
 _CONSENT = re.compile(r"\bi (?:do )?(?:agree|accept|confirm|consent)\b")
 
@@ -59,9 +40,10 @@ def parse_option(index: OptionIndex, text: str) -> Option | None:
     option = _find_option(index, text)
     if option is not None:
         return option
-    parts = _split_at_names(index.folded_labels, text)
+    choosing = get_choosing()
+    parts = _split_at_names(index.folded_labels, text, has_spaces=choosing.has_spaces)
     labels, rest = set(parts[1::2]), " ".join(parts[::2])
-    if len(labels) != 1 or _has_word(rest, _NEGATIONS):
+    if len(labels) != 1 or choosing.has_word(rest, choosing.negations):
         return None
     return index.names[labels.pop()]
 
@@ -71,10 +53,14 @@ def parse_options(index: OptionIndex, text: str) -> list[Option]:
     option = _find_option(index, text)
     if option is not None:
         return [option]
-    if fold(text) in _EVERYTHING or (fold(text) == "both" and len(index.options) == _BOTH):
+    choosing = get_choosing()
+    words = choosing.fold(fold(text))
+    if words in choosing.everything or (words in choosing.both and len(index.options) == _BOTH):
         return list(index.options)
-    parts = _split_at_names(index.listed_names, text)
-    if _has_word(" ".join(parts[::2]), _NEGATIONS | _ALTERNATIVE):
+    names = index.list_names(choosing.separators)
+    parts = _split_at_names(names, text, has_spaces=choosing.has_spaces)
+    rest = " ".join(parts[::2])
+    if choosing.has_word(rest, {*choosing.negations, *choosing.alternative}):
         return []
     chosen = [index.names[name] for name in parts[1::2]]
     for name in _list_names(parts):
@@ -85,13 +71,16 @@ def parse_options(index: OptionIndex, text: str) -> list[Option]:
     return chosen
 
 
-def split_parts(text: str) -> list[str]:
-    """Splits a list at commas and the like."""
-    return [part.strip() for part in SEPARATORS.split(text)]
+def split_list(text: str) -> list[str]:
+    """Splits a list of options that are not known at commas and the like."""
+    parts = (part.strip() for part in get_choosing().open_separators.split(text))
+    return [part for part in parts if part]
 
 
 def parse_consent(text: str) -> bool | None:
     """Returns None for a text that is not clearly a yes or a no."""
+    if (language := get_language()) != ENGLISH:
+        return choice_words.parse_consent(language, text)
     if "?" in text:
         return None
     line = " ".join(_list_words(text))
@@ -110,17 +99,16 @@ def _find_option(index: OptionIndex, text: str) -> Option | None:
 
 def _find_by_number(index: OptionIndex, text: str) -> Option | None:
     """The number of an option in the list, unless options are numbers themselves."""
-    match, options = _NUMBER.fullmatch(text), index.options
-    if match is None or index.has_numbers:
+    options = index.options
+    if index.has_numbers:
         return None
-    digits, word = match.groups()
-    if word == "last":
+    number = get_choosing().find_number(text)
+    if number == -1:
         return options[-1]
-    number = int(digits) if digits else _NUMBERS.get(word, 0)
     return options[number - 1] if 1 <= number <= len(options) else None
 
 
-def _split_at_names(names: set[str], text: str) -> list[str]:
+def _split_at_names(names: set[str], text: str, *, has_spaces: bool) -> list[str]:
     """Returns other text and names in turns. Where names overlap, the longest one counts."""
     text = text.casefold()
     lengths: dict[str, set[int]] = {}
@@ -128,7 +116,8 @@ def _split_at_names(names: set[str], text: str) -> list[str]:
         if name in text:
             lengths.setdefault(name[0], set()).add(len(name))
     longest_first = {letter: sorted(sizes, reverse=True) for letter, sizes in lengths.items()}
-    is_in_word = [*(letter.isalnum() or letter == "_" for letter in text), False]
+    # Without spaces, a name may stand within a word.
+    is_in_word = [*(has_spaces and WORD.match(letter) is not None for letter in text), False]
     parts, start, position = [], 0, 0
     while position < len(text):
         sizes = longest_first.get(text[position], ())
@@ -148,11 +137,11 @@ def _list_names(parts: Sequence[str]) -> Iterator[str]:
     """Yields the parts of a list that have no label in them, without those that mean nothing.
     What stands between a label and the next separator belongs to the label.
     """
-    last = len(parts) - 1
+    last, choosing = len(parts) - 1, get_choosing()
     for index in range(0, len(parts), 2):
-        pieces = split_parts(parts[index])
+        pieces = [piece.strip() for piece in choosing.separators.split(parts[index])]
         pieces = pieces[1 if index > 0 else 0 : len(pieces) if index == last else -1]
-        yield from (piece for piece in pieces if not _FILLERS.issuperset(_list_words(piece)))
+        yield from (piece for piece in pieces if not choosing.is_filler(piece))
 
 
 def _list_words(text: str) -> list[str]:

@@ -9,9 +9,18 @@ from msgspec import Meta
 from app.kit.errors import Problem
 from app.kit.value_checks import WrongValue, check_boolean
 
-from .choice_parser import parse_consent, parse_option, parse_options, split_parts
+from .choice_parser import parse_consent, parse_option, parse_options, split_list
 from .options import Option
-from .protocol import FieldType, InputField, MissingAnswer, NoRules, R, check_message, join_words
+from .protocol import (
+    FieldType,
+    InputField,
+    MissingAnswer,
+    NoRules,
+    R,
+    check_message,
+    join_list,
+    join_words,
+)
 from .texts import check_characters
 from .wordings import refuse, say
 
@@ -38,7 +47,7 @@ def _list_labels(labels: Sequence[str], total: int) -> str:
     if not labels:
         return say("the_options")
     if total > len(labels):
-        return say("list_more", words=", ".join(labels), count=total - len(labels))
+        return say("list_more", words=join_list(labels), count=total - len(labels))
     return join_words(labels)
 
 
@@ -131,14 +140,14 @@ class _SeveralField(FieldType[R]):
     def parse(self, field: InputField[R], text: str) -> list[str]:
         text = check_message(text)
         if not field.definition.options:
-            return self.check(field, [part for part in split_parts(text) if part])
+            return self.check(field, split_list(text))
         chosen = parse_options(field.options, text)
         if not chosen:
             raise _build_refusal(field)
         return self.check(field, list(dict.fromkeys(option.value for option in chosen)))
 
     def format(self, field: InputField[R], value: Any) -> str:
-        return ", ".join(_label_of(field, item) for item in value)
+        return join_list([_label_of(field, item) for item in value])
 
     def describe(self, field: InputField[R]) -> str:
         return say("some_of", options=_describe_options(field))

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Final
 
+from app.kit.languages import ENGLISH
+
+from . import local_dates
+from .language_tables import get_language
 from .protocol import check_message
 from .wordings import refuse
 
@@ -40,6 +44,8 @@ _HOURS_OF_AM = 12
 def parse_date(text: str) -> date:
     """Finds a date in a text: as ISO 8601, or with the name of the month. Raises WrongValue."""
     text = check_message(text)
+    if (language := get_language()) != ENGLISH:
+        return local_dates.parse_date(language, text)
     try:
         dates = set(_find_dates(text))
     except ValueError:
@@ -54,8 +60,17 @@ def parse_time(text: str) -> datetime:
     WrongValue.
     """
     day = parse_date(text)
+    if (language := get_language()) != ENGLISH:
+        clock = local_dates.write_clock(language, text)
+        if clock.has_zone:
+            raise refuse("zone")
+        return _find_time(day, clock.text)
     for pattern in (_ISO, _DAY_MONTH, _MONTH_DAY):
         text = pattern.sub(" ", text)
+    return _find_time(day, text)
+
+
+def _find_time(day: date, text: str) -> datetime:
     clocks = [match for match in _CLOCK.finditer(text) if _is_clock(match)]
     if len(clocks) != 1:
         raise refuse("one_time")

@@ -17,7 +17,7 @@ from app.kit.value_checks import WrongValue
 from .date_parser import parse_date, parse_time
 from .options import Option
 from .protocol import FieldType, InputField
-from .wordings import refuse, say
+from .wordings import refuse, say, show_date
 
 _MAX_CHARS = 40
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -49,11 +49,12 @@ def _read_time(value: Any) -> datetime:
 
 
 def _describe(name: str, rules: DateRules) -> str:
-    if rules.min_date and rules.max_date:
-        return say(f"{name}_between", min=rules.min_date, max=rules.max_date)
-    if rules.min_date:
-        return say(f"{name}_from", min=rules.min_date)
-    return say(f"{name}_until", max=rules.max_date) if rules.max_date else say(name)
+    first, last = show_date(rules.min_date or ""), show_date(rules.max_date or "")
+    if first and last:
+        return say(f"{name}_between", min=first, max=last)
+    if first:
+        return say(f"{name}_from", min=first)
+    return say(f"{name}_until", max=last) if last else say(name)
 
 
 class _MomentField(FieldType[DateRules]):
@@ -93,9 +94,9 @@ class _MomentField(FieldType[DateRules]):
     def check(self, field: InputField[DateRules], value: Any) -> str:
         moment, first, last = self.read(value), field.rules.min_date, field.rules.max_date
         if first is not None and moment < self.read_limit(first, is_last=False):
-            raise refuse("min_date", date=first)
+            raise refuse("min_date", date=show_date(first))
         if last is not None and moment > self.read_limit(last, is_last=True):
-            raise refuse("max_date", date=last)
+            raise refuse("max_date", date=show_date(last))
         return self.show(moment)
 
 
@@ -108,6 +109,10 @@ class DateField(_MomentField):
 
     def parse(self, field: InputField[DateRules], text: str) -> str:
         return self.check(field, parse_date(text).isoformat())
+
+    def format(self, field: InputField[DateRules], value: Any) -> str:
+        del field
+        return show_date(str(value))
 
     def describe(self, field: InputField[DateRules]) -> str:
         return _describe("a_date", field.rules)
@@ -139,7 +144,7 @@ class DatetimeField(_MomentField):
 
     def format(self, field: InputField[DateRules], value: Any) -> str:
         del field
-        return f"{value.removesuffix('Z').removesuffix(':00').replace('T', ' ')} UTC"
+        return f"{show_date(value.removesuffix('Z').removesuffix(':00').replace('T', ' '))} UTC"
 
     def describe(self, field: InputField[DateRules]) -> str:
         return _describe("a_time", field.rules)

@@ -5,8 +5,12 @@ readings, like 1,5 or "two million", is refused.
 import re
 from typing import Final
 
+from app.kit.languages import ENGLISH
+
+from . import local_numbers
+from .language_tables import get_language
 from .protocol import check_message
-from .wordings import refuse
+from .wordings import refuse, show_decimal
 
 _SMALL_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -46,6 +50,8 @@ _SCORE = re.compile(
 
 def parse_number(text: str) -> float:
     """Returns the one number in a text, in digits or as words up to 99. Raises WrongValue."""
+    if (language := get_language()) != ENGLISH:
+        return local_numbers.parse_number(language, check_message(text))
     text = _write_in_digits(check_message(text))
     tokens = {token.rstrip(".,") for token in _TOKEN.findall(text)}
     rest = _TOKEN.sub(" ", text)
@@ -61,15 +67,22 @@ def parse_number(text: str) -> float:
 
 def parse_score(text: str, most: float) -> float:
     """Also understands "3 out of 5", where 5 is the most that there is. Raises WrongValue."""
+    if (language := get_language()) != ENGLISH:
+        pair = local_numbers.parse_score(language, check_message(text))
+        return parse_number(text) if pair is None else _check_total(*pair, most)
     scores = set(_SCORE.findall(_write_in_digits(check_message(text))))
     if not scores:
         return parse_number(text)
     score, total = scores.pop()
     if scores:
         raise refuse("one_number")
-    if float(total) != most:
-        raise refuse("score", max=f"{most:.15g}")
-    return float(score)
+    return _check_total(float(score), float(total), most)
+
+
+def _check_total(score: float, total: float, most: float) -> float:
+    if total != most:
+        raise refuse("score", max=show_decimal(f"{most:.15g}"))
+    return score
 
 
 def _write_in_digits(text: str) -> str:

@@ -14,7 +14,7 @@ from app.kit.value_checks import MAX_INTEGER, is_number
 from .number_parser import parse_number, parse_score
 from .options import Option
 from .protocol import FieldType, InputField, R
-from .wordings import refuse, say
+from .wordings import refuse, say, show_decimal
 
 _DEFAULT_STARS = 5
 _MAX_STARS = 100
@@ -54,7 +54,7 @@ def check_number(value: Any) -> int | float:
 
 def show(number: float) -> str:
     """Returns a number without a needless .0."""
-    return str(int(number)) if number == int(number) else repr(number)
+    return show_decimal(str(int(number)) if number == int(number) else repr(number))
 
 
 def _check_range(number: float, rules: NumberRules | SliderRules) -> float:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -13,8 +13,6 @@ from app.kit.validation import ONE_LINE
 from .links import to_plain_text
 
 OptionText = Annotated[str, Meta(min_length=1, max_length=200, pattern=ONE_LINE)]
-# What people write between several options.
-SEPARATORS: Final = re.compile(r"[,;\n&+]|\b(?:and/or|and|or|plus)\b", re.IGNORECASE)
 _PUNCTUATION = " \t\r\n.,;:!\"'()"
 
 
@@ -35,6 +33,7 @@ class OptionIndex:
 
     def __init__(self, options: Sequence[Option]) -> None:
         self.options = options
+        self._names_by_separators: dict[str, set[str]] = {}
 
     @cached_property
     def by_value(self) -> dict[str, Option]:
@@ -60,11 +59,14 @@ class OptionIndex:
     def folded_labels(self) -> set[str]:
         return {label for option in self.options if (label := fold(option.name))}
 
-    @cached_property
-    def listed_names(self) -> set[str]:
-        """The labels, and those of the values that a separator would divide."""
-        divided = (option.value for option in self.options if SEPARATORS.search(option.value))
-        return self.folded_labels | {value for item in divided if (value := fold(item))}
+    def list_names(self, separators: re.Pattern[str]) -> set[str]:
+        """Returns the labels, and those of the values that a separator would divide."""
+        names = self._names_by_separators.get(separators.pattern)
+        if names is None:
+            divided = (option.value for option in self.options if separators.search(option.value))
+            names = self.folded_labels | {value for item in divided if (value := fold(item))}
+            self._names_by_separators[separators.pattern] = names
+        return names
 
     @cached_property
     def has_numbers(self) -> bool:

@@ -171,4 +171,8 @@ def join_words(words: Sequence[str]) -> str:
     """Returns "a, b or c"."""
     if len(words) < 2:  # noqa: PLR2004  # nothing to join
         return "".join(words)
-    return say("list_or", words=", ".join(words[:-1]), last=words[-1])
+    return say("list_or", words=join_list(words[:-1]), last=words[-1])
+
+
+def join_list(words: Sequence[str]) -> str:
+    return say("list_separator").join(words)

@@ -17,7 +17,7 @@ from .numbers import check_number, is_storable
 from .options import Option
 from .patterns import compile_pattern, matches
 from .protocol import FieldType, InputField, NoRules, check_message
-from .wordings import refuse, say
+from .wordings import group_digits, refuse, say
 
 MAX_TEXT_CHARS: Final = 10_000
 MAX_TEXTAREA_CHARS: Final = 100_000
@@ -115,7 +115,7 @@ def _find_pattern_problems(pattern: str | None) -> Iterator[Problem]:
 def _describe_length(rules: LengthRules) -> str:
     fewest, most = rules.min_length, rules.max_length
     if fewest and most:
-        return say("a_text_between", min=f"{fewest:,}", max=f"{most:,}")
+        return say("a_text_between", min=group_digits(fewest), max=group_digits(most))
     if most:
         return say("a_text_at_most", count=most)
     return say("a_text_at_least", count=fewest) if fewest else say("a_text")

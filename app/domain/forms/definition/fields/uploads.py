@@ -13,7 +13,7 @@ from app.kit.errors import Problem
 from .files import CONTENT, FileRules
 from .options import Option
 from .protocol import FieldType, InputField, NoRules, join_words
-from .wordings import refuse, say
+from .wordings import refuse, say, show_decimal
 
 _MAX_FILE_ID_CHARS = 64
 _MAX_SIGNATURE_CHARS = 200_000
@@ -53,7 +53,8 @@ class FileField(FieldType[FileRules]):
         return rules
 
     def describe(self, field: InputField[FileRules]) -> str:
-        kinds, megabytes = join_words(field.rules.endings), f"{field.rules.max_size_mb:g}"
+        kinds = join_words(field.rules.endings)
+        megabytes = show_decimal(f"{field.rules.max_size_mb:g}")
         if kinds:
             return say("a_file_of", megabytes=megabytes, kinds=kinds)
         return say("a_file", megabytes=megabytes)

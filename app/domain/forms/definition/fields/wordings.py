@@ -1,25 +1,25 @@
-"""The fixed texts of conversations with forms, by names: a language is a table like this one.
+"""The fixed texts of conversations with forms, by names. These are English; the files of
+`languages` have the same texts in other languages.
 
 {placeholders} are replaced by values. A text with variants has one for each plural category of its
 `count`. Errors of the API use the same English texts: each is the end of a sentence about a field.
 """
 
+from datetime import date
 from typing import Any, Final
 
-import msgspec
-
+from app.kit.plurals import select_category
 from app.kit.value_checks import WrongValue
 
+from .language_tables import Text, get_language, get_table
 
-class Plural(msgspec.Struct, frozen=True):
-    """The variants of a text, by plural categories."""
 
-    one: str
-    other: str
+def _plural(one: str, other: str) -> Text:
+    return {"one": one, "other": other}
 
 
 # What a conversation says, and how it asks for an answer.
-_DIALOGUE: Final[dict[str, str | Plural]] = {
+_DIALOGUE: Final[dict[str, Text]] = {
     "greeting": "Hello! This is the form “{name}”.",
     "question": "{label}?",
     "request": "{label}:",
@@ -36,17 +36,19 @@ _DIALOGUE: Final[dict[str, str | Plural]] = {
     "yes": "yes",
     "no": "no",
     "signed": "signed",
+    "received": "Thank you. Your answers have been received.",
+    "list_separator": ", ",
     "list_or": "{words} or {last}",
-    "list_more": Plural("{words} and {count} more", "{words} and {count} more"),
+    "list_more": _plural("{words} and {count} more", "{words} and {count} more"),
 }
 # What is expected, as the end of "Please enter …".
-_EXPECTED: Final[dict[str, str | Plural]] = {
+_EXPECTED: Final[dict[str, Text]] = {
     "a_text": "a text",
     "a_text_between": "a text of {min} to {max} characters",
-    "a_text_at_most": Plural(
+    "a_text_at_most": _plural(
         "a text of at most {count} characters", "a text of at most {count} characters"
     ),
-    "a_text_at_least": Plural(
+    "a_text_at_least": _plural(
         "a text of at least {count} characters", "a text of at least {count} characters"
     ),
     "of_lines": "{text}, of one or more lines",
@@ -71,8 +73,8 @@ _EXPECTED: Final[dict[str, str | Plural]] = {
     "the_options": "the options",
     "one_of": "one of {options}",
     "some_of": "one or more of {options}",
-    "at_least_of": Plural("at least {count} of {options}", "at least {count} of {options}"),
-    "exactly_of": Plural("one of {options}", "{count} of {options}"),
+    "at_least_of": _plural("at least {count} of {options}", "at least {count} of {options}"),
+    "exactly_of": _plural("one of {options}", "{count} of {options}"),
     "between_of": "{min} to {max} of {options}",
     "a_confirmation": "yes to confirm",
     "yes_or_no": "yes or no",
@@ -82,10 +84,10 @@ _EXPECTED: Final[dict[str, str | Plural]] = {
     "nothing": "nothing",
 }
 # What is wrong with an answer, as the end of a sentence about its field.
-_PROBLEMS: Final[dict[str, str | Plural]] = {
+_PROBLEMS: Final[dict[str, Text]] = {
     "required": "is required",
     "empty": "must not be empty",
-    "long_message": Plural(
+    "long_message": _plural(
         "must be an answer of at most {count} characters",
         "must be an answer of at most {count} characters",
     ),
@@ -93,10 +95,10 @@ _PROBLEMS: Final[dict[str, str | Plural]] = {
     "too_slow": "takes too long to check; make the answers shorter",
     "nul": "must not contain NUL characters",
     "one_line": "must be one line, without control characters",
-    "max_length": Plural(
+    "max_length": _plural(
         "must have at most {count} characters", "must have at most {count} characters"
     ),
-    "min_length": Plural(
+    "min_length": _plural(
         "must have at least {count} characters", "must have at least {count} characters"
     ),
     "pattern": "does not have the required form",
@@ -119,14 +121,14 @@ _PROBLEMS: Final[dict[str, str | Plural]] = {
     "zone": "must be a time in UTC, or with its UTC offset, like 2026-01-31 09:30 +02:00",
     "option": "must be one of the options: {options}",
     "option_list": "must be a list of options",
-    "option_count": Plural(
+    "option_count": _plural(
         "must have at most {count} options", "must have at most {count} options"
     ),
     "option_once": "must have each option once",
-    "min_selections": Plural(
+    "min_selections": _plural(
         "must have at least {count} of the options", "must have at least {count} of the options"
     ),
-    "max_selections": Plural(
+    "max_selections": _plural(
         "must have at most {count} of the options", "must have at most {count} of the options"
     ),
     "checked": "must be checked",
@@ -138,7 +140,17 @@ _PROBLEMS: Final[dict[str, str | Plural]] = {
     "image_coding": "must be a PNG image in base64",
     "image": "must be a PNG image",
 }
-WORDINGS: Final = _DIALOGUE | _EXPECTED | _PROBLEMS
+# What the page of a form says without its script.
+_PAGE: Final[dict[str, Text]] = {
+    "needs_javascript": "This form needs JavaScript.",
+    "page_missing": "This form is not available",
+    "page_missing_why": "The address may be mistyped, or the form is no longer published.",
+    "page_closed": "This form is closed",
+    "page_closed_why": "It takes no more answers.",
+    "page_limited": "Too many requests",
+    "page_limited_why": "Please try again in a moment.",
+}
+WORDINGS: Final = _DIALOGUE | _EXPECTED | _PROBLEMS | _PAGE
 # Answers that leave a question out.
 SKIP: Final = frozenset(
     {"skip", "skip it", "skip this", "skip that", "pass", "next", "leave it empty", "rather not"}
@@ -151,15 +163,43 @@ NOTHING: Final = frozenset(
 
 
 def say(name: str, /, **values: Any) -> str:
-    """Returns a text. A `count` is written with the separators of the language."""
-    text = WORDINGS[name]
-    if isinstance(text, Plural):
-        text = text.one if values["count"] == 1 else text.other
+    """Returns a text in the language of the conversation. A `count` is written with the separators
+    of the language.
+    """
+    table = get_table()
+    text = WORDINGS[name] if table is None else table.texts.get(name, WORDINGS[name])
+    if not isinstance(text, str):
+        text = text.get(select_category(get_language(), values["count"]), text["other"])
     if "count" in values:
-        values["count"] = f"{values['count']:,}"
+        values["count"] = group_digits(values["count"])
     return text.format(**values)
 
 
 def refuse(name: str, /, **values: Any) -> WrongValue:
     """Returns what refuses a value."""
     return WrongValue(say(name, **values))
+
+
+def group_digits(number: int) -> str:
+    """Returns a whole number with the separators of the language."""
+    table = get_table()
+    return f"{number:,}" if table is None else f"{number:,}".replace(",", table.numbers.groups[0])
+
+
+def show_decimal(text: str) -> str:
+    """Returns a number, written with a point, as the language writes it."""
+    table = get_table()
+    return text if table is None else text.replace(".", table.numbers.decimal)
+
+
+def show_date(text: str) -> str:
+    """Returns a stored date, or the date of a stored time, as the language writes it."""
+    table = get_table()
+    if table is None:
+        return text
+    try:
+        day = date.fromisoformat(text[:10])
+    except ValueError:
+        return text
+    shown = table.dates.shown.format(day=day.day, month=day.month, year=day.year)
+    return shown + text[10:].replace("T", " ").removesuffix("Z")

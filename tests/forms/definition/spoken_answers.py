@@ -1,0 +1,254 @@
+# ruff: noqa: RUF001  # letters of other scripts look like Latin ones
+"""Answers in the languages other than English: what people write, and what it stands for."""
+
+from datetime import date
+from typing import Any, Final
+
+_DAY = date(2026, 3, 3)
+_APRIL = date(2026, 4, 3)
+
+# By languages: dates that are written in several ways. None stands for a text that is refused.
+DATES: Final[dict[str, dict[str, date | None]]] = {
+    "de": {
+        "3. März 2026": _DAY,
+        "am 3. Maerz 2026": _DAY,
+        "Dienstag, 3. Mrz. 2026": _DAY,
+        "03.04.2026": _APRIL,
+        "03/04/2026": _APRIL,
+        "3.3.26": None,
+        "31.02.2026": None,
+        "3. oder 4. März 2026": date(2026, 3, 4),
+        "3. März 2026 oder 4. März 2026": None,
+    },
+    "fr": {
+        "le 3 mars 2026": _DAY,
+        "1er avril 2026": date(2026, 4, 1),
+        "03/04/2026": _APRIL,
+        "3 FÉVRIER 2026": date(2026, 2, 3),
+        "3 fevrier 2026": date(2026, 2, 3),
+    },
+    "es": {"3 de marzo de 2026": _DAY, "el 3 de marzo del 2026": _DAY, "03/04/2026": _APRIL},
+    "pt": {"3 de março de 2026": _DAY, "3 de marco de 2026": _DAY, "03/04/2026": _APRIL},
+    "it": {"3 marzo 2026": _DAY, "il 3 marzo 2026": _DAY, "03/04/2026": _APRIL},
+    "nl": {"3 maart 2026": _DAY, "03-04-2026": _APRIL, "3 mrt. 2026": _DAY},
+    "pl": {"3 marca 2026": _DAY, "03.04.2026": _APRIL, "3 marca 2026 r.": _DAY},
+    "tr": {"3 Mart 2026": _DAY, "03.04.2026": _APRIL, "3 AĞUSTOS 2026": date(2026, 8, 3)},
+    "ru": {"3 марта 2026": _DAY, "3 марта 2026 г.": _DAY, "3-го марта 2026": _DAY},
+    "ar": {"٣ مارس ٢٠٢٦": _DAY, "3 آذار 2026": _DAY, "٠٣/٠٤/٢٠٢٦": _APRIL},
+    "hi": {"3 मार्च 2026": _DAY, "३ मार्च २०२६": _DAY, "03/04/2026": _APRIL},
+    "ja": {
+        "2026年3月3日": _DAY,
+        "2026年3月3日です": _DAY,
+        "２０２６年３月３日": _DAY,
+        "2026/3/3": _DAY,
+        "03/04/2026": None,
+    },
+    "zh": {"2026年3月3日": _DAY, "2026年3月3号": _DAY, "2026-3-3": _DAY, "03/04/2026": None},
+}
+# Times of day on the third of March, as UTC.
+TIMES: Final[dict[str, dict[str, str | None]]] = {
+    "de": {
+        "3.3.2026 um 9 Uhr": "09:00",
+        "3.3.2026, 9.30 Uhr": "09:30",
+        "3. März 2026 9 Uhr 30": "09:30",
+        "3.3.2026 3 Uhr nachmittags": "15:00",
+        "2026-03-03T09:30:00Z": "09:30",
+        "3.3.2026 halb 9 Uhr": None,
+        "3.3.2026 14:30 MEZ": None,
+        "3.3.2026": None,
+    },
+    "fr": {"3 mars 2026 à 9h30": "09:30", "3 mars 2026 à 15 heures": "15:00"},
+    "es": {"3 de marzo de 2026 a las 3:30 de la tarde": "15:30"},
+    "pt": {"3 de março de 2026 às 15h": "15:00"},
+    "it": {"3 marzo 2026 alle 9:30": "09:30", "3 marzo 2026 alle 9:30 di sera": "21:30"},
+    "nl": {"3 maart 2026 om 9 uur": "09:00", "3 maart 2026 half 9 uur": None},
+    "pl": {"3 marca 2026, 9:30": "09:30", "3 marca 2026, 9:30 wieczorem": "21:30"},
+    "tr": {"3 Mart 2026 14:30": "14:30"},
+    "ru": {"3 марта 2026 в 9 часов 30 минут": "09:30", "3 марта 2026 в 14:30 мск": None},
+    "ar": {"٣ مارس ٢٠٢٦ ٩:٣٠ مساءً": "21:30"},
+    "hi": {"3 मार्च 2026 शाम 5 बजे": "17:00"},
+    "ja": {"2026年3月3日午後3時30分": "15:30", "2026年3月3日9時半": None},
+    "zh": {
+        "2026年3月3日下午3点": "15:00",
+        "2026年3月3日9点30分": "09:30",
+        "2026年3月3日9点半": None,
+    },
+}
+NUMBERS: Final[dict[str, dict[str, float | None]]] = {
+    "de": {
+        "1.200,50": 1200.5,
+        "1 200,50": 1200.5,
+        "1,5": 1.5,
+        "1.5": 1.5,
+        "1.500": 1500,
+        "1'200": 1200,
+        "-3,25": -3.25,
+        "etwa 12 Stück": 12,
+        "zwei": 2,
+        "3 Millionen": None,
+        "5 oder 6": None,
+        "1.2.3": None,
+        "1,234.5": None,
+    },
+    "fr": {"1 200,50": 1200.5, "1\u202f200,50": 1200.5, "trois": 3, "deux cents": None},
+    "es": {"1.200,50": 1200.5, "3,5 kg": 3.5, "2 mil": None, "cinco": 5},
+    "pt": {"R$ 1.200,50": 1200.5, "três": 3, "2 milhões": None},
+    "it": {"1.200,50": 1200.5, "dieci": 10},
+    "nl": {"1.200,50": 1200.5, "één": 1, "anderhalf": None},
+    "pl": {"1 200,50": 1200.5, "pięć": 5, "2 tys.": None},
+    "tr": {"1.200,50": 1200.5, "üç": 3, "ALTI": 6, "5 bin": None},
+    "ru": {"1 200,50": 1200.5, "пять": 5, "2 тыс.": None},
+    "ar": {"١٢٠٠٫٥": 1200.5, "١٬٢٠٠": 1200, "1,200.50": 1200.5, "خمسة": 5, "٣ آلاف": None},
+    "hi": {"1,200.50": 1200.5, "१२००": 1200, "1,00,000": 100_000, "पाँच": 5, "2 लाख": None},
+    "ja": {"１２００": 1200, "約3個です": 3, "1,200.5": 1200.5, "三": 3, "3万": None},
+    "zh": {"１，２００．５": 1200.5, "3个": 3, "五": 5, "3万": None, "五百": None},
+}
+SCORES: Final[dict[str, str]] = {
+    "de": "3 von 5",
+    "fr": "3 sur 5",
+    "es": "3 de 5",
+    "pt": "3 de 5",
+    "it": "3 su 5",
+    "nl": "3 van 5",
+    "pl": "3 z 5",
+    "tr": "5 üzerinden 3",
+    "ru": "3 из 5",
+    "ar": "٣ من ٥",
+    "hi": "5 में से 3",
+    "ja": "5点中3点",
+    "zh": "3/5",
+}
+# Words for yes, for no, and for neither.
+CONSENT: Final[dict[str, tuple[list[str], list[str], list[str]]]] = {
+    "de": (
+        ["ja", "Ja, gerne!", "Ich stimme zu", "OK", "na klar"],
+        ["Nein", "nein, danke", "ich stimme nicht zu", "lieber nicht"],
+        ["vielleicht", "ja, aber nicht heute", "Jaguar", "ja?", "ja und nein"],
+    ),
+    "fr": (
+        ["Oui", "oui, bien sûr", "d’accord", "J'accepte"],
+        ["non", "Non merci", "je n’accepte pas", "pas d'accord"],
+        ["peut-être", "oui, mais pas maintenant", "si possible"],
+    ),
+    "es": (
+        ["Sí", "si", "sí, claro", "Acepto", "de acuerdo"],
+        ["No", "no, gracias", "no acepto"],
+        ["quizás", "si es posible", "sí, pero no hoy"],
+    ),
+    "pt": (["Sim", "sim, claro", "concordo"], ["Não", "nao", "não aceito"], ["talvez", "sim, mas"]),
+    "it": (
+        ["Sì", "sì, certo", "va bene", "Accetto"],
+        ["No", "no grazie", "non accetto"],
+        ["forse", "sì, ma non oggi"],
+    ),
+    "nl": (["Ja", "ja graag", "akkoord"], ["Nee", "nee, bedankt", "niet akkoord"], ["misschien"]),
+    "pl": (
+        ["Tak", "tak, oczywiście", "zgadzam się"],
+        ["Nie", "nie, dziękuję", "nie zgadzam się"],
+        ["może", "tak, ale nie dziś", "no"],
+    ),
+    "tr": (
+        ["Evet", "EVET", "evet, tabii", "kabul ediyorum"],
+        ["Hayır", "HAYIR", "hayir", "kabul etmiyorum"],
+        ["belki", "evet ama şimdi değil"],
+    ),
+    "ru": (
+        ["Да", "да, конечно", "согласна"],
+        ["Нет", "нет, спасибо", "не согласен"],
+        ["может быть", "да, но не сейчас"],
+    ),
+    "ar": (["نعم", "نعم، بالطبع", "أوافق"], ["لا", "لا شكرا", "لا أوافق"], ["ربما", "نعم، لكن"]),
+    "hi": (
+        ["हाँ", "हां", "जी हाँ", "ठीक है"],
+        ["नहीं", "जी नहीं", "नहीं, धन्यवाद"],
+        ["शायद", "हाँ, लेकिन अभी नहीं"],
+    ),
+    "ja": (
+        ["はい", "はい、お願いします", "同意します"],
+        ["いいえ", "同意しません", "いいえ、結構です"],
+        ["たぶん", "はい、でも今日はだめです"],
+    ),
+    "zh": (
+        ["是", "是的", "好的，没问题", "我同意"],
+        ["否", "不", "不同意", "没有"],
+        ["可能", "是的，但不是今天", "可以吗"],
+    ),
+}
+# Three options, and messages that name some of them by their numbers in the list.
+OPTIONS: Final[dict[str, tuple[list[str], dict[str, list[int]]]]] = {
+    "de": (
+        ["Rot", "Blau", "Grün"],
+        {
+            "rot und blau": [1, 2],
+            "alle": [1, 2, 3],
+            "die zweite": [2],
+            "1 und 3": [1, 3],
+            "Ich möchte bitte Grün": [3],
+            "nicht rot": [],
+            "entweder rot oder blau": [],
+        },
+    ),
+    "fr": (
+        ["Rouge", "Bleu", "Vert"],
+        {"rouge et vert": [1, 3], "toutes": [1, 2, 3], "la deuxième": [2], "sauf le bleu": []},
+    ),
+    "es": (
+        ["Rojo", "Azul", "Verde"],
+        {"rojo y verde": [1, 3], "todos": [1, 2, 3], "la segunda": [2], "sin azul": []},
+    ),
+    "pt": (
+        ["Vermelho", "Azul", "Verde"],
+        {"vermelho e verde": [1, 3], "todas": [1, 2, 3], "a segunda opção": [2], "menos azul": []},
+    ),
+    "it": (
+        ["Rosso", "Blu", "Verde"],
+        {"rosso e verde": [1, 3], "tutti": [1, 2, 3], "la seconda": [2], "tranne blu": []},
+    ),
+    "nl": (
+        ["Rood", "Blauw", "Groen"],
+        {"rood en groen": [1, 3], "allemaal": [1, 2, 3], "de tweede": [2], "geen blauw": []},
+    ),
+    "pl": (
+        ["Czerwony", "Niebieski", "Zielony"],
+        {"czerwony i zielony": [1, 3], "wszystkie": [1, 2, 3], "druga": [2], "bez czerwony": []},
+    ),
+    "tr": (
+        ["Kırmızı", "Mavi", "Yeşil"],
+        {"kırmızı ve yeşil": [1, 3], "hepsi": [1, 2, 3], "ikinci seçenek": [2], "mavi değil": []},
+    ),
+    "ru": (
+        ["Красный", "Синий", "Зелёный"],
+        {"красный и зелёный": [1, 3], "все": [1, 2, 3], "второй": [2], "кроме синий": []},
+    ),
+    "ar": (
+        ["أحمر", "أزرق", "أخضر"],
+        {"أحمر أو أخضر": [1, 3], "الكل": [1, 2, 3], "الثاني": [2], "ليس أزرق": [], "٢": [2]},
+    ),
+    "hi": (
+        ["लाल", "नीला", "हरा"],
+        {"लाल और हरा": [1, 3], "सभी": [1, 2, 3], "दूसरा": [2], "नीला नहीं": []},
+    ),
+    "ja": (
+        ["赤", "青", "緑"],
+        {
+            "赤と緑": [1, 3],
+            "赤と緑をお願いします": [1, 3],
+            "全部": [1, 2, 3],
+            "2番": [2],
+            "青以外": [],
+            "二番目": [2],
+        },
+    ),
+    "zh": (
+        ["红色", "蓝色", "绿色"],
+        {
+            "红色和绿色": [1, 3],
+            "我要红色和绿色": [1, 3],
+            "全部": [1, 2, 3],
+            "第二个": [2],
+            "不要蓝色": [],
+        },
+    ),
+}
+
+Values = dict[str, Any]
