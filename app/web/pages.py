@@ -6,6 +6,7 @@ from typing import Final
 from litestar import MediaType, Response
 from litestar.status_codes import HTTP_200_OK
 
+from app.kit.languages import ENGLISH, Language, direction_of
 from app.web import assets
 
 CSP: Final = (
@@ -17,14 +18,17 @@ CSP: Final = (
 _COMMON_STYLES = ("shared/theme.css", "pages/base.css")
 
 
-def render(title: str, body: str, *, script: str | None, style: str) -> str:
+def render(
+    title: str, body: str, *, script: str | None, style: str, language: Language = ENGLISH
+) -> str:
     """Returns a page with a script and a style of `static`. `body` is HTML."""
+    direction = ' dir="rtl"' if direction_of(language) == "rtl" else ""
     module = f'<script type="module" src="{assets.url_of(script)}"></script>' if script else ""
     links = "".join(
         f'<link rel="stylesheet" href="{assets.url_of(path)}">' for path in (*_COMMON_STYLES, style)
     )
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language}"{direction}><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark">{links}{module}</head>'

@@ -2,6 +2,7 @@
 import type { ApiProblem as Problem, FormApi as Api } from "../static/form/api.js";
 import type { FieldView as View } from "../static/form/field.js";
 import type { FormView as Page } from "../static/form/form.js";
+import type { PROBLEMS, TEXTS } from "../static/form/texts.js";
 import type { readAddress } from "../static/form/address.js";
 
 declare global {
@@ -61,6 +62,19 @@ declare global {
   type FixedText = string | ({ other: string } & { [category in Intl.LDMLPluralRule]?: string });
 
   type TextValues = Record<string, string | number>;
+
+  // The tables of a language.
+  type FormTexts = Record<keyof typeof TEXTS, FixedText>;
+  type FormProblems = Record<keyof typeof PROBLEMS, { field: FixedText; list: FixedText }>;
+
+  interface Wording {
+    language: string;
+    plurals: Intl.PluralRules;
+    texts: FormTexts;
+    problems: FormProblems;
+    // Texts of the page around.
+    own: Record<string, string>;
+  }
 
   // What is wrong with an answer.
   interface AnswerProblem {
@@ -122,8 +136,8 @@ declare global {
     isHidden?: boolean;
     // What the chat offers besides typing: the control, or a button for each of the options.
     inChat?: "control" | "options";
-    // Returns the words that the chat has a button for.
-    listWords?: (field: Field) => string[];
+    // Returns the words that the chat has a button for: what it sends, and what it shows.
+    listWords?: (field: Field) => [content: string, shown: string][];
     // The keyboard of a phone for typing the answer in the chat.
     inputMode?: string;
   }

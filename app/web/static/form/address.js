@@ -16,6 +16,8 @@ export function readAddress({ search, hash } = window.location) {
     // The page that embeds this one.
     page: fragment.get("page"),
     isEmbedded: fragment.has("embed"),
+    // Of the page around, by their names.
+    texts: readTexts(fragment.get("texts")),
     values: { ...Object.fromEntries(query), ...readValues(fragment.get("values")) },
   };
 }
@@ -28,6 +30,12 @@ function readValues(text) {
   } catch {
     return {};
   }
+}
+
+/** @type {(text: string | null) => Record<string, string>} */
+function readTexts(text) {
+  const texts = Object.entries(readValues(text)).map(([name, value]) => [name, String(value)]);
+  return Object.fromEntries(texts);
 }
 
 /** @type {(token: string, step: string) => void} */

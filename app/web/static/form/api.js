@@ -1,5 +1,5 @@
 // Requests to the routes for visitors of a form.
-import { getText } from "./texts.js";
+import { getLanguage, getText } from "./texts.js";
 
 const TIMEOUT_MS = 60_000;
 // A model may take its time to read a message.
@@ -9,7 +9,7 @@ const STREAM_TIMEOUT_MS = 180_000;
 export class ApiProblem extends Error {
   /** @param {number} status @param {ErrorBody} error */
   constructor(status, { code = "", message = "", details = null } = {}) {
-    super(message || getText("noAnswer"));
+    super(explain(status, code, message));
     this.status = status;
     this.code = code;
     // [{ field, message }] for answers that are not valid.
@@ -19,6 +19,23 @@ export class ApiProblem extends Error {
   get isLost() {
     return this.status === 0 || this.status >= 500;
   }
+}
+
+/** @type {Record<string, "formClosed" | "formUnavailable" | "draftExpired">} */
+const REFUSALS = {
+  form_closed: "formClosed",
+  form_not_published: "formUnavailable",
+  form_not_found: "formUnavailable",
+  draft_not_found: "draftExpired",
+};
+
+// The server speaks English; in other languages, the page says what its answer means.
+/** @type {(status: number, code: string, message: string) => string} */
+function explain(status, code, message) {
+  if (message && (status === 0 || getLanguage() === "en")) return message;
+  if (!message || status >= 500) return getText("noAnswer");
+  if (status === 429) return getText("tooMany");
+  return getText(REFUSALS[code] ?? "notAccepted");
 }
 
 export class FormApi {

@@ -1,10 +1,11 @@
 // The messages of the chat.
 import { el } from "../shared/dom.js";
 import { buildText, toPlainText } from "./links.js";
-import { getText } from "./texts.js";
+import { formatMoment, formatStored, getText } from "./texts.js";
 
 const SIGNATURE_START = "data:image/png;base64,";
 const FILE_ID = /^fil_[A-Za-z0-9]+$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
 export class ChatLog {
@@ -65,6 +66,7 @@ function showContent(content) {
     return [el("img", { src: content, alt: getText("yourSignature") })];
   }
   if (FILE_ID.test(content)) return [getText("yourFile")];
+  if (DATE.test(content)) return [formatStored(content)];
   if (!TIME.test(content)) return [content];
-  return [new Date(content).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" })];
+  return [formatMoment(new Date(content), { dateStyle: "long", timeStyle: "short" })];
 }

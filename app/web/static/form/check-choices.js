@@ -1,6 +1,6 @@
 // The rules of app/domain/forms/definition/fields/choices.py.
 import { toPlainText } from "./links.js";
-import { getText, joinWords } from "./texts.js";
+import { getText, joinList, joinWords } from "./texts.js";
 import { WrongValue } from "./wrong-value.js";
 
 const LISTED_OPTIONS = 20;
@@ -11,7 +11,7 @@ function describeOptions(field) {
   const labels = field.options.map((option) => toPlainText(option.label));
   if (labels.length > LISTED_OPTIONS) {
     const count = labels.length - LISTED_OPTIONS;
-    return getText("listMore", { words: labels.slice(0, LISTED_OPTIONS).join(", "), count });
+    return getText("listMore", { words: joinList(labels.slice(0, LISTED_OPTIONS)), count });
   }
   return joinWords(labels);
 }

@@ -1,4 +1,5 @@
 // The rules of app/domain/forms/definition/fields/dates.py.
+import { formatStored } from "./texts.js";
 import { WrongValue } from "./wrong-value.js";
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
@@ -29,8 +30,8 @@ export function checkTime(field, value) {
 
 /** @type {(first: unknown, last: unknown, isEarly: boolean, isLate: boolean) => void} */
 function checkLimits(first, last, isEarly, isLate) {
-  if (isEarly) throw new WrongValue("minDate", { date: String(first) });
-  if (isLate) throw new WrongValue("maxDate", { date: String(last) });
+  if (isEarly) throw new WrongValue("minDate", { date: formatStored(String(first)) });
+  if (isLate) throw new WrongValue("maxDate", { date: formatStored(String(last)) });
 }
 
 /** @type {(value: unknown) => value is string} */

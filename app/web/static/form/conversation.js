@@ -1,7 +1,7 @@
 // A conversation that fills in the form. Its id is kept for this tab, so that it survives a reload.
 import { ApiProblem, createKey } from "./api.js";
 import { readEvents } from "../shared/event-stream.js";
-import { getText } from "./texts.js";
+import { getLanguage, getText } from "./texts.js";
 
 export class Conversation {
   /** @type {string | null} */
@@ -11,7 +11,9 @@ export class Conversation {
   /** @param {FormApi} api @param {string} slug */
   constructor(api, slug) {
     this.api = api;
-    this.storageKey = `parley:form:${slug}`;
+    // A conversation goes on in its language.
+    const language = getLanguage();
+    this.storageKey = `parley:form:${slug}${language === "en" ? "" : `:${language}`}`;
     this.#id = readStored(this.storageKey);
   }
 
@@ -28,8 +30,9 @@ export class Conversation {
       }
     }
     const headers = { "idempotency-key": this.#key };
+    const body = { data: values, language: getLanguage() };
     /** @type {{ data: ConversationView; message: FormMessage }} */
-    const { data, message } = await this.api.post("/conversations", { data: values }, headers);
+    const { data, message } = await this.api.post("/conversations", body, headers);
     this.#id = data.id;
     store(this.storageKey, data.id);
     return { view: data, messages: [message] };

@@ -2,11 +2,11 @@
 import { setDraft } from "./address.js";
 import { ApiProblem } from "./api.js";
 import { hasValue } from "./checks.js";
-import { button, el } from "../shared/dom.js";
+import { button, el, ownDirection } from "../shared/dom.js";
 import { moveTo } from "./frame.js";
 import { listServerProblems } from "./problems.js";
 import { Sending } from "./sending.js";
-import { getText } from "./texts.js";
+import { formatMoment, getText } from "./texts.js";
 
 // A shorter form is filled in sooner than its draft is found again.
 const MIN_FIELDS = 5;
@@ -83,11 +83,11 @@ export class Draft {
     link.addEventListener("focus", () => link.select());
     const copied = el("span", { class: "copied", role: "status" });
     const copy = button(getText("copyLink"), () => copyText(link, copied), { class: "quiet" });
-    const until = new Date(expiresAt).toLocaleDateString(undefined, { dateStyle: "long" });
+    const until = formatMoment(new Date(expiresAt), { dateStyle: "long" });
     this.element.replaceChildren(
       el(
         "p",
-        { dir: "ltr" },
+        { dir: ownDirection() },
         el("strong", {}, getText("saved")),
         ` ${getText("draftLink", { date: until })}`,
       ),

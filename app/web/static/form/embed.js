@@ -2,10 +2,11 @@
 // <script async src="https://parley.example.com/embed/form.js" data-form="contact-8k2m4q6t"></script>
 // data-mode="chat" asks the questions one by one; data-values='{"campaign": "spring"}' answers hidden
 // fields; data-title, data-theme ("light", "dark") and data-height (of the chat) are for the frame.
+// data-lang="de" names the language, by default that of the page; data-text-… replaces a text.
 (() => {
   const script = document.currentScript;
   if (!(script instanceof HTMLScriptElement)) return;
-  const { form, mode, values, title, theme, height = "600" } = script.dataset;
+  const { form, mode, values, title, theme, lang, height = "600" } = script.dataset;
   if (!form) return;
   const address = new URL(`../f/${encodeURIComponent(form)}`, script.src);
 
@@ -22,12 +23,18 @@
   function buildFrame(script) {
     const scheme = theme === "light" || theme === "dark" ? theme : findTheme(script);
     if (mode) address.searchParams.set("mode", mode);
+    if (lang) address.searchParams.set("lang", lang);
+    // The language of the form itself comes before that of the page.
+    address.searchParams.set("page-lang", document.documentElement.lang || "en");
+    const texts = Object.entries(script.dataset).filter(([name]) => /^text[A-Z]/.test(name))
+      .map(([name, text]) => [name[4].toLowerCase() + name.slice(5), text]);
     // A fragment is sent to no server. The query of this page may have secrets, so it is left out.
     const fragment = new URLSearchParams({
       embed: "1",
       theme: scheme,
       page: location.origin + location.pathname,
       ...(values ? { values } : {}),
+      ...(texts.length ? { texts: JSON.stringify(Object.fromEntries(texts)) } : {}),
     });
     address.hash = fragment.toString();
     const frame = document.createElement("iframe");

@@ -14,7 +14,7 @@ import { selectValues } from "./prefill.js";
 import { listServerProblems } from "./problems.js";
 import { Sending } from "./sending.js";
 import { buildSummary } from "./summary.js";
-import { getText } from "./texts.js";
+import { getText, TEXTS } from "./texts.js";
 
 const CLOSED_CODES = new Set(["form_closed", "form_not_published", "form_not_found"]);
 
@@ -101,7 +101,7 @@ export class FormView {
 
   #nameButton() {
     const { submit_button_text: submitText } = this.form.settings;
-    const text = this.pages.isLast ? submitText : getText("next");
+    const text = this.pages.isLast ? translateDefault(submitText) : getText("next");
     this.submitButton.replaceChildren(el("span", { dir: "auto" }, text));
   }
 
@@ -263,7 +263,7 @@ export class FormView {
   #finish({ data, message }) {
     document.documentElement.classList.add("finished");
     showOutcome(this.place, {
-      message,
+      message: translateDefault(message),
       submissionId: data.submission_id,
       redirectUrl: this.form.settings.redirect_url,
       isEmbedded: this.address.isEmbedded,
@@ -293,6 +293,13 @@ export class FormView {
       ...(canRetry ? [button(getText("tryAgain"), retry, { class: "quiet" })] : []),
     );
   }
+}
+
+// A form without texts of its own has those of the server, which are English.
+/** @type {(text: string) => string} */
+function translateDefault(text) {
+  if (text === TEXTS.submit) return getText("submit");
+  return text === TEXTS.received ? getText("received") : text;
 }
 
 /** @type {(target: EventTarget | null, element: HTMLElement | null) => boolean} */

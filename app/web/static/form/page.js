@@ -7,12 +7,14 @@ import { FormView } from "./form.js";
 import { isFramed, notify, reportHeight } from "./frame.js";
 import { toPlainText } from "./links.js";
 import { findDirection } from "./text.js";
+import { getLanguage, useOwnTexts } from "./texts.js";
 import { toWebAddress } from "./web-address.js";
 
 /** @type {(form: Form, address: PageAddress) => void} */
 function start(form, address) {
   const main = required(document.querySelector("main"));
-  main.dir = findDirection(toPlainText(`${form.name} ${form.fields[0]?.label ?? ""}`));
+  main.dir = document.documentElement.dir ||
+    findDirection(toPlainText(`${form.name} ${form.fields[0]?.label ?? ""}`));
   applyBranding(form.branding, {
     theme: address.theme,
     header: required(main.querySelector("header")),
@@ -32,6 +34,14 @@ async function showChat(context) {
   new ChatView(context).start();
 }
 
+// The server has chosen the language.
+/** @type {(language: string) => Promise<void>} */
+async function speak(language) {
+  if (language === getLanguage()) return;
+  const { loadLanguage } = await import("./languages.js");
+  await loadLanguage(language);
+}
+
 const data = document.getElementById("form");
 const address = readAddress();
 const isChat = data !== null && address.mode === "chat";
@@ -39,4 +49,7 @@ document.documentElement.classList.toggle("framed", isFramed);
 document.documentElement.classList.toggle("chat", isChat);
 // A chat is as high as the frame; its messages scroll.
 if (!isChat) reportHeight();
+await speak(document.documentElement.lang);
+// A link to the page must not change what it says.
+if (isFramed) useOwnTexts(address.texts);
 if (data) start(JSON.parse(data.textContent), address);

@@ -1,5 +1,5 @@
 // What is wrong with an answer, in the words of the page or of the server.
-import { choose, fill, PROBLEMS } from "./texts.js";
+import { choose, fill, getLanguage, getProblem, PROBLEMS } from "./texts.js";
 
 // A problem that the page has found.
 /** @implements {AnswerProblem} */
@@ -11,13 +11,13 @@ export class Problem {
   }
 
   get sentence() {
-    return fill(choose(PROBLEMS[this.name].field, this.values), this.values);
+    return fill(choose(getProblem(this.name).field, this.values), this.values);
   }
 
   // What stands before and after the label of the field.
   /** @type {() => [string, string]} */
   splitAtLabel() {
-    const [before, after] = choose(PROBLEMS[this.name].list, this.values).split("{label}");
+    const [before, after] = choose(getProblem(this.name).list, this.values).split("{label}");
     return [fill(before, this.values), fill(after, this.values)];
   }
 }
@@ -43,5 +43,37 @@ export class ServerProblem {
 
 /** @type {(errors: { field: string; message: string }[]) => Map<string, AnswerProblem>} */
 export function listServerProblems(errors) {
-  return new Map(errors.map(({ field, message }) => [field, new ServerProblem(message)]));
+  return new Map(errors.map(({ field, message }) => [field, translate(message)]));
+}
+
+// Finds the words of the server in the English table, so that another language can say the same.
+/** @type {(message: string) => AnswerProblem} */
+function translate(message) {
+  if (getLanguage() === "en") return new ServerProblem(message);
+  for (const name of /** @type {(keyof typeof PROBLEMS)[]} */ (Object.keys(PROBLEMS))) {
+    const { list } = PROBLEMS[name];
+    const text = (typeof list === "string" ? list : list.other).replace("“{label}” ", "");
+    const values = match(text, message);
+    if (values) return new Problem(name, values);
+  }
+  return new ServerProblem(message);
+}
+
+// Returns the values of the {placeholders} of a text, if a message is that text.
+/** @type {(text: string, message: string) => TextValues | null} */
+function match(text, message) {
+  const parts = text.split(/\{(\w+)\}/);
+  const pattern = parts.map((part, index) => index % 2 ? "(.+)" : quote(part));
+  const found = new RegExp(`^${pattern.join("")}$`, "s").exec(message);
+  if (!found) return null;
+  const names = parts.filter((_, index) => index % 2);
+  return Object.fromEntries(names.map((name, index) => {
+    const value = found[index + 1];
+    return [name, name === "count" ? Number(value.replaceAll(",", "")) : value];
+  }));
+}
+
+/** @type {(text: string) => string} */
+function quote(text) {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }

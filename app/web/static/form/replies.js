@@ -5,18 +5,18 @@ import { typeOf } from "./controls/registry.js";
 import { button, el, prose, required } from "../shared/dom.js";
 import { toPlainText } from "./links.js";
 import { Problem } from "./problems.js";
-import { getText } from "./texts.js";
+import { formatNumber, getText, getWord } from "./texts.js";
 
 // More buttons than this are shown on request.
 const MAX_CHIPS = 12;
-// What the conversation reads as leaving a question out.
-const SKIP = "skip";
 
 // Calls `say(content, shown)` with the answer and what the visitor sees of it.
 /** @type {(field: Field, context: ReplyContext, say: Say) => HTMLElement[]} */
 export function buildReplies(field, context, say) {
   const answers = buildAnswers(field, context, say);
-  const skip = button(getText("skip"), () => say(SKIP, getText("skip")), { class: "chip quiet" });
+  // The conversation understands the word of its language.
+  const skipQuestion = () => say(getWord("skip").toLowerCase(), getText("skip"));
+  const skip = button(getText("skip"), skipQuestion, { class: "chip quiet" });
   return [...(answers ? [answers] : []), ...(field.required ? [] : [skip])];
 }
 
@@ -28,10 +28,10 @@ function buildAnswers(field, context, say) {
   return buildChips(listWords?.(field) ?? [], say);
 }
 
-/** @type {(words: string[], say: Say) => HTMLElement | null} */
+/** @type {(words: [content: string, shown: string][], say: Say) => HTMLElement | null} */
 function buildChips(words, say) {
-  const build = (/** @type {string} */ word) =>
-    button(prose("span", word), () => say(word, word), { class: "chip" });
+  const build = (/** @type {[string, string]} */ [content, shown]) =>
+    button(prose("span", shown), () => say(content, shown), { class: "chip" });
   const hidden = words.length > MAX_CHIPS ? words.slice(MAX_CHIPS - 1) : [];
   const chips = el(
     "div",
@@ -55,7 +55,7 @@ function buildOptions(field, context, say) {
   const show = (/** @type {FieldOption[]} */ options) => {
     place.replaceChildren(
       buildChips(
-        options.map(({ label }) => toPlainText(label)),
+        options.map(({ label }) => [toPlainText(label), toPlainText(label)]),
         say,
       ) ?? "",
     );
@@ -85,7 +85,7 @@ function buildWithControl(field, context, say) {
     const value = control.read();
     const wrong = control.findProblem?.() || findProblem(field, value);
     if (wrong) showProblem(wrong);
-    else say(...(control.toMessage?.() ?? [String(value), String(value)]));
+    else say(...(control.toMessage?.() ?? toMessage(value)));
   });
   const role = control.role ?? null;
   return el(
@@ -95,6 +95,13 @@ function buildWithControl(field, context, say) {
     problem,
     send,
   );
+}
+
+// The conversation reads numbers as its language writes them.
+/** @type {(value: unknown) => [content: string, shown: string]} */
+function toMessage(value) {
+  const text = typeof value === "number" ? formatNumber(value) : String(value);
+  return [text, text];
 }
 
 /** @type {(field: Field, value: unknown) => AnswerProblem | undefined} */

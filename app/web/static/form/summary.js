@@ -1,5 +1,5 @@
 // Lists what is wrong with the answers, above the form.
-import { el } from "../shared/dom.js";
+import { el, ownDirection } from "../shared/dom.js";
 import { getText } from "./texts.js";
 
 const MAX_LABEL_CHARACTERS = 80;
@@ -20,7 +20,7 @@ export function buildSummary(problems, show) {
 /** @type {(problem: FieldProblem, show: (view: FieldView) => void) => HTMLElement} */
 function buildItem({ name, problem, view }, show) {
   const [before, after] = problem.splitAtLabel();
-  const text = el("span", { dir: "ltr" }, before, el("bdi", {}, shorten(name)), after);
+  const text = el("span", { dir: ownDirection() }, before, el("bdi", {}, shorten(name)), after);
   return el("li", {}, view ? buildLink(view, text, show) : text);
 }
 

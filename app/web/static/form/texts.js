@@ -1,8 +1,6 @@
-// The fixed texts of the form page, by names: a language is a table like these. {placeholders} are
-// replaced by values; a text with variants has one for each plural category of its `count`.
-
-const LANGUAGE = "en";
-const PLURALS = new Intl.PluralRules(LANGUAGE);
+// The fixed texts of the form page in English, by names; `languages` has the same tables in other
+// languages. {placeholders} are replaced by values; a text with variants has one for each plural
+// category of its `count`.
 
 /** @satisfies {Record<string, FixedText>} */
 export const TEXTS = {
@@ -86,7 +84,17 @@ export const TEXTS = {
   signHere: "Area to sign with a pen, a finger or a mouse",
   typeToSign: "Type your name to sign",
   orTypeToSign: "Or type your name to sign",
+  // What a form says that has no texts of its own
+  submit: "Submit",
+  received: "Thank you. Your answers have been received.",
+  // Refusals of the server
+  formClosed: "This form is closed and takes no more answers.",
+  formUnavailable: "This form is no longer available.",
+  draftExpired: "The saved answers have expired.",
+  tooMany: "That was a lot at once. Please wait a moment and try again.",
+  notAccepted: "The server did not accept this. Please check your answers and try again.",
   // Lists
+  listSeparator: ", ",
   listOr: "{words} or {last}",
   listAnd: "{words} and {last}",
   listMore: { one: "{words} and {count} more", other: "{words} and {count} more" },
@@ -237,6 +245,22 @@ export const PROBLEMS = {
     field: "This could not be uploaded: the connection was lost.",
     list: "“{label}” could not be uploaded: the connection was lost",
   },
+  fileKind: {
+    field: "Files of this kind are not allowed here.",
+    list: "“{label}” does not allow files of this kind",
+  },
+  missingFile: {
+    field: "This file was not uploaded for this field, or its time is up; upload it again.",
+    list: "“{label}” has no file any more; upload it again",
+  },
+  unknownOption: {
+    field: "This must be one of the options.",
+    list: "“{label}” must be one of the options",
+  },
+  tooSlow: {
+    field: "This takes too long to check; make the answers shorter.",
+    list: "“{label}” takes too long to check; make the answers shorter",
+  },
   tooLarge: { field: "This is too large.", list: "“{label}” is too large" },
   uploadFailed: {
     field: "This could not be uploaded; please try again.",
@@ -244,15 +268,58 @@ export const PROBLEMS = {
   },
 };
 
+// What the page says: a language, and the texts that the page around has replaced.
+/** @type {Wording} */
+const current = {
+  language: "en",
+  plurals: new Intl.PluralRules("en"),
+  texts: TEXTS,
+  problems: PROBLEMS,
+  own: {},
+};
+
+/** @type {(language: string, table: { TEXTS: FormTexts; PROBLEMS: FormProblems }) => void} */
+export function useTable(language, table) {
+  Object.assign(current, {
+    language,
+    plurals: new Intl.PluralRules(language),
+    texts: { ...TEXTS, ...table.TEXTS },
+    problems: { ...PROBLEMS, ...table.PROBLEMS },
+  });
+}
+
+// Replaces texts by those of the page around: by their names, or by problemEmail for the sentence
+// about a wrong answer.
+/** @type {(own: Record<string, string>) => void} */
+export function useOwnTexts(own) {
+  current.own = own;
+}
+
+export function getLanguage() {
+  return current.language;
+}
+
 /** @type {(name: keyof typeof TEXTS, values?: TextValues) => string} */
 export function getText(name, values = {}) {
-  return fill(choose(TEXTS[name], values), values);
+  return fill(choose(current.own[name] ?? current.texts[name], values), values);
+}
+
+// Returns the text of the language, which a conversation in it understands.
+/** @type {(name: keyof typeof TEXTS) => string} */
+export function getWord(name) {
+  return fill(choose(current.texts[name], {}), {});
+}
+
+/** @type {(name: keyof typeof PROBLEMS) => { field: FixedText; list: FixedText }} */
+export function getProblem(name) {
+  const own = current.own[`problem${name[0].toUpperCase()}${name.slice(1)}`];
+  return own ? { field: own, list: `{label}: ${own}` } : current.problems[name];
 }
 
 /** @type {(text: FixedText, values: TextValues) => string} */
 export function choose(text, values) {
   if (typeof text === "string") return text;
-  return text[PLURALS.select(Number(values.count))] ?? text.other;
+  return text[current.plurals.select(Number(values.count))] ?? text.other;
 }
 
 // A number of things is written with the separators of the language.
@@ -260,20 +327,52 @@ export function choose(text, values) {
 export function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (whole, key) => {
     const value = values[key] ?? whole;
-    return key === "count" && typeof value === "number" ? formatCount(value) : String(value);
+    if (typeof value !== "number") return value;
+    return key === "count" ? formatCount(value) : formatNumber(value);
   });
 }
 
 /** @type {(number: number) => string} */
 export function formatCount(number) {
-  return number.toLocaleString(LANGUAGE);
+  return number.toLocaleString(current.language);
+}
+
+// Without separators of thousands. English has numbers as the server writes them.
+/** @type {(number: number) => string} */
+export function formatNumber(number) {
+  if (current.language === "en") return String(number);
+  const options = { useGrouping: false, maximumFractionDigits: 20 };
+  return number.toLocaleString(current.language, options);
+}
+
+// A date is written as in the country of the browser, if people speak the language there.
+/** @type {(moment: Date, options: Intl.DateTimeFormatOptions) => string} */
+export function formatMoment(moment, options) {
+  const { language } = current;
+  const local = navigator.languages.find((tag) => tag.split("-")[0] === language);
+  return moment.toLocaleString(local ?? language, options);
+}
+
+// Returns a stored date or time as people write it; in English as the server does.
+/** @type {(text: string) => string} */
+export function formatStored(text) {
+  const moment = new Date(text);
+  if (current.language === "en" || Number.isNaN(moment.getTime())) return text;
+  return text.length > 10
+    ? formatMoment(moment, { dateStyle: "long", timeStyle: "short" })
+    : formatMoment(moment, { dateStyle: "long", timeZone: "UTC" });
 }
 
 // Returns "a, b or c".
 /** @type {(words: string[], name?: "listOr" | "listAnd") => string} */
 export function joinWords(words, name = "listOr") {
   if (words.length < 2) return words.join("");
-  return getText(name, { words: words.slice(0, -1).join(", "), last: words[words.length - 1] });
+  return getText(name, { words: joinList(words.slice(0, -1)), last: words[words.length - 1] });
+}
+
+/** @type {(words: string[]) => string} */
+export function joinList(words) {
+  return words.join(getText("listSeparator"));
 }
 
 /** @type {(bytes: number) => string} */
@@ -281,5 +380,7 @@ export function formatSize(bytes) {
   if (bytes < 1024) return getText("bytes", { count: bytes });
   const kilobytes = bytes / 1024;
   if (kilobytes < 1000) return getText("kilobytes", { size: Math.round(kilobytes) });
-  return getText("megabytes", { size: (kilobytes / 1024).toFixed(1) });
+  const digits = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
+  const size = (kilobytes / 1024).toLocaleString(current.language, digits);
+  return getText("megabytes", { size });
 }

@@ -42,10 +42,15 @@ export function prose(tag, text, attributes = {}) {
   return text ? el(tag, { dir: "auto", ...attributes }, text) : null;
 }
 
-// A text of ours, which is English also where the page is written from right to left.
+// The direction of our texts, also where those of the form's author have another one.
+/** @type {() => string} */
+export function ownDirection() {
+  return document.documentElement.dir || "ltr";
+}
+
 /** @type {(text: string) => HTMLElement} */
 export function own(text) {
-  return el("span", { dir: "ltr" }, text);
+  return el("span", { dir: ownDirection() }, text);
 }
 
 /** @type {(text: Child | Child[], listener: () => void, attributes?: Attributes) => HTMLButtonElement} */

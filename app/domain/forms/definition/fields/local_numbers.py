@@ -49,7 +49,7 @@ def _build(language: Language) -> _Patterns:
         re.compile(
             rf"[-+]?(?:{_list_groups(words, groups)}|[0-9]*)(?:{re.escape(words.decimal)}[0-9]+)?"
         ),
-        re.compile(r"[-+]?[0-9]*[.,](?:[0-9]{1,2}|[0-9]{4,})"),
+        re.compile(r"[-+]?(?:0?[.,][0-9]+|[0-9]*[.,](?:[0-9]{1,2}|[0-9]{4,}))"),
         _compile_score(rf"(?:/|{compile_words(words.out_of)})"),
         _compile_score(compile_words(words.total_before), is_total_first=True),
     )
@@ -58,10 +58,10 @@ def _build(language: Language) -> _Patterns:
 def _list_groups(words: NumberWords, groups: str) -> str:
     if words.has_pairs:
         return (
-            rf"[0-9]{{1,2}}(?:[{groups}][0-9]{{2}})*[{groups}][0-9]{{3}}"
-            rf"|[0-9]{{1,3}}(?:[{groups}][0-9]{{3}})+"
+            rf"[1-9][0-9]?(?:[{groups}][0-9]{{2}})*[{groups}][0-9]{{3}}"
+            rf"|[1-9][0-9]{{0,2}}(?:[{groups}][0-9]{{3}})+"
         )
-    return rf"[0-9]{{1,3}}(?P<group>[{groups}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*"
+    return rf"[1-9][0-9]{{0,2}}(?P<group>[{groups}])[0-9]{{3}}(?:(?P=group)[0-9]{{3}})*"
 
 
 def _compile_scales(words: NumberWords, *, has_spaces: bool) -> re.Pattern[str]:

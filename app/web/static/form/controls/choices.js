@@ -2,7 +2,7 @@
 import { button, el } from "../../shared/dom.js";
 import { linkedProse, toPlainText } from "../links.js";
 import { fold } from "../text.js";
-import { getText, joinWords } from "../texts.js";
+import { getText, joinList, joinWords } from "../texts.js";
 
 // A longer list can be searched.
 const SEARCHED_OPTIONS = 8;
@@ -188,7 +188,7 @@ export function multiSelect(field, context) {
 function nameChosen(list) {
   const labels = listChosen(list);
   // A label may have a comma, but it is one line.
-  return [labels.join("\n"), labels.join(", ")];
+  return [labels.join("\n"), joinList(labels)];
 }
 
 // Returns the labels of the options that are checked.

@@ -19,7 +19,7 @@ import { listStars, rating, slider } from "./scales.js";
 import { signature } from "./signature.js";
 import { pageBreak, paragraph, section } from "./static.js";
 import { file } from "./upload.js";
-import { getText } from "../texts.js";
+import { getText, getWord } from "../texts.js";
 
 /** @type {(value: Answer) => string[]} */
 const toList = (value) => (Array.isArray(value) ? value : String(value).split(","));
@@ -50,7 +50,7 @@ export const FIELD_TYPES = {
     check: checkBox,
     initialValue: false,
     fromAddress: null,
-    listWords: () => [getText("yes"), getText("no")],
+    listWords: () => [[getWord("yes"), getText("yes")], [getWord("no"), getText("no")]],
   },
   checkbox_group: {
     buildControl: checkboxGroup,
@@ -77,7 +77,7 @@ export const FIELD_TYPES = {
     buildControl: rating,
     check: checkRating,
     fromAddress: Number,
-    listWords: listStars,
+    listWords: (field) => listStars(field).map((word) => [word, word]),
     inputMode: "numeric",
   },
   slider: { buildControl: slider, check: checkSlider, fromAddress: Number, inChat: "control" },

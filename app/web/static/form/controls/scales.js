@@ -1,7 +1,7 @@
 // Fields whose answer is a number on a scale.
 import { DEFAULT_STARS } from "../check-numbers.js";
 import { button, el } from "../../shared/dom.js";
-import { getText } from "../texts.js";
+import { formatNumber, getText } from "../texts.js";
 
 // More stars than this are a list of numbers.
 const MAX_STARS = 10;
@@ -118,8 +118,9 @@ export function slider(field, context) {
   let isAnswered = false;
   const show = () => {
     input.classList.toggle("unused", !isAnswered);
-    input.setAttribute("aria-valuetext", isAnswered ? input.value : getText("notAnswered"));
-    shown.textContent = isAnswered ? input.value : "–";
+    const value = formatNumber(Number(input.value));
+    input.setAttribute("aria-valuetext", isAnswered ? value : getText("notAnswered"));
+    shown.textContent = isAnswered ? value : "–";
     clear.hidden = field.required || !isAnswered;
   };
   const answer = () => {
@@ -143,8 +144,8 @@ export function slider(field, context) {
   const ends = el(
     "div",
     { class: "ends", "aria-hidden": "true" },
-    el("span", {}, String(min)),
-    el("span", {}, String(max)),
+    el("span", {}, formatNumber(min)),
+    el("span", {}, formatNumber(max)),
   );
   return {
     element: el(

@@ -2,7 +2,7 @@
 import { createKey } from "../api.js";
 import { button, el, icon } from "../../shared/dom.js";
 import { Problem, ServerProblem } from "../problems.js";
-import { formatSize, getText, joinWords } from "../texts.js";
+import { formatSize, getLanguage, getText, joinWords } from "../texts.js";
 
 const DEFAULT_MAX_MB = 10;
 const MEGABYTE = 1024 * 1024;
@@ -201,7 +201,8 @@ class Upload {
 function explain(status, body) {
   const message = body?.error?.message;
   if (status === 0) return new Problem("uploadLost");
-  if (message) return new ServerProblem(message);
+  if (message && getLanguage() === "en") return new ServerProblem(message);
+  if (status === 415) return new Problem("fileKind");
   return new Problem(status === 413 ? "tooLarge" : "uploadFailed");
 }
 
