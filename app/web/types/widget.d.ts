@@ -24,6 +24,9 @@ declare global {
 
   type Texts = Record<keyof typeof TEXTS, string>;
 
+  // A language: the texts of the panel, and those of the launcher.
+  type WidgetTable = Texts & { open: string; unread: string };
+
   // The data attributes of the script tag.
   type WidgetOptions = Record<string, string | undefined>;
 
@@ -34,6 +37,9 @@ declare global {
     host: HTMLElement;
     shadow: ShadowRoot;
     isFilled?: boolean;
+    // The labels of the launcher's button, and how it shows them.
+    texts?: { open: string; close: string; unread: string };
+    show?(): void;
     isOpen(): boolean;
     close(): void;
     addUnread(): void;
@@ -72,7 +78,7 @@ declare global {
 
   interface EarlierOptions {
     texts: Texts;
-    lang: string;
+    lang?: string;
     items: StoredItem[];
     onOpen(id: string): void;
     onClose(): void;

@@ -92,9 +92,10 @@ async def test_the_widget_is_mirrored_on_a_page_from_right_to_left(shop: Shop) -
 async def test_the_page_controls_the_widget_and_its_texts(shop: Shop) -> None:
     await shop.open_page(text_send="Absenden", placeholder="Ihre Frage…", lang="de", title="Laden")
     await shop.page.evaluate("Parley.open()")
-    await expect(shop.input).to_be_focused()
+    question = shop.page.get_by_label("Ihre Nachricht")
+    await expect(question).to_be_focused()
     await expect(shop.button("Absenden")).to_be_visible()
-    await expect(shop.input).to_have_attribute("placeholder", "Ihre Frage…")
+    await expect(question).to_have_attribute("placeholder", "Ihre Frage…")
     await expect(shop.panel).to_have_attribute("lang", "de")
     await expect(shop.panel).to_have_accessible_name("Laden")
     await shop.page.evaluate("Parley.close()")

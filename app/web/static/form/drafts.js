@@ -2,8 +2,9 @@
 import { setDraft } from "./address.js";
 import { ApiProblem } from "./api.js";
 import { hasValue } from "./checks.js";
-import { button, el, ownDirection } from "../shared/dom.js";
+import { button, el } from "../shared/dom.js";
 import { moveTo } from "./frame.js";
+import { ownDirection } from "./own.js";
 import { listServerProblems } from "./problems.js";
 import { Sending } from "./sending.js";
 import { formatMoment, getText } from "./texts.js";

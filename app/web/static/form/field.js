@@ -1,7 +1,8 @@
 // A field on the page: its label, help, control and the message about what is wrong.
-import { el, own, setAttribute } from "../shared/dom.js";
+import { el, setAttribute } from "../shared/dom.js";
 import { typeOf } from "./controls/registry.js";
 import { linkedProse } from "./links.js";
+import { own } from "./own.js";
 import { getText } from "./texts.js";
 
 export class FieldView {

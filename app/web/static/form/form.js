@@ -2,13 +2,14 @@
 import { evaluate } from "./answers.js";
 import { ApiProblem } from "./api.js";
 import { isUntouched } from "./checks.js";
-import { button, el, own } from "../shared/dom.js";
+import { button, el } from "../shared/dom.js";
 import { Draft } from "./drafts.js";
 import { FieldView } from "./field.js";
 import { isFramed, moveTo } from "./frame.js";
 import { toPlainText } from "./links.js";
 import { OptionLoader } from "./options.js";
 import { showOutcome } from "./outcome.js";
+import { own } from "./own.js";
 import { Pages } from "./pages.js";
 import { selectValues } from "./prefill.js";
 import { listServerProblems } from "./problems.js";

@@ -1,5 +1,6 @@
 // Lists what is wrong with the answers, above the form.
-import { el, ownDirection } from "../shared/dom.js";
+import { el } from "../shared/dom.js";
+import { ownDirection } from "./own.js";
 import { getText } from "./texts.js";
 
 const MAX_LABEL_CHARACTERS = 80;

@@ -42,17 +42,6 @@ export function prose(tag, text, attributes = {}) {
   return text ? el(tag, { dir: "auto", ...attributes }, text) : null;
 }
 
-// The direction of our texts, also where those of the form's author have another one.
-/** @type {() => string} */
-export function ownDirection() {
-  return document.documentElement.dir || "ltr";
-}
-
-/** @type {(text: string) => HTMLElement} */
-export function own(text) {
-  return el("span", { dir: ownDirection() }, text);
-}
-
 /** @type {(text: Child | Child[], listener: () => void, attributes?: Attributes) => HTMLButtonElement} */
 export function button(text, listener, attributes = {}) {
   return el("button", { type: "button", on: { click: listener }, ...attributes }, text);

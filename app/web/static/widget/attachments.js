@@ -39,7 +39,12 @@ function loadStyles(shadow) {
 export async function showFiles(chat, view, files) {
   await loadStyles(chat.shadow);
   const items = files.map(({ name, size_bytes: size }) =>
-    el("li", { class: "file" }, icon("file"), describeFile(name, formatSize(size, chat.lang)))
+    el(
+      "li",
+      { class: "file" },
+      icon("file"),
+      describeFile(name, formatSize(size, chat.options.lang)),
+    )
   );
   view.extras.prepend(el("ul", { class: "files", "aria-label": chat.texts.files }, items));
 }
@@ -200,7 +205,7 @@ class Upload {
 
   /** @param {Attachments} owner @param {File} file */
   constructor(owner, file) {
-    const { lang, texts } = owner.chat;
+    const { options: { lang }, texts } = owner.chat;
     const label = fill(texts.removeFile, { name: file.name });
     this.owner = owner;
     this.file = file;
@@ -241,7 +246,7 @@ class Upload {
       if (signal.aborted) return;
       this.attachment = attachment;
       this.bar.hidden = true;
-      this.state.textContent = formatSize(this.file.size, this.owner.chat.lang);
+      this.state.textContent = formatSize(this.file.size, this.owner.chat.options.lang);
       announcer.say(fill(texts.fileAttached, { name: this.file.name }));
     } catch (error) {
       const code = error instanceof ChatError ? error.code : "";

@@ -67,10 +67,6 @@ export class Chat {
     addEventListener("offline", () => this.notice.show(new ChatError("offline")), { signal });
   }
 
-  get lang() {
-    return this.options.lang || document.documentElement.lang;
-  }
-
   buildSmallPrint() {
     const { aiNotice, note } = this.options;
     return note || (aiNotice === "off" ? "" : this.texts.aiNotice);
@@ -237,7 +233,7 @@ export class Chat {
   addMessage(role, text, { at, isGreeting = false } = {}) {
     const view = new MessageView({ role, texts: this.texts, name: this.agent.name, isGreeting });
     view.setText(text);
-    if (!isGreeting) view.setTime(at ? new Date(at) : new Date(), this.lang);
+    if (!isGreeting) view.setTime(at ? new Date(at) : new Date(), this.options.lang);
     this.log.add(view.element);
     return view;
   }

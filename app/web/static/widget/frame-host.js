@@ -2,7 +2,7 @@
 import { button, el, icon } from "../shared/dom.js";
 import { explainSetup } from "./setup-help.js";
 import { adoptStyles } from "./styles.js";
-import { buildTexts } from "./texts.js";
+import { loadTexts } from "./texts.js";
 
 const STYLES = ["../shared/theme.css", "./panel.css"];
 
@@ -17,17 +17,18 @@ export async function mount(context) {
     shadow,
     STYLES.map((path) => new URL(path, import.meta.url)),
   );
+  const texts = await loadTexts(context);
   const address = new URL("embed/frame", base);
   address.searchParams.set("api_key", options.apiKey ?? "");
   const frame = el("iframe", {
     class: "panel",
     src: address,
-    title: options.title || buildTexts(options).chat,
+    title: options.title || texts.chat,
     allow: "microphone; autoplay; clipboard-write",
     referrerpolicy: "strict-origin",
     hidden: true,
   });
-  const refusal = buildRefusal(context);
+  const refusal = buildRefusal(context, texts);
   const shown = () => frame.isConnected ? frame : refusal;
   /** @type {string | null | undefined} */
   let userToken = options.userToken;
@@ -86,9 +87,8 @@ export async function mount(context) {
 }
 
 // Stands in the place of a frame that the embed key does not allow on this page.
-/** @type {(context: PanelContext) => HTMLElement} */
-function buildRefusal({ options, close }) {
-  const texts = buildTexts(options);
+/** @type {(context: PanelContext, texts: Texts) => HTMLElement} */
+function buildRefusal({ close }, texts) {
   return el(
     "section",
     { class: "panel refused", role: "dialog", "aria-label": texts.conversation, hidden: true },

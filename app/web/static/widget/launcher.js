@@ -164,6 +164,8 @@
     options,
     shadow,
     host,
+    texts,
+    show,
     isOpen: () => isOpen,
     close,
     addUnread: () => setUnread((Number(read(localStorage, unreadKey)) || 0) + 1),

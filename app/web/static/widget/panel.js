@@ -5,7 +5,7 @@ import { Chat } from "./chat.js";
 import { Session } from "./session.js";
 import { openStorage } from "./storage.js";
 import { adoptStyles } from "./styles.js";
-import { buildTexts } from "./texts.js";
+import { loadTexts } from "./texts.js";
 
 const STYLES = ["../shared/theme.css", "./panel.css"];
 const FOCUSABLE = "a[href], button:not([disabled]), textarea, summary, [tabindex='0']";
@@ -23,7 +23,7 @@ export async function mount(context) {
     const { applyAccent } = await import("../shared/colors.js");
     applyAccent(host.style, options.color);
   }
-  const texts = buildTexts(options);
+  const texts = await loadTexts(context);
   const storage = openStorage(options.agentId ?? "");
   const session = new Session({
     base,
@@ -70,7 +70,7 @@ class Panel {
         "aria-modal": "true",
         "aria-labelledby": "title",
         hidden: true,
-        lang: context.options.lang || null,
+        lang: context.options.lang,
         on: { keydown: (event) => this.handleKey(event) },
       },
       el(
@@ -116,7 +116,7 @@ class Panel {
     ]);
     this.earlier = new EarlierList({
       texts,
-      lang: chat.lang,
+      lang: chat.options.lang,
       items: chat.listEarlier(),
       onOpen: (id) => {
         this.hideEarlier();

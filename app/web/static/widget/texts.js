@@ -1,4 +1,5 @@
-// What the panel says; the launcher has its own texts. A page changes a text by an attribute: data-text-send="Absenden".
+// What the panel says in English; the launcher has its own texts, and `languages` has all of them in
+// other languages. A page changes a text by an attribute: data-text-send="Go".
 
 export const TEXTS = {
   chat: "Chat",
@@ -70,17 +71,22 @@ export const TEXTS = {
   failed: "Something went wrong on our side. Your message was not answered.",
 };
 
-/** @type {(options: WidgetOptions) => Texts} */
-export function buildTexts(options) {
-  /** @type {Record<string, string>} */
-  const own = {};
-  for (const name of Object.keys(TEXTS)) {
-    const value = options[`text${name[0].toUpperCase()}${name.slice(1)}`];
-    if (value) own[name] = value;
+// Returns the texts in the language of the script tag, or else of the page, with those that the tag
+// replaces. Other languages than English are loaded.
+/** @type {(context: PanelContext) => Promise<Texts>} */
+export async function loadTexts(context) {
+  const { options } = context;
+  options.lang ||= document.documentElement.lang;
+  const texts = { ...TEXTS };
+  if (!/^(en|$)/i.test(options.lang)) {
+    await (await import("./languages.js")).load(texts, context);
   }
-  for (const name of ["placeholder", "greeting"]) own[name] = options[name] || own[name];
-  const set = Object.entries(own).filter(([, value]) => value);
-  return { ...TEXTS, ...Object.fromEntries(set) };
+  for (const name of /** @type {(keyof Texts)[]} */ (Object.keys(TEXTS))) {
+    texts[name] = options[`text${name[0].toUpperCase()}${name.slice(1)}`] || texts[name];
+  }
+  texts.placeholder = options.placeholder || texts.placeholder;
+  texts.greeting = options.greeting || texts.greeting;
+  return texts;
 }
 
 // Puts values into the places of a text: "{count} more".

@@ -128,7 +128,7 @@ export class Turn {
     chat.log.hideStatus();
     if (!view.element.isConnected) chat.log.add(view.element);
     view.setStreaming(false);
-    view.setTime(new Date(), chat.lang);
+    view.setTime(new Date(), chat.options.lang);
     if (status === "stopped") chat.stopped.add(view.id);
     chat.announcer.finish(view.text);
     exchange.answer = view;
