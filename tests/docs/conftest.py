@@ -9,7 +9,8 @@ from tests.local.instance import Up
 __all__ = ["browser", "page", "recording", "tab"]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def instance() -> Iterator[Up]:
+    """One for each module: pages change settings of the administrator."""
     with run_instance() as started:
         yield started
