@@ -41,10 +41,13 @@ class Split(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The ids of fields by their names, and the beginnings of names with several words."""
+    """The ids of fields by their names, the beginnings of names with several words, and the lengths
+    of names by their first letters.
+    """
 
     fields: dict[str, str]
     beginnings: set[str]
+    lengths: dict[str, set[int]]
 
 
 class _Link(NamedTuple):
@@ -89,7 +92,10 @@ def _index(fields: tuple[tuple[str, tuple[str, ...], str], ...], _language: Lang
             labels.setdefault(name, set()).add(field_id)
     names = _select_unique(words) | _select_unique(labels)
     beginnings = {name[:end] for name in names for end in _find_spaces(name)}
-    return _Names(names, beginnings)
+    lengths: dict[str, set[int]] = {}
+    for name in names:
+        lengths.setdefault(name[0], set()).add(len(name))
+    return _Names(names, beginnings, lengths)
 
 
 def _list_words(text: str) -> list[str]:
@@ -209,9 +215,10 @@ def _follow(
 
 def _find_parts(names: _Names, text: str, start: int) -> Iterator[tuple[str, int]]:
     """Yields the names at a position of a text whose words stand side by side."""
-    for end in range(start + 2, min(len(text), start + _MAX_WORD_CHARS) + 1):
-        if text[start:end] in names.fields:
-            yield text[start:end], end
+    for length in sorted(names.lengths.get(text[start], ())):
+        name = text[start : start + length]
+        if name in names.fields:
+            yield name, start + len(name)
 
 
 def _find_names(names: _Names, text: str, start: int) -> Iterator[tuple[str, int]]:
