@@ -15,6 +15,7 @@ from app.kit.errors import Problem
 from app.kit.spelling import suggest
 
 _MAX_PATH_CHARS = 200
+_JSON_SPACES = b" \t\r\n"
 _Fields = dict[str, msgspec.Raw]
 
 
@@ -24,7 +25,7 @@ def find_unknown(
     """Yields the unknown keys of a JSON text that was decoded as `kind` before. Those in
     `also_known` are known on the first level.
     """
-    if not _has_structs(kind):
+    if not _has_structs(kind) or not _is_container(raw):
         return
     kind = strip_optional(kind)
     origin = get_origin(kind)
@@ -44,11 +45,16 @@ def _find_in_struct(
     types = field_types(kind)
     for key, value in msgspec.json.decode(raw, type=_Fields).items():
         if key in types:
-            # Other than null, or a text that the field allows as well.
-            if _has_structs(types[key]) and bytes(memoryview(value)[:1]) in {b"{", b"["}:
+            if _has_structs(types[key]):
                 yield from find_unknown(types[key], value, join_path(path, key))
         elif key not in also_known:
             yield describe_unknown(key, types, path)
+
+
+def _is_container(raw: bytes | msgspec.Raw) -> bool:
+    """False for null, and for a text that a type allows instead of an object."""
+    text = raw.lstrip(_JSON_SPACES) if isinstance(raw, bytes) else raw
+    return bytes(memoryview(text)[:1]) in {b"{", b"["}
 
 
 def describe_unknown(key: str, names: Collection[str], path: str) -> Problem:

@@ -178,3 +178,22 @@ def test_the_longest_problem_fits_into_an_answer() -> None:
 
 def test_a_check_without_problems_passes() -> None:
     Invalid.check([])
+
+
+class _Item(msgspec.Struct):
+    color: str = "red"
+
+
+@pytest.mark.parametrize("body", [b"null", b" null ", b'"text"', b"{}", b'[{"color": "blue"}]'])
+def test_a_body_may_be_something_else_than_an_object(body: bytes) -> None:
+    kind = list[_Item] if body[:1] == b"[" else _Item | str | None
+    validation.decode(body, kind)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"), [(b' {"colr": ""}', "colr"), (b'[{}, {"colr": ""}]', "1.colr")]
+)
+def test_unknown_keys_are_found_at_any_depth(body: bytes, path: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        validation.decode(body, list[_Item] if body[:1] == b"[" else _Item | None)
+    assert caught.value.details == {path: "is not known here; did you mean color?"}
