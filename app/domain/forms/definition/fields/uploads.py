@@ -82,9 +82,6 @@ class SignatureField(FieldType[NoRules]):
     def is_inline(self, value: Any) -> bool:
         return isinstance(value, str) and value.startswith(_SIGNATURE_PREFIX)
 
-    def decode(self, value: str) -> bytes:
-        return base64.b64decode(value.removeprefix(_SIGNATURE_PREFIX))
-
     def check(self, field: InputField[NoRules], value: Any) -> str:
         del field
         if _is_file_id(value):
