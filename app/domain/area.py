@@ -232,6 +232,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     retention: tuple[RetentionRule, ...] = ()
     periodic_tasks: tuple[PeriodicTask, ...] = ()
     spans: SpanSource | None = None
+    # All that a caller must be allowed to see input, output and error of these spans.
+    span_permissions: tuple[str, ...] = ()
     # Objects that each process shares; `Services.get` returns them by class.
     shared: Callable[[Services], Iterable[object]] = lambda _services: ()
     # All its tables, and whether their rows count toward the storage quota.
@@ -313,8 +315,11 @@ class Areas:
         return tuple(task for area in self._areas for task in area.periodic_tasks)
 
     @cached_property
-    def span_sources(self) -> tuple[SpanSource, ...]:
-        return tuple(area.spans for area in self._areas if area.spans is not None)
+    def span_sources(self) -> tuple[tuple[SpanSource, tuple[str, ...]], ...]:
+        """Each with the permissions for what its spans contain."""
+        return tuple(
+            (area.spans, area.span_permissions) for area in self._areas if area.spans is not None
+        )
 
     @cached_property
     def tenant_tables(self) -> tuple[str, ...]:

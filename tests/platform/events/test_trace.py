@@ -359,3 +359,16 @@ async def test_a_trace_remains_after_its_work_is_deleted(
     shown_ids = {span["id"] for span in [*trace["data"], *trace["spans"]]} | {None}
     assert [span["kind"] for span in trace["spans"]] == ["request", "delivery"]
     assert {span["parent_id"] for span in trace["spans"]} <= shown_ids
+
+
+@pytest.mark.usefixtures("restored_grants")
+async def test_what_spans_contain_is_for_those_who_may_see_it_elsewhere(
+    chat: TracedChat, world: World, super_admin: Client
+) -> None:
+    permissions = ["events:read", "tools:execute"]
+    answer = await super_admin.put("/roles/viewer/permissions", {"permissions": permissions})
+    assert answer.status_code == 200, answer.text
+    viewer = await world.user("viewer", chat.talker.client.tenant_id)
+    spans = (await read_trace(viewer, chat.correlation_id))["spans"]
+    [tool] = [span for span in spans if span["kind"] == "tool"]
+    assert not {"input", "output", "error"} & set(tool)

@@ -82,6 +82,7 @@ AREA: Final = Area(
         ),
     ),
     spans=_read_spans,
+    span_permissions=("tools:execute", "conversations:read"),
     shared=lambda services: (ClientTokens(services.egress),),
     credential_hosts=list_hosts,
     after_agents_deleted=_clear_executions,

@@ -49,6 +49,7 @@ AREA: Final = Area(
     ),
     periodic_tasks=(PeriodicTask(30.0, service.roll_up),),
     spans=_read_spans,
+    span_permissions=("conversations:read",),
     shared=lambda services: (RequestCounter(services.db),),
     tenant_tables=("usage", "usage_counts"),
     tables=(

@@ -127,6 +127,7 @@ AREA: Final = Area(
         PeriodicTask(2.0, starting.start_all_ready),
     ),
     spans=_read_spans,
+    span_permissions=("workflows:execute",),
     shared=lambda _services: (Graphs(), Expressions(), NODE_TYPES),
     on_call_finished=("wfn", running.on_call_finished),
     execution_load=_count_load,

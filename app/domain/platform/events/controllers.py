@@ -4,7 +4,7 @@ from litestar import Controller, get
 from litestar.params import QueryParameter
 
 from app.domain.area import Areas
-from app.http.dependencies import Id, Page, Services, Tx
+from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import From, To, parse_time
 from app.kit.paging import Flat
 
@@ -44,9 +44,13 @@ class EventLogController(Controller):
         return await service.get(tx, event_id)
 
     @get("/trace/{correlation_id:str}", summary="Trace one chain of causes")
-    async def get_trace(self, tx: Tx, services: Services, correlation_id: Id) -> TraceView:
-        """All events that share the correlation id, in order, and what ran for how long."""
-        return await tracing.get_trace(tx, services.get(Areas), correlation_id)
+    async def get_trace(
+        self, tx: Tx, services: Services, principal: Principal, correlation_id: Id
+    ) -> TraceView:
+        """All events that share the correlation id, in order, and what ran for how long. Input,
+        output and error are for callers who may see them elsewhere.
+        """
+        return await tracing.get_trace(tx, services.get(Areas), principal, correlation_id)
 
 
 class EventTypeController(Controller):

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from app.domain.area import Areas, Span
 from app.kit import clock, ids
+from app.security.principal import Principal
 from db import ledger
 from db.fast import Row, tenant_of
 from db.session import Tx
@@ -16,7 +17,7 @@ from .service import MAX_SPANS, to_entry
 _FIRST_ERROR_STATUS = 400
 
 
-async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
+async def get_trace(tx: Tx, areas: Areas, principal: Principal, correlation_id: str) -> TraceView:
     """Returns events and spans in order: a cause is before its effects."""
     tenant = tenant_of(tx)
     events = await queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
@@ -27,14 +28,22 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     jobs = [_job_span(row, areas) for row in work if not _was_needless(row)]
     outer = [*_request_spans(events, requests), *jobs]
     spans = list(outer)
-    for source in areas.span_sources:
-        spans += await source(tx, tenant, correlation_id, outer)
+    for source, permissions in areas.span_sources:
+        found = await source(tx, tenant, correlation_id, outer)
+        if not all(map(principal.may, permissions)):
+            _hide_content(found)
+        spans += found
     spans.sort(key=lambda span: (span.started_at, span.id))
     moments = [row["created_at"] for row in events]
     for span in spans:
         moments += [span.started_at, end_of(span)]
     entries = [to_entry(row) for row in events]
     return TraceView(correlation_id, entries, spans, clock.milliseconds(min(moments), max(moments)))
+
+
+def _hide_content(spans: list[Span]) -> None:
+    for span in spans:
+        span.input = span.output = span.error = None
 
 
 def _request_spans(events: list[Row], requests: list[Row]) -> list[Span]:
