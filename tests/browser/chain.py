@@ -58,6 +58,10 @@ class Chain(msgspec.Struct):
             _INSERT_EXECUTION, new_id("exe"), tool_id, work_id, self.id, _at_second(at)
         )
 
+    async def set_tool_status(self, status: str) -> None:
+        sql = "UPDATE tool_executions SET status = $3 WHERE tenant_id = $1 AND correlation_id = $2"
+        await self._execute(sql, self.id, status)
+
     async def _execute(self, sql: str, *args: object) -> None:
         async with self.services.db.tx(ALL_TENANTS) as tx:
             await (await tx.raw()).execute(sql, self.tenant_id, *args)

@@ -83,6 +83,22 @@ def trace_page(page: Page, server: Server) -> TracePage:
     return TracePage(page, server.url)
 
 
+async def test_a_trace_in_which_something_runs_is_followed(
+    trace_page: TracePage, developer: Client, chain: Chain
+) -> None:
+    await chain.set_tool_status("running")
+    await trace_page.show(chain, developer)
+    row = trace_page.page.get_by_role("row", name=MARKUP)
+    await expect(row).to_contain_text("running")
+    await row.click()
+    await chain.set_tool_status("success")
+    await expect(row).to_contain_text("success")
+    # The row stays open and keeps the focus.
+    await expect(row).to_be_focused()
+    await expect(row).to_have_attribute("aria-current", "true")
+    await expect(trace_page.page.locator("#details")).to_contain_text('"status": "success"')
+
+
 # Sign-in
 
 

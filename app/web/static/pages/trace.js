@@ -12,6 +12,14 @@ const timeline = find("timeline");
 const details = find("details");
 const secondFactor = find("second");
 
+// A trace in which something goes on is read again, less and less often.
+const FIRST_DELAY_MS = 1000;
+const MAX_DELAY_MS = 30_000;
+const GOES_ON = new Set(["pending", "queued", "running", "waiting"]);
+let timer = 0;
+// The row whose details are shown.
+let openedId = "";
+
 find("about").textContent = id;
 
 /** @type {(id: string) => HTMLElement} */
@@ -30,7 +38,8 @@ function decodePath(text) {
 
 /** @type {(text: string, isError?: boolean) => void} */
 function showStatus(text, isError = false) {
-  status.textContent = text;
+  // A text that stays is not announced again.
+  if (status.textContent !== text) status.textContent = text;
   status.className = isError ? "bad" : "";
 }
 
@@ -167,7 +176,6 @@ function showDetails(row) {
     ]),
   );
   details.hidden = false;
-  details.scrollIntoView({ block: "nearest" });
 }
 
 /** @type {(row: TraceRow, start: number) => string} */
@@ -183,10 +191,12 @@ function drawTrace(trace) {
   const rows = buildRows(trace);
   const start = Math.min(...rows.map((row) => row.at));
   const duration = Math.max(trace.duration_ms, 1);
+  const focused = timeline.querySelector(":focus")?.id;
   timeline.replaceChildren();
   for (const row of rows) {
     const line = createElement("button", "row");
     line.type = "button";
+    line.id = `row-${row.id}`;
     line.setAttribute("role", "row");
     const label = createElement("span", `label depth-${Math.min(row.depth, 8)}`);
     label.setAttribute("role", "rowheader");
@@ -203,37 +213,60 @@ function drawTrace(trace) {
     );
     time.setAttribute("role", "cell");
     line.append(label, state, time, drawBar(row, start, duration));
-    line.addEventListener("click", () => {
+    const open = () => {
       timeline.querySelector("[aria-current]")?.removeAttribute("aria-current");
       line.setAttribute("aria-current", "true");
+      openedId = row.id;
       showDetails(row);
+    };
+    line.addEventListener("click", () => {
+      open();
+      details.scrollIntoView({ block: "nearest" });
     });
     timeline.append(line);
+    if (row.id === openedId) open();
   }
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   const events = formatCount(trace.data.length, "event");
   const spans = formatCount(trace.spans.length, "span");
   showStatus(`${events} and ${spans} in ${formatDuration(trace.duration_ms)}`);
 }
 
+// Reads the trace again later if something goes on in it.
+/** @type {(trace: Trace, delay: number) => void} */
+function follow(trace, delay) {
+  if (!trace.spans.some((span) => GOES_ON.has(span.status))) return;
+  timer = setTimeout(() => {
+    if (document.hidden) follow(trace, delay);
+    else showTrace(Math.min(delay * 2, MAX_DELAY_MS));
+  }, delay);
+}
+
 function clear() {
   timeline.replaceChildren();
+  openedId = "";
   details.hidden = true;
   details.replaceChildren();
 }
 
-async function showTrace() {
+async function showTrace(delay = FIRST_DELAY_MS) {
+  clearTimeout(timer);
   const token = readToken();
   access.hidden = token !== null;
-  result.hidden = true;
-  if (token === null) return;
-  showStatus("Reading…");
+  if (token === null) {
+    result.hidden = true;
+    return;
+  }
+  if (delay === FIRST_DELAY_MS) showStatus("Reading…");
   try {
-    drawTrace(
-      await request(`/api/v1/event-log/trace/${encodeURIComponent(id)}`, {
-        headers: { authorization: `Bearer ${token}` },
-      }),
-    );
+    /** @type {Trace} */
+    const trace = await request(`/api/v1/event-log/trace/${encodeURIComponent(id)}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    if (readToken() !== token) return;
+    drawTrace(trace);
     result.hidden = false;
+    follow(trace, delay);
   } catch (error) {
     clear();
     if (error instanceof Refusal && error.status === 401) {
@@ -300,7 +333,7 @@ pasteForm.addEventListener("submit", async (event) => {
   else showStatus("This is not an access token.", true);
 });
 
-find("again").addEventListener("click", showTrace);
+find("again").addEventListener("click", () => showTrace());
 find("forget").addEventListener("click", () => {
   forgetToken();
   clear();
