@@ -24,6 +24,13 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
             postgresql_where=text("embed_key_id IS NOT NULL"),
         ),
         Index(
+            "ix_conversations_customer",
+            "embed_key_id",
+            text("(visitor ->> 'id')"),
+            "last_message_at",
+            postgresql_where=text("visitor IS NOT NULL"),
+        ),
+        Index(
             "ix_conversations_idle", "last_message_at", postgresql_where=text("ended_at IS NULL")
         ),
         # For deleting the titles with the agent's log.

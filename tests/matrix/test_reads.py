@@ -45,6 +45,7 @@ _NOT_READS = {
     "/api/v1/data-tables/{table_id}/export",
     "/api/v1/forms/{form_id}/files/{file_id}",
     "/api/v1/forms/{form_id}/submissions.csv",
+    "/api/v1/public/agents/{agent_id}/conversations",
     "/api/v1/public/agents/{agent_id}/session",
     "/api/v1/public/forms/{slug}/drafts",
     "/v1/credentials/{credential_id}/reveal",

@@ -148,6 +148,13 @@ declare global {
     agent: Agent;
     messages: ChatMessage[];
     visitor_name?: string | null;
+    has_earlier?: boolean;
+  }
+
+  interface CustomerConversation {
+    session_id: string;
+    title: string;
+    last_message_at: string;
   }
 
   // The data of the events of a turn.

@@ -42,7 +42,7 @@ async def test_a_visitor_chats_with_the_token_and_finds_the_messages_again(shop:
     reply = await visitor.say("When do you open?")
     assert reply["session_id"] == visitor.session_id
     state = await visitor.load()
-    assert set(state) == {"session_id", "agent", "visitor_name", "messages"}
+    assert set(state) == {"session_id", "agent", "visitor_name", "messages", "has_earlier"}
     assert state["session_id"] == visitor.session_id
     assert state["agent"] == {
         "name": "Talker",

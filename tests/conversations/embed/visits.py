@@ -17,6 +17,7 @@ from tests.scripted_agents import Talker
 # Every route that takes a visitor token.
 TOKEN_ROUTES = (
     "GET session",
+    "GET conversations",
     "POST session",
     "POST chat",
     "POST chat/stream",
@@ -28,6 +29,7 @@ TOKEN_ROUTES = (
 # Those that the key itself cannot call.
 TOKEN_ONLY_ROUTES = (
     "GET session",
+    "GET conversations",
     "POST messages/{message_id}/feedback",
     "POST attachments",
 )

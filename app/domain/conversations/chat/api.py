@@ -3,6 +3,7 @@
 from .attachments import ATTACHMENT
 from .attachments import add as add_attachment
 from .chat_jobs import accept_for_caller, cancel_for_caller
+from .customer_queries import find_newest_session, has_other_conversations, list_for_customer
 from .feedback import rate_as_visitor
 from .queries import list_visitor_messages
 from .schemas import Visitor

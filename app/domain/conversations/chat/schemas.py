@@ -258,6 +258,20 @@ class ConversationView(msgspec.Struct):
     ended_at: datetime | None
 
 
+class CustomerConversation(msgspec.Struct):
+    """A conversation as its customer sees it: a visitor who is signed in at their site."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "session_id": "usr_5r8d0c1m7e8c0v2q4r6t8k0j2a4b6c8d",
+        "title": "When does the shop open?",
+        "last_message_at": _AT,
+    }
+
+    session_id: str
+    title: str
+    last_message_at: datetime
+
+
 class Feedback(msgspec.Struct, frozen=True):
     rating: Literal["up", "down"]
     comment: str | None

@@ -23,6 +23,7 @@ from .schemas import (
     AssistantReply,
     CreatedEmbedKey,
     CreateEmbedKey,
+    CustomerConversations,
     EmbedKeyView,
     NewIdentitySecret,
     OpenSession,
@@ -150,9 +151,9 @@ class PublicAgentController(Controller):
         """
         agent, claims = service.agent_of(request, agent_id), service.claims_of(request)
         if claims is not None:
-            return sessions.renew_session(services.keyring, agent, claims, data)
+            return await sessions.renew_session(services, agent, claims, data)
         origin = cors.page_origin(request) or ""
-        return sessions.open_session(services.keyring, agent, origin, data)
+        return await sessions.open_session(services, agent, origin, data)
 
     @get(
         "/session",
@@ -167,6 +168,23 @@ class PublicAgentController(Controller):
         """The agent's name and what was said so far. Needs a visitor token."""
         agent = service.agent_of(request, agent_id)
         return await sessions.load_state(services, agent, service.require_claims(request))
+
+    @get(
+        "/conversations",
+        summary="List a customer's conversations",
+        cost="read",
+        visitor_token=True,
+        takes_key=False,
+    )
+    async def list_conversations(
+        self, services: Services, request: HttpRequest, agent_id: Id
+    ) -> CustomerConversations:
+        """The newest 20 of the customer whom the user token of the session named, under the same
+        embed key; others get 401. Needs a visitor token. `conversation` of POST …/session opens
+        one.
+        """
+        agent = service.agent_of(request, agent_id)
+        return await sessions.list_conversations(services, agent, service.require_claims(request))
 
     @post(
         "/messages/{message_id:str}/feedback",
@@ -277,6 +295,7 @@ class PublicAgentController(Controller):
             "/attachments",
             "/chat",
             "/chat/stream",
+            "/conversations",
             "/embed",
             "/messages/{message_id:str}/feedback",
         ],

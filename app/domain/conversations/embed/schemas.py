@@ -4,7 +4,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.conversations.chat.schemas import AttachmentIds, Replaces, VisitorMessage
+from app.domain.conversations.chat.schemas import (
+    AttachmentIds,
+    CustomerConversation,
+    Replaces,
+    VisitorMessage,
+)
 from app.domain.sources import SourceView
 from app.kit import validation
 from app.kit.validation import NOT_BLANK, ONE_LINE
@@ -226,6 +231,12 @@ validation.describe_pattern(_SESSION_PATTERN, "must be the id of a session of PO
 _SESSION_ID = "vis_Zk3vQ0aB1cD2eF3gH4iJ5kL6mN7oP8qR"
 
 
+_CONVERSATION_PATTERN = r"^(?![\s\S]*\n)(new|usr_[0-9a-v]{32}(_[0-9a-v]{8})?)$"
+validation.describe_pattern(
+    _CONVERSATION_PATTERN, "must be new, or a session_id of GET …/conversations"
+)
+
+
 class OpenSession(msgspec.Struct, kw_only=True):
     """Without fields, a new session."""
 
@@ -240,6 +251,14 @@ class OpenSession(msgspec.Struct, kw_only=True):
         Meta(
             description="A JWT of your server, signed with HS256 and the key's identity_secret: "
             "sub, exp, and optionally name and email",
+        ),
+    ] = None
+    conversation: Annotated[
+        Annotated[str, Meta(pattern=_CONVERSATION_PATTERN)] | None,
+        Meta(
+            description="For customers, whom a user token names: `new` begins another "
+            "conversation, a session_id of GET …/conversations continues that one. Without it, the "
+            "latest is continued"
         ),
     ] = None
 
@@ -265,7 +284,8 @@ class SessionAgent(msgspec.Struct):
 
 class SessionState(msgspec.Struct):
     """`messages` has the newest 100, the oldest of them first. `visitor_name` is the name in the
-    user token.
+    user token. `has_earlier`: the customer has other conversations, which GET …/conversations
+    lists.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -278,9 +298,17 @@ class SessionState(msgspec.Struct):
         },
         "visitor_name": None,
         "messages": [VisitorMessage.example],
+        "has_earlier": False,
     }
 
     session_id: str
     agent: SessionAgent
     visitor_name: str | None
     messages: list[VisitorMessage]
+    has_earlier: bool
+
+
+class CustomerConversations(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [CustomerConversation.example]}
+
+    data: list[CustomerConversation]

@@ -5,6 +5,8 @@ import hashlib
 import re
 import secrets
 
+import msgspec
+
 from app.crypto.keyring import Keyring
 from app.domain.agents.definition.api import EmbeddedAgent
 from app.domain.conversations.chat import api as chat
@@ -17,29 +19,41 @@ from app.services import Services
 
 from . import user_tokens, visitor_tokens
 from .errors import FeedbackNotAllowed, SessionMismatch, SessionTokenRequired, UserTokenRequired
-from .schemas import OpenSession, SessionAgent, SessionState, VisitorSession
+from .schemas import (
+    CustomerConversations,
+    OpenSession,
+    SessionAgent,
+    SessionState,
+    VisitorSession,
+)
 from .visitor_tokens import VisitorClaims
 
 # Sessions of customers whom a user token names; nobody else can use them. Sites that choose the ids
 # of sessions themselves may use others with this prefix.
 _USER_PREFIX = "usr_"
-_USER_SESSION = re.compile(rf"{_USER_PREFIX}[0-9a-v]{{32}}\Z")
+_USER_SESSION = re.compile(rf"{_USER_PREFIX}[0-9a-v]{{32}}(_[0-9a-v]{{8}})?\Z")
+_NEW = "new"
+_FOR_CUSTOMERS = "Only customers have several conversations; open the session with a user token"
+_MAX_CONVERSATIONS = 20
 _VISITOR_PREFIX = "vis_"
 _MAX_MESSAGES = 100
 # How long a session of a customer may be renewed without a new user token.
 _MAX_USER_SECONDS = 12 * 3600
 
 
-def open_session(
-    keyring: Keyring, agent: EmbeddedAgent, origin: str, data: OpenSession
+async def open_session(
+    services: Services, agent: EmbeddedAgent, origin: str, data: OpenSession
 ) -> VisitorSession:
     """Opens a session for the key: a customer's own if a user token names one, the earlier one that
     `data` names, or a new one.
     """
+    keyring = services.keyring
     visitor = user_tokens.identify(keyring, agent, data.user_token)
     session_id = data.session_id or _VISITOR_PREFIX + secrets.token_urlsafe(24)
     if visitor is not None:
-        session_id = _user_session_id(agent, visitor)
+        session_id = await _choose_conversation(services, agent, visitor, data.conversation)
+    elif data.conversation is not None:
+        raise UserTokenRequired(_FOR_CUSTOMERS)
     claims = VisitorClaims(
         key_id=agent.embed_key_id,
         agent_id=agent.runtime.agent_id,
@@ -52,21 +66,26 @@ def open_session(
     return _issue(keyring, claims)
 
 
-def renew_session(
-    keyring: Keyring, agent: EmbeddedAgent, claims: VisitorClaims, data: OpenSession
+async def renew_session(
+    services: Services, agent: EmbeddedAgent, claims: VisitorClaims, data: OpenSession
 ) -> VisitorSession:
-    """Renews the session of a visitor token that is still valid. With another user token, it opens
-    the session of that customer.
+    """Renews the session of a visitor token that is still valid, or opens another one of the same
+    customer. With another user token, it opens a session of that customer.
     """
     if data.user_token is not None:
-        return open_session(keyring, agent, claims.origin, data)
+        return await open_session(services, agent, claims.origin, data)
     require_customer(agent, claims)
     if data.session_id is not None:
         check_session(claims, data.session_id)
+    if data.conversation is not None:
+        if claims.visitor is None:
+            raise UserTokenRequired(_FOR_CUSTOMERS)
+        session_id = await _choose_conversation(services, agent, claims.visitor, data.conversation)
+        claims = msgspec.structs.replace(claims, session_id=session_id)
     is_old = clock.epoch() - claims.since > _MAX_USER_SECONDS
     if claims.visitor is not None and is_old:
         raise UserTokenRequired("This session is 12 hours old; send a new user token")
-    return _issue(keyring, claims)
+    return _issue(services.keyring, claims)
 
 
 def require_customer(agent: EmbeddedAgent, claims: VisitorClaims) -> None:
@@ -78,6 +97,25 @@ def require_customer(agent: EmbeddedAgent, claims: VisitorClaims) -> None:
 def _issue(keyring: Keyring, claims: VisitorClaims) -> VisitorSession:
     token = visitor_tokens.issue(keyring, claims)
     return VisitorSession(token, claims.session_id, visitor_tokens.SECONDS)
+
+
+async def _choose_conversation(
+    services: Services, agent: EmbeddedAgent, visitor: Visitor, wanted: str | None
+) -> str:
+    """Returns the session of the customer's latest conversation, of the wanted one, or of a new
+    one.
+    """
+    own = _user_session_id(agent, visitor)
+    if wanted is None:
+        tenant_id = agent.runtime.tenant_id
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            newest = await chat.find_newest_session(tx, tenant_id, agent.embed_key_id, visitor.id)
+        return newest or own
+    if wanted == _NEW:
+        return f"{own}_{base64.b32hexencode(secrets.token_bytes(5)).decode().lower()}"
+    if not wanted.startswith(own):
+        raise SessionMismatch("This conversation is another customer's")
+    return wanted
 
 
 def _user_session_id(agent: EmbeddedAgent, visitor: Visitor) -> str:
@@ -110,6 +148,9 @@ async def load_state(
     known_id = conversation_id(claims.key_id, claims.session_id)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         messages = await chat.list_visitor_messages(tx, tenant_id, known_id, _MAX_MESSAGES)
+        has_earlier = claims.visitor is not None and await chat.has_other_conversations(
+            tx, tenant_id, claims.key_id, claims.visitor.id, claims.session_id
+        )
     names = ("allow_voice", "allow_feedback", "allow_attachments")
     allowed = {name: getattr(agent.rules, name) for name in names}
     return SessionState(
@@ -117,7 +158,21 @@ async def load_state(
         SessionAgent(agent.runtime.name, **allowed),
         claims.visitor.name if claims.visitor is not None else None,
         messages,
+        has_earlier,
     )
+
+
+async def list_conversations(
+    services: Services, agent: EmbeddedAgent, claims: VisitorClaims
+) -> CustomerConversations:
+    if claims.visitor is None:
+        raise UserTokenRequired(_FOR_CUSTOMERS)
+    tenant_id, visitor_id = agent.runtime.tenant_id, claims.visitor.id
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        listed = await chat.list_for_customer(
+            tx, tenant_id, claims.key_id, visitor_id, _MAX_CONVERSATIONS
+        )
+    return CustomerConversations(listed)
 
 
 async def add_attachment(

@@ -31,6 +31,8 @@ export class Chat {
   /** @type {Exchange | null} */
   held = null;
   suggestions = el("div", { class: "suggestions", hidden: true });
+  // Whether a customer has other conversations.
+  hasOthers = false;
   listeners = new AbortController();
 
   /** @param {ChatOptions} context */
@@ -124,8 +126,9 @@ export class Chat {
   }
 
   /** @type {(state: SessionState) => void} */
-  showState({ agent, messages, visitor_name: visitor }) {
+  showState({ agent, messages, visitor_name: visitor, has_earlier: hasEarlier = false }) {
     this.agent = agent;
+    this.hasOthers = hasEarlier;
     this.last = null;
     this.held = null;
     this.log.clear();
@@ -186,26 +189,12 @@ export class Chat {
   // Begins a new conversation.
   restart() {
     this.leave();
-    this.session.restart();
-    this.showState({ agent: this.agent, messages: [] });
+    this.session.choose();
+    this.showState({ agent: this.agent, messages: [], has_earlier: true });
     this.composer.focus();
   }
 
-  // Continues an earlier conversation of this browser.
-  /** @type {(sessionId: string) => Promise<void>} */
-  async open(sessionId) {
-    this.leave();
-    this.session.resume(sessionId);
-    this.log.clear();
-    this.isLoaded = false;
-    this.suggestions.hidden = true;
-    this.composer.focus();
-    await this.load();
-    // Its messages were deleted.
-    if (this.isLoaded && !this.last) this.conversations.remove(sessionId);
-  }
-
-  // Keeps the conversation reachable. Those of a customer are their site's.
+  // Keeps the conversation reachable. The server lists those of a customer.
   /** @type {(title: string) => void} */
   remember(title) {
     if (this.session.isAnonymous) {
@@ -213,9 +202,12 @@ export class Chat {
     }
   }
 
+  get hasEarlier() {
+    return this.session.isAnonymous ? this.listEarlier().length > 0 : this.hasOthers;
+  }
+
   // The other conversations of this browser.
   listEarlier() {
-    if (!this.session.isAnonymous) return [];
     const current = this.session.currentId;
     return this.conversations.list().filter((item) => item.id !== current);
   }

@@ -1,6 +1,51 @@
-// The earlier conversations of this browser, in the place of the chat.
+// The visitor's earlier conversations, in the place of the chat.
 import { button, el, icon } from "../shared/dom.js";
 import { formatTime } from "./message.js";
+
+// Returns null when they cannot be read; the chat says why.
+/** @type {(chat: Chat, onClose: () => void) => Promise<EarlierList | null>} */
+export async function buildList(chat, onClose) {
+  try {
+    const [items] = await Promise.all([listEarlier(chat), chat.loadAnswerParts()]);
+    return new EarlierList({
+      texts: chat.texts,
+      lang: chat.options.lang,
+      items,
+      onOpen: (id) => {
+        onClose();
+        openConversation(chat, id);
+      },
+      onClose,
+    });
+  } catch (error) {
+    chat.notice.show(error);
+    return null;
+  }
+}
+
+/** @type {(chat: Chat) => Promise<StoredItem[]>} */
+async function listEarlier(chat) {
+  const { session } = chat;
+  if (session.isAnonymous) return chat.listEarlier();
+  /** @type {{ data: CustomerConversation[] }} */
+  const { data } = await (await session.request("GET", "/conversations")).json();
+  return data
+    .filter((item) => item.session_id !== session.id)
+    .map(({ session_id: id, title, last_message_at: at }) => ({ id, title, at: Date.parse(at) }));
+}
+
+/** @type {(chat: Chat, id: string) => Promise<void>} */
+async function openConversation(chat, id) {
+  chat.leave();
+  chat.session.choose(id);
+  chat.log.clear();
+  chat.isLoaded = false;
+  chat.suggestions.hidden = true;
+  chat.composer.focus();
+  await chat.load();
+  // Its messages were deleted.
+  if (chat.isLoaded && !chat.last) chat.conversations.remove(id);
+}
 
 export class EarlierList {
   /** @param {EarlierOptions} options */

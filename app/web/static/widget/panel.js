@@ -95,8 +95,8 @@ class Panel {
 
   // A new conversation is for one that has begun.
   showButtons() {
-    this.restartButton.hidden = !this.chat.session.isAnonymous || !this.chat.last;
-    this.earlierButton.hidden = !this.chat.listEarlier().length;
+    this.restartButton.hidden = !this.chat.last;
+    this.earlierButton.hidden = !this.chat.hasEarlier;
   }
 
   restart() {
@@ -109,21 +109,10 @@ class Panel {
       this.hideEarlier();
       return;
     }
-    const { chat, texts } = this;
-    const [{ EarlierList }] = await Promise.all([
-      import("./earlier.js"),
-      chat.loadAnswerParts(),
-    ]);
-    this.earlier = new EarlierList({
-      texts,
-      lang: chat.options.lang,
-      items: chat.listEarlier(),
-      onOpen: (id) => {
-        this.hideEarlier();
-        chat.open(id);
-      },
-      onClose: () => this.hideEarlier(),
-    });
+    const { chat } = this;
+    const { buildList } = await import("./earlier.js");
+    this.earlier = await buildList(chat, () => this.hideEarlier());
+    if (!this.earlier) return;
     chat.element.hidden = true;
     chat.element.before(this.earlier.element);
     this.earlier.focus();

@@ -35,6 +35,8 @@ export class Session {
   token = null;
   expiresAt = 0;
   id = "";
+  // The conversation that a customer wants next: an id, or `new`.
+  wanted = "";
   wasOpened = false;
 
   /** @param {SessionOptions} options */
@@ -51,23 +53,22 @@ export class Session {
   identify(userToken) {
     this.userToken = userToken || null;
     this.token = null;
+    this.id = this.wanted = "";
+  }
+
+  // Continues an earlier conversation, or begins a new one.
+  /** @type {(id?: string) => void} */
+  choose(id) {
     this.id = "";
+    if (this.userToken) {
+      this.wanted = id ?? "new";
+    } else {
+      this.storage.set("session", id ?? null);
+      this.token = null;
+    }
   }
 
-  // Begins a new conversation.
-  restart() {
-    this.resume(null);
-  }
-
-  // Continues an earlier conversation of this browser.
-  /** @type {(sessionId: string | null) => void} */
-  resume(sessionId) {
-    this.storage.set("session", sessionId);
-    this.token = null;
-    this.id = "";
-  }
-
-  // A customer who is signed in has one conversation, on all devices.
+  // Conversations of customers are the same on all devices, others are this browser's.
   get isAnonymous() {
     return !this.userToken;
   }
@@ -139,10 +140,10 @@ export class Session {
 
   async ensureToken() {
     const left = this.expiresAt - Date.now();
-    if (this.token && left > RENEW_MS) return;
+    if (this.token && left > RENEW_MS && !this.wanted) return;
     if (this.token && left > 0) {
       try {
-        await this.open(this.token, {});
+        await this.open(this.token, { conversation: this.wanted || undefined });
         return;
       } catch (error) {
         const isRefused = error instanceof ChatError && REFUSED.has(error.code);
@@ -153,9 +154,11 @@ export class Session {
   }
 
   // Says which session to open: a customer's, the last one of this browser, or a new one.
-  /** @type {() => Record<string, string>} */
+  /** @type {() => Record<string, string | undefined>} */
   describe() {
-    if (this.userToken) return { user_token: this.userToken };
+    if (this.userToken) {
+      return { user_token: this.userToken, conversation: this.wanted || this.id || undefined };
+    }
     const known = this.storage.get("session");
     return known ? { session_id: known } : {};
   }
@@ -169,6 +172,7 @@ export class Session {
     this.wasOpened = true;
     this.token = session.token;
     this.id = session.session_id;
+    this.wanted = "";
     this.expiresAt = Date.now() + session.expires_in * 1000;
     if (!this.userToken) this.storage.set("session", this.id);
   }
