@@ -16,7 +16,8 @@ const secondFactor = find("second");
 const FIRST_DELAY_MS = 1000;
 const MAX_DELAY_MS = 30_000;
 const GOES_ON = new Set(["pending", "queued", "running", "waiting"]);
-let timer = 0;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
 // The row whose details are shown.
 let openedId = "";
 
