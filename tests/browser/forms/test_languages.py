@@ -66,7 +66,7 @@ async def test_a_form_in_german(form_page: FormPage, developer: Client) -> None:
     await form_page.field("Tag").fill("2026-03-03")
     await form_page.field("Einverstanden?").check()
     await form_page.submit()
-    await form_page.expect_success("Vielen Dank. Ihre Angaben sind eingegangen.")
+    await form_page.expect_success("Vielen Dank. Ihre Antworten sind eingegangen.")
     assert _list_tables(form_page) == ["de.js"]
 
 
@@ -97,7 +97,7 @@ async def test_a_chat_in_german(form_page: FormPage, developer: Client) -> None:
     await take(page, "chat-de")
     await page.reload()
     await page.get_by_role("button", name="Ja", exact=True).click()
-    await expect(page.locator(".outcome")).to_contain_text("Ihre Angaben wurden gesendet.")
+    await expect(page.locator(".outcome")).to_contain_text("Ihre Antworten wurden gesendet.")
     submission = await read_submission(developer, form)
     assert submission["data"] == {
         "name": "Ada",

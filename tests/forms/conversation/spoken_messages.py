@@ -78,12 +78,16 @@ MESSAGES: Final[dict[str, list[tuple[str, str, dict[str, Any] | None]]]] = {
         ("topic", "Hilfe, und die Anzahl der Gäste ist 5", {"topic": "help", "guests": 5}),
         ("topic", "überspringen", None),
         ("topic", "keine Angabe", None),
+        ("topic", "Naechste Frage", None),
+        ("topic", "aendere die E-Mail auf bob@example.com", {"email": MAIL}),
     ],
     "fr": [
         ("name", "Bonjour, je m’appelle Ada", {"name": "Ada"}),
         ("topic", "En fait, mon e-mail est bob@example.com", {"email": MAIL}),
         ("topic", "pardon, mon nom est Bob", {"name": "Bob"}),
         ("topic", "passer", None),
+        ("topic", "Je ne souhaite pas répondre.", None),
+        ("topic", "je me suis trompée, mon nom est Bob", {"name": "Bob"}),
         ("name", "Pourquoi cette question ?", {}),
     ],
     "es": [
@@ -107,6 +111,8 @@ MESSAGES: Final[dict[str, list[tuple[str, str, dict[str, Any] | None]]]] = {
         ("topic", "Eigenlijk is mijn e-mail bob@example.com", {"email": MAIL}),
         ("topic", "mijn naam is Bob", {"name": "Bob"}),
         ("topic", "overslaan", None),
+        ("topic", "Sla deze vraag over", None),
+        ("topic", "ik heb me vergist, mijn naam is Bob", {"name": "Bob"}),
     ],
     "pl": [
         ("name", "Dzień dobry, nazywam się Ada", {"name": "Ada"}),

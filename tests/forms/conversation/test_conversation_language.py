@@ -54,7 +54,7 @@ async def test_the_form_speaks_and_understands_it(developer: Client, anonymous: 
     assert reply_of(turn).startswith("Ich habe „Your name“ geändert: Bob.")
     turn = await chat.say("ada@example.com")
     assert turn["form_completed"]
-    assert reply_of(turn) == "Vielen Dank. Ihre Angaben sind eingegangen."
+    assert reply_of(turn) == "Vielen Dank. Ihre Antworten sind eingegangen."
     assert (await chat.get())["collected_data"] == {
         "name": "Bob",
         "day": "2026-03-03",
