@@ -29,9 +29,19 @@ DATES: Final[dict[str, dict[str, date | None]]] = {
         "3 fevrier 2026": date(2026, 2, 3),
         "3 juill. 2026": date(2026, 7, 3),
     },
-    "es": {"3 de marzo de 2026": _DAY, "el 3 de marzo del 2026": _DAY, "03/04/2026": _APRIL},
+    "es": {
+        "3 de marzo de 2026": _DAY,
+        "el 3 de marzo del 2026": _DAY,
+        "3 set. 2026": date(2026, 9, 3),
+        "03/04/2026": _APRIL,
+    },
     "pt": {"3 de março de 2026": _DAY, "3 de marco de 2026": _DAY, "03/04/2026": _APRIL},
-    "it": {"3 marzo 2026": _DAY, "il 3 marzo 2026": _DAY, "03/04/2026": _APRIL},
+    "it": {
+        "3 marzo 2026": _DAY,
+        "il 3 marzo 2026": _DAY,
+        "3 genn. 2026": date(2026, 1, 3),
+        "03/04/2026": _APRIL,
+    },
     "nl": {
         "3 maart 2026": _DAY,
         "03-04-2026": _APRIL,
@@ -70,8 +80,12 @@ TIMES: Final[dict[str, dict[str, str | None]]] = {
         "3 mars 2026 à 15 heures": "15:00",
         "3 mars 2026 à 3h, après midi": "15:00",
     },
-    "es": {"3 de marzo de 2026 a las 3:30 de la tarde": "15:30"},
-    "pt": {"3 de março de 2026 às 15h": "15:00"},
+    "es": {
+        "3 de marzo de 2026 a las 3:30 de la tarde": "15:30",
+        "3 de marzo de 2026, 3:30 p. m.": "15:30",
+        "3 de marzo de 2026, 15 hrs": "15:00",
+    },
+    "pt": {"3 de março de 2026 às 15h": "15:00", "3 de março de 2026, 9 horas de manhã": "09:00"},
     "it": {"3 marzo 2026 alle 9:30": "09:30", "3 marzo 2026 alle 9:30 di sera": "21:30"},
     "nl": {
         "3 maart 2026 om 9 uur": "09:00",
@@ -154,14 +168,18 @@ CONSENT: Final[dict[str, tuple[list[str], list[str], list[str]]]] = {
         ["peut-être", "oui, mais pas maintenant", "si possible", "non, je ne sais pas"],
     ),
     "es": (
-        ["Sí", "si", "sí, claro", "Acepto", "de acuerdo"],
-        ["No", "no, gracias", "no acepto"],
-        ["quizás", "si es posible", "sí, pero no hoy"],
+        ["Sí", "si", "sí, claro", "Acepto", "de acuerdo", "sí, lo confirmo", "está bien"],
+        ["No", "no, gracias", "no acepto", "por supuesto que no"],
+        ["quizás", "si es posible", "sí, pero no hoy", "no estoy segura", "no sé"],
     ),
-    "pt": (["Sim", "sim, claro", "concordo"], ["Não", "nao", "não aceito"], ["talvez", "sim, mas"]),
+    "pt": (
+        ["Sim", "sim, claro", "concordo", "exatamente"],
+        ["Não", "nao", "não aceito", "de forma alguma"],
+        ["talvez", "sim, mas", "não sei"],
+    ),
     "it": (
-        ["Sì", "sì, certo", "va bene", "Accetto"],
-        ["No", "no grazie", "non accetto"],
+        ["Sì", "sì, certo", "va bene", "Accetto", "certo che sì", "senz’altro"],
+        ["No", "no grazie", "non accetto", "niente affatto"],
         ["forse", "sì, ma non oggi"],
     ),
     "nl": (
@@ -229,15 +247,36 @@ OPTIONS: Final[dict[str, tuple[list[str], dict[str, list[int]]]]] = {
     ),
     "es": (
         ["Rojo", "Azul", "Verde"],
-        {"rojo y verde": [1, 3], "todos": [1, 2, 3], "la segunda": [2], "sin azul": []},
+        {
+            "rojo y verde": [1, 3],
+            "todos": [1, 2, 3],
+            "la segunda": [2],
+            "la 2ª": [2],
+            "todas las anteriores": [1, 2, 3],
+            "sin azul": [],
+        },
     ),
     "pt": (
         ["Vermelho", "Azul", "Verde"],
-        {"vermelho e verde": [1, 3], "todas": [1, 2, 3], "a segunda opção": [2], "menos azul": []},
+        {
+            "vermelho e verde": [1, 3],
+            "todas": [1, 2, 3],
+            "a segunda opção": [2],
+            "a 2ª": [2],
+            "qualquer uma, azul ou verde": [],
+            "menos azul": [],
+        },
     ),
     "it": (
         ["Rosso", "Blu", "Verde"],
-        {"rosso e verde": [1, 3], "tutti": [1, 2, 3], "la seconda": [2], "tranne blu": []},
+        {
+            "rosso e verde": [1, 3],
+            "tutti": [1, 2, 3],
+            "la seconda": [2],
+            "la 2ª": [2],
+            "rosso o blu, qualsiasi": [],
+            "tranne blu": [],
+        },
     ),
     "nl": (
         ["Rood", "Blauw", "Groen"],

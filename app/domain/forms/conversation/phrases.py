@@ -155,7 +155,7 @@ def _build(language: Language) -> Phrases:
         question=re.compile(
             rf"(?:{match_any(words.questions)}.*|.*{match_any(words.questions)}.*){_QUESTION_MARKS}"
             if not has_spaces
-            else rf"{match_any(words.questions)}.*{_QUESTION_MARKS}",
+            else rf"(?:\u00bf|{match_any(words.questions)}).*{_QUESTION_MARKS}",
             re.DOTALL,
         ),
         about_questions=re.compile(

@@ -50,10 +50,10 @@ export const TEXTS = {
   answersSent: "Sus respuestas se han enviado.",
   answerAgain: "Responder otra vez",
   yourSignature: "Su firma",
-  yourFile: "Su archivo subido",
-  choose: "Seleccione",
+  yourFile: "El archivo que ha subido",
+  choose: "Elija una opción",
   chooseExactly: { one: "Elija {count}.", many: "Elija {count}.", other: "Elija {count}." },
-  chooseRange: "Elija de {min} a {max}.",
+  chooseRange: "Elija entre {min} y {max}.",
   chooseAtMost: {
     one: "Elija como máximo {count}.",
     many: "Elija como máximo {count}.",
