@@ -7,7 +7,7 @@ from typing import Final
 from app.kit.languages import ENGLISH
 
 from . import choice_words
-from .choice_words import NEGATIONS, get_choosing
+from .choice_words import NEGATIONS, Choosing, get_choosing
 from .language_tables import WORD, get_language
 from .options import Option, OptionIndex, fold
 
@@ -41,7 +41,7 @@ def parse_option(index: OptionIndex, text: str) -> Option | None:
     if option is not None:
         return option
     choosing = get_choosing()
-    parts = _split_at_names(index.folded_labels, text, has_spaces=choosing.has_spaces)
+    parts = _split_at_names(index.folded_labels, text, choosing)
     labels, rest = set(parts[1::2]), " ".join(parts[::2])
     if len(labels) != 1 or choosing.has_word(rest, choosing.negations):
         return None
@@ -58,7 +58,7 @@ def parse_options(index: OptionIndex, text: str) -> list[Option]:
     if words in choosing.everything or (words in choosing.both and len(index.options) == _BOTH):
         return list(index.options)
     names = index.list_names(choosing.separators)
-    parts = _split_at_names(names, text, has_spaces=choosing.has_spaces)
+    parts = _split_at_names(names, text, choosing)
     rest = " ".join(parts[::2])
     if choosing.has_word(rest, {*choosing.negations, *choosing.alternative}):
         return []
@@ -108,7 +108,7 @@ def _find_by_number(index: OptionIndex, text: str) -> Option | None:
     return options[number - 1] if 1 <= number <= len(options) else None
 
 
-def _split_at_names(names: set[str], text: str, *, has_spaces: bool) -> list[str]:
+def _split_at_names(names: set[str], text: str, choosing: Choosing) -> list[str]:
     """Returns other text and names in turns. Where names overlap, the longest one counts."""
     text = text.casefold()
     lengths: dict[str, set[int]] = {}
@@ -116,8 +116,7 @@ def _split_at_names(names: set[str], text: str, *, has_spaces: bool) -> list[str
         if name in text:
             lengths.setdefault(name[0], set()).add(len(name))
     longest_first = {letter: sorted(sizes, reverse=True) for letter, sizes in lengths.items()}
-    # Without spaces, a name may stand within a word.
-    is_in_word = [*(has_spaces and WORD.match(letter) is not None for letter in text), False]
+    is_in_word = _mark_words(text, choosing)
     parts, start, position = [], 0, 0
     while position < len(text):
         sizes = longest_first.get(text[position], ())
@@ -131,6 +130,17 @@ def _split_at_names(names: set[str], text: str, *, has_spaces: bool) -> list[str
         else:
             position += 1
     return [*parts, text[start:]]
+
+
+def _mark_words(text: str, choosing: Choosing) -> list[bool]:
+    """Returns for each letter, and for the end, whether a name may not begin or end next to it.
+    Without spaces it may stand within a word, and elsewhere after a separator that is written
+    together with it.
+    """
+    marks = [*(choosing.has_spaces and WORD.match(letter) is not None for letter in text), False]
+    for match in choosing.attached.finditer(text) if choosing.attached else ():
+        marks[match.end() - 1] = False
+    return marks
 
 
 def _list_names(parts: Sequence[str]) -> Iterator[str]:

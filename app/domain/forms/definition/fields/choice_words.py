@@ -10,13 +10,16 @@ import msgspec
 from app.kit.languages import ENGLISH, Language
 
 from .language_tables import (
+    LETTER,
     WORD,
     ChoiceWords,
+    LanguageTable,
     get_language,
     list_simple,
     load_table,
     simplify,
     to_pattern,
+    to_written_pattern,
 )
 
 _SIGNS = r"[,;\n&+\u3001\uff0c\uff1b\u060c\u061b/]"
@@ -44,10 +47,13 @@ class Choosing(msgspec.Struct, frozen=True, kw_only=True):
     find_number: Callable[[str], int]
     has_spaces: bool
     fold: Callable[[str], str]
+    # Separators that are written together with the next word.
+    attached: re.Pattern[str] | None = None
 
     def list_words(self, text: str) -> list[str]:
         if self.has_spaces:
-            return WORD.findall(self.fold(text))
+            line = self.fold(text)
+            return WORD.findall(self.attached.sub(" ", line) if self.attached else line)
         # Without spaces, what is left of a text without its fillers is one word.
         line = self.fold(text).strip(_PUNCTUATION)
         return [line] if line else []
@@ -139,7 +145,11 @@ def get_choosing() -> Choosing:
 def _build(language: Language) -> Choosing:
     table = load_table(language)
     words = table.choices
-    separators = to_pattern(words.separators, has_spaces=table.has_spaces)
+    separators = "|".join(
+        pattern(words.separators, has_spaces=table.has_spaces)
+        for pattern in (to_pattern, to_written_pattern)
+    )
+    attached = _match_attached(table) if words.attached else None
     numbers = _index_numbers(words, table.numbers.words)
     fillers = [_fold_words(word) for word in list_simple(words.fillers)]
 
@@ -154,11 +164,13 @@ def _build(language: Language) -> Choosing:
             return int(rest)
         return numbers.get(rest or line.strip(_PUNCTUATION), 0)
 
-    words_and_signs = re.compile(rf"{_SIGNS}|{separators}", re.IGNORECASE)
+    words_and_signs = rf"{_SIGNS}|{separators}"
     return Choosing(
-        separators=words_and_signs,
+        separators=re.compile(
+            rf"{words_and_signs}|{attached}" if attached else words_and_signs, re.IGNORECASE
+        ),
         # Without spaces, any word may contain such a word.
-        open_separators=words_and_signs if table.has_spaces else re.compile(_SIGNS),
+        open_separators=re.compile(words_and_signs if table.has_spaces else _SIGNS, re.IGNORECASE),
         negations=_fold_all(words.negations),
         alternative=_fold_all(words.either),
         fillers=frozenset(fillers) if table.has_spaces else tuple(fillers),
@@ -167,7 +179,15 @@ def _build(language: Language) -> Choosing:
         find_number=find_number,
         has_spaces=table.has_spaces,
         fold=_fold_words,
+        attached=re.compile(attached) if attached else None,
     )
+
+
+def _match_attached(table: LanguageTable) -> str:
+    """Matches a separator at the beginning of a word, unless a number begins like that."""
+    signs = "|".join(map(re.escape, list_simple(table.choices.attached)))
+    numbers = "|".join(map(re.escape, list_simple(table.numbers.words)))
+    return rf"(?<![{LETTER}])(?!(?:{numbers})(?![{LETTER}]))(?:{signs})(?=[{LETTER}])"
 
 
 def _index_numbers(words: ChoiceWords, numbers: list[str]) -> dict[str, int]:

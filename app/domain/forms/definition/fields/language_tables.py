@@ -70,6 +70,8 @@ class ChoiceWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fillers: list[str]
     ordinals: list[str]
     last: list[str]
+    # Separators that are written together with the next word.
+    attached: list[str] = []
     # Of two options that are named, the word chooses one.
     either: list[str] = []
     # A yes or a no only if they are the whole answer.
@@ -193,6 +195,16 @@ def to_pattern(phrases: Iterable[str], *, has_spaces: bool = True) -> str:
     """Returns a regular expression for one of the phrases in a simplified text. Without any, it
     matches nothing.
     """
-    parts = (r"\s+".join(map(re.escape, phrase.split())) for phrase in list_simple(phrases))
+    return _match_any(list_simple(phrases), has_spaces=has_spaces)
+
+
+def to_written_pattern(phrases: Iterable[str], *, has_spaces: bool = True) -> str:
+    """Returns one for a text that is not simplified, with the accents of the phrases."""
+    variants = {part for phrase in phrases for part in phrase.split("/")}
+    return _match_any(sorted(variants, key=len, reverse=True), has_spaces=has_spaces)
+
+
+def _match_any(phrases: Iterable[str], *, has_spaces: bool) -> str:
+    parts = (r"\s+".join(map(re.escape, phrase.split())) for phrase in phrases)
     pattern = rf"(?:{'|'.join(parts) or '(?!)'})"
     return rf"(?<![{LETTER}]){pattern}(?![{LETTER}])" if has_spaces else pattern
