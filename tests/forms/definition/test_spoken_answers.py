@@ -11,7 +11,7 @@ from app.domain.forms.definition.fields.language_tables import speak
 from app.domain.forms.definition.fields.number_parser import parse_number, parse_score
 from app.kit.languages import ENGLISH, Language
 from app.kit.value_checks import WrongValue
-from tests.forms.definition import spoken_answers
+from tests.forms.definition import spoken_answers, spoken_choices
 from tests.forms.definition.field_builders import build_field
 
 _OTHERS = set(get_args(Language)) - {ENGLISH}
@@ -62,8 +62,8 @@ def test_scores(subtests: pytest.Subtests) -> None:
 
 
 def test_a_yes_and_a_no(subtests: pytest.Subtests) -> None:
-    assert spoken_answers.CONSENT.keys() == _OTHERS
-    for language, lists in spoken_answers.CONSENT.items():
+    assert spoken_choices.CONSENT.keys() == _OTHERS
+    for language, lists in spoken_choices.CONSENT.items():
         for expected, texts in zip((True, False, None), lists, strict=True):
             for text in texts:
                 with subtests.test(language, text=text), speak(language):  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ def test_a_yes_and_a_no(subtests: pytest.Subtests) -> None:
 
 
 def test_options(subtests: pytest.Subtests) -> None:
-    assert spoken_answers.OPTIONS.keys() == _OTHERS
-    for language, (labels, messages) in spoken_answers.OPTIONS.items():
+    assert spoken_choices.OPTIONS.keys() == _OTHERS
+    for language, (labels, messages) in spoken_choices.OPTIONS.items():
         options = [{"value": str(number), "label": item} for number, item in enumerate(labels, 1)]
         field = build_field("checkbox_group", options=options)
         for text, numbers in messages.items():
