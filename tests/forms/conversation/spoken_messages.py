@@ -175,11 +175,17 @@ MESSAGES: Final[dict[str, list[tuple[str, str, dict[str, Any] | None]]]] = {
         ("topic", "実は、メールアドレスは bob@example.com です", {"email": MAIL}),
         ("topic", "すみません、名前をボブに変更してください", {"name": "ボブ"}),
         ("topic", "スキップ", None),
+        ("topic", "回答を控えます", None),
+        ("name", "はじめまして、エイダでございます", {"name": "エイダ"}),
+        ("topic", "失礼しました、メルアドは bob@example.com です", {"email": MAIL}),
     ],
     "zh": [
         ("name", "你好，我叫艾达", {"name": "艾达"}),
         ("topic", "其实我的邮箱是bob@example.com", {"email": MAIL}),
         ("topic", "抱歉，姓名改成鲍勃", {"name": "鲍勃"}),
         ("topic", "跳过", None),
+        ("topic", "不方便透露", None),
+        ("name", "早安，我的姓名是艾达", {"name": "艾达"}),
+        ("topic", "對不起，我的電郵是bob@example.com", {"email": MAIL}),
     ],
 }
