@@ -31,7 +31,7 @@ _BODY = """<main>
 <div class="bar"><button type="button" id="again" class="quiet">Look again</button>
 <button type="button" id="forget" class="quiet">Forget my token</button></div>
 <div id="timeline" role="table" aria-label="Timeline"></div>
-<aside id="details" hidden aria-live="polite"><h2></h2><pre tabindex="0"></pre></aside>
+<aside id="details" hidden aria-live="polite"></aside>
 </section>
 <noscript><p>This page needs JavaScript.</p></noscript>
 </main>"""

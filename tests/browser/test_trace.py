@@ -99,6 +99,23 @@ async def test_a_trace_in_which_something_runs_is_followed(
     await expect(trace_page.page.locator("#details")).to_contain_text('"status": "success"')
 
 
+async def test_a_failed_look_keeps_the_trace_and_is_tried_again(
+    trace_page: TracePage, developer: Client, chain: Chain
+) -> None:
+    await chain.set_tool_status("running")
+    await trace_page.show(chain, developer)
+    row, path = trace_page.page.get_by_role("row", name=MARKUP), "**/event-log/trace/**"
+    await row.click()
+    await trace_page.page.route(path, lambda route: route.abort())
+    await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
+    await expect(row).to_contain_text("running")
+    await expect(trace_page.page.locator("#details")).to_be_visible()
+    await chain.set_tool_status("success")
+    await trace_page.page.unroute(path)
+    await expect(row).to_contain_text("success")
+    await trace_page.expect_status(SUMMARY)
+
+
 # Sign-in
 
 

@@ -18,8 +18,11 @@ const MAX_DELAY_MS = 30_000;
 const GOES_ON = new Set(["pending", "queued", "running", "waiting"]);
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
-// The row whose details are shown.
+// Counts the readings: what an earlier one returns after a later one has begun is of no interest.
+let readings = 0;
+// The row whose details are shown, and what they are.
 let openedId = "";
+let shownDetails = "";
 
 find("about").textContent = id;
 
@@ -165,6 +168,10 @@ function drawBar(row, start, duration) {
 // What the row is about, each part under a heading of its own.
 /** @type {(row: TraceRow) => void} */
 function showDetails(row) {
+  const content = JSON.stringify(row.more);
+  // A reader keeps their place in details that have not changed.
+  if (!details.hidden && content === shownDetails) return;
+  shownDetails = content;
   const { input, output, error, data, ...rest } = row.more;
   /** @type {[string, unknown][]} */
   const parts = [["Error", error], ["Data", data], ["Input", input], ["Output", output]];
@@ -173,10 +180,21 @@ function showDetails(row) {
     createElement("h2", "", row.by ? `${row.name}, by ${row.by}` : row.name),
     ...[...shown, ["Facts", rest]].flatMap(([name, value]) => [
       createElement("h3", name === "Error" ? "bad" : "", String(name)),
-      createElement("pre", "", typeof value === "string" ? value : JSON.stringify(value, null, 2)),
+      createBox(String(name), value),
     ]),
   );
   details.hidden = false;
+}
+
+// A box that can be scrolled with the keyboard.
+/** @type {(name: string, value: unknown) => HTMLElement} */
+function createBox(name, value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const box = createElement("pre", "", text);
+  box.tabIndex = 0;
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", name);
+  return box;
 }
 
 /** @type {(row: TraceRow, start: number) => string} */
@@ -236,22 +254,28 @@ function drawTrace(trace) {
 // Reads the trace again later if something goes on in it.
 /** @type {(trace: Trace, delay: number) => void} */
 function follow(trace, delay) {
-  if (!trace.spans.some((span) => GOES_ON.has(span.status))) return;
+  if (trace.spans.some((span) => GOES_ON.has(span.status))) lookLater(delay);
+}
+
+/** @type {(delay: number) => void} */
+function lookLater(delay) {
   timer = setTimeout(() => {
-    if (document.hidden) follow(trace, delay);
+    if (document.hidden) lookLater(delay);
     else showTrace(Math.min(delay * 2, MAX_DELAY_MS));
   }, delay);
 }
 
 function clear() {
   timeline.replaceChildren();
-  openedId = "";
+  openedId = shownDetails = "";
   details.hidden = true;
   details.replaceChildren();
 }
 
 async function showTrace(delay = FIRST_DELAY_MS) {
   clearTimeout(timer);
+  readings += 1;
+  const reading = readings;
   const token = readToken();
   access.hidden = token !== null;
   if (token === null) {
@@ -264,20 +288,28 @@ async function showTrace(delay = FIRST_DELAY_MS) {
     const trace = await request(`/api/v1/event-log/trace/${encodeURIComponent(id)}`, {
       headers: { authorization: `Bearer ${token}` },
     });
-    if (readToken() !== token) return;
+    if (reading !== readings) return;
     drawTrace(trace);
     result.hidden = false;
     follow(trace, delay);
   } catch (error) {
-    clear();
-    if (error instanceof Refusal && error.status === 401) {
-      forgetToken();
-      access.hidden = false;
-    } else {
-      result.hidden = false;
-    }
-    showStatus(describe(error), true);
+    if (reading === readings) showFailure(error, delay);
   }
+}
+
+/** @type {(error: unknown, delay: number) => void} */
+function showFailure(error, delay) {
+  const isSignedOut = error instanceof Refusal && error.status === 401;
+  if (isSignedOut) {
+    forgetToken();
+    access.hidden = false;
+  } else {
+    result.hidden = false;
+  }
+  // What was drawn stays while the server cannot be reached for a moment.
+  if (isSignedOut || delay === FIRST_DELAY_MS) clear();
+  else lookLater(delay);
+  showStatus(describe(error), true);
 }
 
 /** @type {(token: string) => Promise<void>} */
