@@ -16,6 +16,7 @@ from tests.automation.workflows.factories import create_workflow, edge, start, t
 from tests.automation.workflows.nodes.single_node import build_node, read_end
 from tests.database import fetch_rows
 from tests.messaging.notifications.center.api import set_preferences
+from tests.messaging.notifications.factories import create_channel
 from tests.platform.events.database import load_events
 from tests.platform.mail.inbox import Inbox, run_smtp_server
 from tests.platform.mail.messages import parse, read_part
@@ -70,6 +71,8 @@ async def test_a_mail_says_what_is_asked_and_its_link_decides(
 ) -> None:
     owner = await world.user("agent_developer")
     user = await world.user("agent_user", owner.tenant_id)
+    # Links pass no channel of the tenant: the owner could read them there, and decide for the user.
+    await create_channel(owner, "sendgrid")
     execution_id = await _start_refund(owner, role="agent_user", timeout_seconds=3600)
     content = (await _receive(inbox, user.email))[user.email]
     text, html = read_part(content), read_part(content, "html")

@@ -156,7 +156,8 @@ async def _send_mails(
     names = ("tenant_id", "source", "title", "message", "data")
     mailed = MailedMessage(**{name: message[name] for name in names})
     write = partial(mail_contents.write, services, tx, mailed)
-    await outgoing.send_mails(services, tx, message, addressees, write)
+    is_personal = mailed.find_writer(services) is not None
+    await outgoing.send_mails(services, tx, message, addressees, write, is_personal=is_personal)
 
 
 async def _post(services: Services, tx: Tx, message: Row, timing: Timing) -> None:

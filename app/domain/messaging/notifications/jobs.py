@@ -15,7 +15,6 @@ from app.domain.messaging.outbox.api import (
     Outcome,
     Schedule,
 )
-from app.domain.platform.mail.api import MailContent
 from app.kit.ids import new_id
 from app.services import Services
 from db.ledger import WorkRow
@@ -100,14 +99,10 @@ class ChannelOutbox(Outbox[SendRequest]):
             return _NO_RECIPIENT
         if not request.active and not is_awaited:
             return _INACTIVE
-        content = await self._write_mail(services, request)
+        content = None
+        if request.channel_type == "email":
+            content = mail_contents.render_common(request.title, request.message)
         return await sending.send(services.get(OutboxEgress), services.keyring, request, content)
-
-    async def _write_mail(self, services: Services, request: SendRequest) -> MailContent | None:
-        if request.channel_type != "email":
-            return None
-        message = sending.mailed_message(request)
-        return await mail_contents.write_one(services, message, request.user_id)
 
     def columns(self, request: SendRequest, attempt: Attempt) -> dict[str, object]:
         del request

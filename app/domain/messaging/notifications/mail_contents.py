@@ -43,16 +43,6 @@ async def write(
     return contents
 
 
-async def write_one(
-    services: Services, message: MailedMessage, user_id: str | None
-) -> mail.MailContent:
-    """Outside of a transaction. Without a user, the recipient is that of a channel."""
-    if user_id is None or message.find_writer(services) is None:
-        return render_common(message.title, message.message)
-    async with services.db.tx(message.tenant_id, autocommit=True) as tx:
-        return (await write(services, tx, message, [user_id]))[user_id]
-
-
 # The recipients of a message get the same mail, most of them one after the other.
 @lru_cache(maxsize=64)
 def render_common(title: str, message: str) -> mail.MailContent:

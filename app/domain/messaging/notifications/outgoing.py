@@ -53,13 +53,18 @@ async def send_mails(
     message: Row,
     addressees: list[Addressee],
     write: WriteContents,
+    *,
+    is_personal: bool = False,
 ) -> None:
     """Through the first active mail channel, or through the instance's own mail server when the
-    tenant has none; only then the contents are written.
+    tenant has none; only then the contents are written. Personal ones, with links that are for one
+    user alone, pass no channel: whoever may change channels could read them.
     """
     if not addressees:
         return
-    channel = await _find_first(tx, message["tenant_id"], "email")
+    channel = None
+    if not is_personal or not services.settings.smtp_url:
+        channel = await _find_first(tx, message["tenant_id"], "email")
     if channel is not None:
         deliveries = [Outgoing(channel["id"], *addressee) for addressee in addressees]
         await add_deliveries(tx, message, deliveries)

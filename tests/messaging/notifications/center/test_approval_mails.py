@@ -1,4 +1,4 @@
-"""Mails about pending decisions through a channel of the tenant."""
+"""Mails about pending decisions, where the tenant has a mail channel."""
 
 import pytest
 
@@ -7,28 +7,22 @@ from tests.automation.approvals.factories import request
 from tests.messaging.notifications.center.post_office import PostOffice, text_of
 from tests.messaging.notifications.factories import update_channel
 
-# As JSON it is twice as long, and so too long for the data of a notification.
-_LONG = '"' * 10_000
-
 
 def _find_token(text: str) -> str:
     return text.partition("decision=approved&token=")[2].split()[0]
 
 
-async def test_a_channel_sends_each_user_links_of_their_own(office: PostOffice) -> None:
+async def test_without_a_mail_server_a_channel_tells_of_the_question_without_links(
+    office: PostOffice,
+) -> None:
+    """Whoever may change channels could read the links, and decide for others."""
     await office.create_channel("sendgrid")
-    users = {user.email: user for user in [await office.user("agent_user") for _ in range(2)]}
-    approval_id = await request(office.services, office.tenant_id, message=_LONG)
+    await office.user("agent_user")
+    await request(office.services, office.tenant_id)
     await office.wait_until_idle()
-    mails = office.channel_mails()
-    assert len(mails) == len(users)
-    for mail in mails:
-        user = users.pop(mail["personalizations"][0]["to"][0]["email"])
-        assert mail["subject"] == "Your decision is needed: Refund order 4711"
-        text = next(part["value"] for part in mail["content"] if part["type"] == "text/plain")
-        assert _LONG in text
-        claims = link_tokens.verify(office.services.keyring, _find_token(text))
-        assert (claims.approval_id, claims.user_id) == (approval_id, user.user_id)
+    (mail,) = office.channel_mails()
+    assert "Refund order 4711" in str(mail)
+    assert "token" not in str(mail)
 
 
 @pytest.mark.usefixtures("slow_retries")
