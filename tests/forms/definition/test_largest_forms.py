@@ -13,6 +13,7 @@ from app.domain.forms.conversation import interpreting, mentions
 from app.domain.forms.conversation.interpreting import Question
 from app.domain.forms.definition.definitions import FormDefinition
 from app.domain.forms.definition.fields import patterns
+from app.domain.forms.definition.fields.language_tables import speak
 from app.domain.forms.definition.fields.options import Option
 from app.domain.forms.submissions import answers
 from tests.assertions import refused
@@ -76,6 +77,13 @@ def test_names_of_fields_are_found_in_time(subtests: pytest.Subtests) -> None:
             mentions.split(form.inputs, "x")
             assert _measure(_read, form, text) < _MAX_SECONDS
             assert _measure(mentions.find_named, form.inputs, text) < _MAX_SECONDS
+
+
+def test_words_of_questions_are_found_in_time(subtests: pytest.Subtests) -> None:
+    form = build_form({"type": "text", "label": "Name"})
+    for language, word in {"ja": "何", "zh": "吗"}.items():
+        with subtests.test(language), speak(language):  # type: ignore[arg-type]
+            assert _measure(_read, form, word * (_MAX_CHARS - 1) + "!") < _MAX_SECONDS
 
 
 def test_names_of_a_form_with_long_labels_are_still_found() -> None:

@@ -152,12 +152,7 @@ def _build(language: Language) -> Phrases:
         lead_in=_compile_lead_in(words, has_spaces=has_spaces),
         trailing=re.compile(rf"(?:{match_any(words.trailing)})\W*$") if words.trailing else None,
         only_greeting=re.compile(match_any(words.greetings, words.corrections)),
-        question=re.compile(
-            rf"(?:{match_any(words.questions)}.*|.*{match_any(words.questions)}.*){_QUESTION_MARKS}"
-            if not has_spaces
-            else rf"(?:\u00bf|{match_any(words.questions)}).*{_QUESTION_MARKS}",
-            re.DOTALL,
-        ),
+        question=_compile_question(match_any(words.questions), has_spaces=has_spaces),
         about_questions=re.compile(
             "|".join(map(re.escape, language_tables.list_simple(words.about_questions)))
         ),
@@ -177,6 +172,13 @@ def _build(language: Language) -> Phrases:
         has_spaces=has_spaces,
         fold=language_tables.simplify,
     )
+
+
+def _compile_question(words: str, *, has_spaces: bool) -> re.Pattern[str]:
+    if has_spaces:
+        return re.compile(rf"(?:\u00bf|{words}).*{_QUESTION_MARKS}", re.DOTALL)
+    # Up to the first of the words, which alone is tried: a long message would take quadratic time.
+    return re.compile(rf"(?:(?!{words}).)*{words}.*{_QUESTION_MARKS}", re.DOTALL)
 
 
 def _list_all(phrases: list[str]) -> frozenset[str]:
