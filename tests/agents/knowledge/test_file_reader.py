@@ -60,9 +60,11 @@ async def _load(content: bytes = b"Hello") -> bytes:
 
 async def test_a_file_is_read_in_a_process_of_its_own() -> None:
     reader = FileReader()
-    assert await reader.read("a", "txt", _load) == ReadFile(5, "Hello", is_truncated=False)
+    assert await reader.read("tenant", "a", "txt", _load) == ReadFile(
+        5, "Hello", is_truncated=False
+    )
     with pytest.raises(Unreadable, match="is not a PDF file"):
-        await reader.read("a", "pdf", _load)
+        await reader.read("tenant", "a", "pdf", _load)
 
 
 class _Reading:
@@ -83,30 +85,46 @@ class _Reading:
         return FileText(content.decode(), is_truncated=False)
 
 
-async def test_two_files_are_read_at_a_time_and_one_of_each_sender(
+async def test_two_files_are_read_at_a_time_and_one_of_each_tenant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reading, reader = _Reading(monkeypatch), FileReader()
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(3):
-            tasks.create_task(reader.read("a", "txt", _load))
+        for sender in "aaabc":
+            tasks.create_task(reader.read("tenant", sender, "txt", _load))
         await until(lambda: reading.running == 1)
-        for sender in "bc":
-            tasks.create_task(reader.read(sender, "txt", _load))
-        # The files of the first sender leave room for those of others.
+        for tenant_id in ("second", "third"):
+            tasks.create_task(reader.read(tenant_id, "a", "txt", _load))
+        # The files of the first tenant leave room for those of others.
         await until(lambda: reading.running == 2)
         reading.end.set()
     assert reading.most == file_reader.MAX_READING
 
 
+async def test_the_senders_of_a_tenant_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, reader = _Reading(monkeypatch), FileReader()
+    finished: list[str] = []
+
+    async def read(sender: str) -> None:
+        await reader.read("tenant", sender, "txt", _load)
+        finished.append(sender)
+
+    async with asyncio.TaskGroup() as tasks:
+        for sender in "aaab":
+            tasks.create_task(read(sender))
+        await until(lambda: reading.running == 1)
+        reading.end.set()
+    assert finished[:2] == ["a", "b"]
+
+
 async def test_a_file_that_has_waited_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, reader = _Reading(monkeypatch), FileReader()
     async with asyncio.TaskGroup() as tasks:
-        first = tasks.create_task(reader.read("a", "txt", _load))
+        first = tasks.create_task(reader.read("tenant", "a", "txt", _load))
         await until(lambda: reading.running == 1)
         monkeypatch.setattr(file_reader, "MAX_WAIT_SECONDS", 0.01)
         with pytest.raises(Unavailable):
-            await reader.read("a", "txt", _load)
+            await reader.read("tenant", "a", "txt", _load)
         # The one that is read has no such limit.
         assert not first.done()
         reading.end.set()
@@ -115,17 +133,22 @@ async def test_a_file_that_has_waited_too_long_is_refused(monkeypatch: pytest.Mo
 
 async def test_files_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, reader = _Reading(monkeypatch), FileReader()
+    of_tenant, of_sender = file_reader.MAX_FILES_OF_TENANT, file_reader.MAX_FILES_OF_SENDER
     async with asyncio.TaskGroup() as tasks:
         for number in range(file_reader.MAX_FILES):
-            sender = f"sender {number // file_reader.MAX_FILES_OF_SENDER}"
-            tasks.create_task(reader.read(sender, "txt", _load))
+            tenant_id, sender = f"tenant {number // of_tenant}", f"sender {number // of_sender}"
+            tasks.create_task(reader.read(tenant_id, sender, "txt", _load))
             await asyncio.sleep(0)
-            if number == file_reader.MAX_FILES_OF_SENDER - 1:
+            if number == of_sender - 1:
                 with pytest.raises(Unavailable):
-                    await reader.read(sender, "txt", _load)
+                    await reader.read(tenant_id, sender, "txt", _load)
+            if number == of_tenant - 1:
+                with pytest.raises(Unavailable):
+                    await reader.read(tenant_id, "another", "txt", _load)
         with pytest.raises(Unavailable) as refusal:
-            await reader.read("another", "txt", _load)
+            await reader.read("another", "another", "txt", _load)
         assert refusal.value.headers == {"Retry-After": "10"}
         reading.end.set()
     # Nothing is left of those that were read.
-    assert await reader.read("another", "txt", _load) == ReadFile(5, "Hello", is_truncated=False)
+    last = await reader.read("another", "another", "txt", _load)
+    assert last == ReadFile(5, "Hello", is_truncated=False)

@@ -16,8 +16,9 @@ from .parsing import Kind
 
 MAX_CHARACTERS: Final = 100_000
 MAX_READING: Final = 2
-# Those that are read or wait to be, in this process and of one sender.
+# Those that are read or wait to be: in this process, of one tenant, and of one sender.
 MAX_FILES: Final = 20
+MAX_FILES_OF_TENANT: Final = 10
 MAX_FILES_OF_SENDER: Final = 5
 # How long a file waits for its turn.
 MAX_WAIT_SECONDS: Final = 45.0
@@ -31,8 +32,8 @@ class ReadFile(msgspec.Struct, frozen=True):
 
 
 class FileReader:
-    """Reads two files at a time, and one of each sender: a file that takes long leaves room for
-    those of others.
+    """Reads two files at a time, and one of each tenant, whose senders take turns: a slow file
+    leaves room for those of others.
     """
 
     def __init__(self) -> None:
@@ -40,24 +41,33 @@ class FileReader:
         self._files: Counter[str] = Counter()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def read(self, sender: str, kind: Kind, load: Callable[[], Awaitable[bytes]]) -> ReadFile:
+    async def read(
+        self, tenant_id: str, sender: str, kind: Kind, load: Callable[[], Awaitable[bytes]]
+    ) -> ReadFile:
         """Calls `load` when it is the file's turn: files that wait are not in memory. Raises
         Unreadable, and Unavailable when too many wait.
         """
-        async with self._wait_for_turn(sender):
+        async with self._wait_for_turn(tenant_id, f"{tenant_id}/{sender}"):
             content = await load()
             file = await parsing.read_text(content, kind, MAX_CHARACTERS)
             return ReadFile(len(content), file.text, is_truncated=file.is_truncated)
 
     @asynccontextmanager
-    async def _wait_for_turn(self, sender: str) -> AsyncIterator[None]:
-        is_full = self._files.total() >= MAX_FILES
-        if is_full or self._files[sender] >= MAX_FILES_OF_SENDER:
+    async def _wait_for_turn(self, tenant_id: str, sender: str) -> AsyncIterator[None]:
+        limits = {"": MAX_FILES, tenant_id: MAX_FILES_OF_TENANT, sender: MAX_FILES_OF_SENDER}
+        if any(self._files[name] >= limit for name, limit in limits.items()):
             raise _too_many()
-        turn = self._turns.setdefault(sender, asyncio.Lock())
-        self._files[sender] += 1
+        own_turn, tenant_turn = (
+            self._turns.setdefault(name, asyncio.Lock()) for name in (sender, tenant_id)
+        )
+        self._files.update(limits.keys())
         try:
-            async with asyncio.timeout(MAX_WAIT_SECONDS) as waiting, turn, self._slots:
+            async with (
+                asyncio.timeout(MAX_WAIT_SECONDS) as waiting,
+                own_turn,
+                tenant_turn,
+                self._slots,
+            ):
                 waiting.reschedule(None)
                 yield
         except TimeoutError:
@@ -65,9 +75,10 @@ class FileReader:
                 raise
             raise _too_many() from None
         finally:
-            self._files[sender] -= 1
-            if not self._files[sender]:
-                del self._files[sender]
+            self._files.subtract(limits.keys())
+            for name in limits:
+                if not self._files[name]:
+                    del self._files[name]
 
 
 def _too_many() -> Unavailable:

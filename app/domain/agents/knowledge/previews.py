@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from .query_words import find_word, list_words
@@ -11,7 +12,8 @@ PREVIEW_CHARS: Final = 300
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 # What stands before a word that is found, when its sentence is too long.
 _LEAD_CHARS = 60
-_MAX_PLACES = 200
+# How many places of words, and how many windows, are compared.
+_MAX_PLACES = 100
 _GRAM_CHARS = 3
 
 
@@ -37,7 +39,7 @@ def _find_start(body: str, query: str) -> int:
         # A letter whose small form is longer would shift the places.
         lower = body
     sentences = {0, *(match.end() for match in _SENTENCE_END.finditer(body))}
-    places = list(_find_places(lower, query))
+    places = list(islice(_find_places(lower, query), _MAX_PLACES))
     counts = Counter(word for _, word in places)
     grams = _list_grams(query.lower())
 

@@ -52,7 +52,8 @@ async def add(
     reader = services.get(knowledge.FileReader)
     load = partial(_load, upload, min(MAX_MB, services.settings.max_body_mb))
     try:
-        file = await reader.read("/".join(filter(None, owner)), kind, load)
+        sender = "/".join(filter(None, owner))
+        file = await reader.read(runtime.tenant_id, sender, kind, load)
     except knowledge.Unreadable as error:
         raise Invalid.field("file", str(error)) from None
     described = (name, knowledge.MIME_TYPES[kind], file.size_bytes)

@@ -17,7 +17,7 @@ from app.kit import clock
 from app.kit.files import Upload
 from app.services import Services
 
-from . import user_tokens, visitor_tokens
+from . import budgets, user_tokens, visitor_tokens
 from .errors import FeedbackNotAllowed, SessionMismatch, SessionTokenRequired, UserTokenRequired
 from .schemas import (
     CustomerConversations,
@@ -178,10 +178,13 @@ async def list_conversations(
 async def add_attachment(
     services: Services, agent: EmbeddedAgent, claims: VisitorClaims, upload: Upload
 ) -> AttachmentView:
-    """Stores the text of a file for the messages of the visitor's session."""
+    """Stores the text of a file for the messages of the visitor's session. It counts as a message
+    of the key's daily budget.
+    """
     speaker = Speaker(embed_key_id=claims.key_id, session_id=claims.session_id)
     with storage.hide_figures():
         await storage.require_space(services, agent.runtime.tenant_id)
+    await budgets.take_message(services, agent)
     return await chat.add_attachment(services, agent.runtime, speaker, upload)
 
 
