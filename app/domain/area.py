@@ -73,14 +73,17 @@ class Span(msgspec.Struct, omit_defaults=True):
 
 # How much of an input or output a span shows, and how much all spans of a kind show together.
 _MAX_SHOWN_CHARS: Final = 2000
-_MAX_SHOWN_BYTES: Final = 2 * 1024 * 1024
+_MAX_SHOWN_BYTES: Final = 1024 * 1024
 
 
 def shown_sql(*columns: str, order_by: str) -> str:
     """Selects JSON columns for `read_shown`: the beginnings of those that come first in the order,
-    up to a size in total. Each gets its own name without the table's.
+    up to a size in total. Each gets its own name without the table's. The size is the stored one,
+    so that values that are not shown are not read.
     """
-    size = " + ".join(f"least(coalesce(length({name}::text), 0), 2000)" for name in columns)
+    size = " + ".join(
+        f"least(coalesce(pg_column_size({name}), 0), {_MAX_SHOWN_CHARS})" for name in columns
+    )
     fits = f"sum({size}) OVER (ORDER BY {order_by}) <= {_MAX_SHOWN_BYTES}"
     return ", ".join(
         f"CASE WHEN {fits} THEN left({name}::text, {_MAX_SHOWN_CHARS + 1}) END"

@@ -9,10 +9,13 @@ _SHOWN = shown_sql("e.input", "e.output", order_by="e.executed_at, e.id")
 _LIST_EXECUTIONS_BY_CORRELATION = f"""
 SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms, e.error_message,
        {_SHOWN}
-FROM tool_executions e JOIN tools t ON t.id = e.tool_id AND t.tenant_id = e.tenant_id
-WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
-  AND e.correlation_id = $2
-ORDER BY e.executed_at, e.id LIMIT $3
+FROM (
+    SELECT * FROM tool_executions e
+    WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+      AND e.correlation_id = $2
+    ORDER BY e.executed_at, e.id LIMIT $3
+) e JOIN tools t ON t.id = e.tool_id AND t.tenant_id = e.tenant_id
+ORDER BY e.executed_at, e.id
 """
 
 

@@ -174,14 +174,18 @@ WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($4)
 """
 _SHOWN = shown_sql("n.input", "n.output", order_by="n.started_at, n.id")
 _LIST_BY_CORRELATION = f"""
-SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, e.caller_id,
-       e.cause_event_id, w.name, n.error->>'message' AS error, {_SHOWN}
-FROM workflow_executions e
-JOIN workflow_nodes n ON n.tenant_id = e.tenant_id AND n.execution_id = e.id
-JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
-WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
-  AND e.correlation_id = $2 AND n.started_at IS NOT NULL
-ORDER BY n.started_at, n.id LIMIT $3
+SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, n.caller_id,
+       n.cause_event_id, w.name, n.error->>'message' AS error, {_SHOWN}
+FROM (
+    SELECT n.*, e.caller_id, e.cause_event_id, e.workflow_id
+    FROM workflow_executions e
+    JOIN workflow_nodes n ON n.tenant_id = e.tenant_id AND n.execution_id = e.id
+    WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+      AND e.correlation_id = $2 AND n.started_at IS NOT NULL
+    ORDER BY n.started_at, n.id LIMIT $3
+) n
+JOIN workflows w ON w.tenant_id = n.tenant_id AND w.id = n.workflow_id
+ORDER BY n.started_at, n.id
 """
 
 
