@@ -73,14 +73,26 @@ async def test_a_failed_turn_is_tried_again(talk: Talker) -> None:
     assert await _list_texts(talk, conversation["id"]) == [("Hi", "complete"), ("Now.", "complete")]
 
 
-async def test_an_answer_stays_until_the_new_one_is_stored(talk: Talker) -> None:
-    """A turn whose caller leaves before any answer stores nothing."""
+async def test_an_answer_stays_when_the_new_one_fails(talk: Talker) -> None:
     conversation_id = await _start(talk)
     again = await _last_answer(talk, conversation_id)
-    talk.script(Reply(status=400))
-    await send_chat(talk.client, talk, "2", **again)
+    talk.script(Reply(status=400), Reply(texts=["better"]), Reply(texts=["c"]))
+    await send_chat(talk.client, talk, "2, please", **again)
     texts = await _list_texts(talk, conversation_id)
-    assert texts[2:] == [("2", "complete"), ("", "failed")]
+    assert texts[2:] == [("2", "complete"), ("b", "complete")]
+    # The log tells of the failure.
+    entries = await list_log_entries(talk, type="message", conversation_id=conversation_id)
+    assert [entry["content"] for entry in entries[:2]] == ["", "2, please"]
+    # It can be tried again.
+    assert await _last_answer(talk, conversation_id) == again
+    await talk.say("2, please", **again)
+    assert (await _list_texts(talk, conversation_id))[2:] == [
+        ("2, please", "complete"),
+        ("better", "complete"),
+    ]
+    await talk.say("3", conversation_id=conversation_id)
+    asked = [item["content"] for item in talk.asked[-1]["messages"][1:]]
+    assert asked == ["1", "a", "2, please", "better", "3"]
 
 
 async def test_a_job_replaces_the_last_turn(talk: Talker, services: Services) -> None:
@@ -90,6 +102,20 @@ async def test_a_job_replaces_the_last_turn(talk: Talker, services: Services) ->
     assert texts[2:] == [("2", "complete"), ("better", "complete")]
     asked = [item["content"] for item in talk.asked[-1]["messages"][1:]]
     assert asked == ["1", "a", "2"]
+
+
+async def test_a_job_that_fails_leaves_the_answer_that_it_was_to_replace(
+    talk: Talker, services: Services
+) -> None:
+    conversation_id = await _start(talk)
+    talk.script(Reply(status=400))
+    await run_new_job(talk, services, "2", **await _last_answer(talk, conversation_id))
+    assert (await _list_texts(talk, conversation_id))[2:] == [
+        ("2", "complete"),
+        ("b", "complete"),
+        ("2", "complete"),
+        ("", "failed"),
+    ]
 
 
 async def test_only_the_last_answer_can_be_replaced(

@@ -191,6 +191,8 @@ async def end(
     if row is None:
         return False
     await turn_queries.release(tx, tenant_id, row["conversation_id"], job_id)
+    ids = (row["conversation_id"], row["message_id"])
+    await turn_queries.restore_replaced(tx, tenant_id, *ids)
     await _add_usage(tx, tenant_id, row, budget or _budget_of(row), error)
     if error is not None:
         await _store_failure(tx, tenant_id, row, error)

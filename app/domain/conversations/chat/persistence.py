@@ -78,8 +78,12 @@ class TurnWriter:
         finished = await _finish(self._turn, transcript, status, failure=failure)
         if self._turn.replaced_from is not None or self._turn.attachments:
             async with services.db.tx(runtime.tenant_id) as tx:
-                await mark_replaced(tx, self._turn)
+                keeps_answer = failure is not None and not transcript.texts
+                if not keeps_answer or self._turn.replaced_answer is None:
+                    await mark_replaced(tx, self._turn)
                 await _store_alone(tx, runtime.tenant_id, finished)
+                if keeps_answer:
+                    await _keep_replaced_answer(tx, self._turn)
                 await keep_attachments(tx, self._turn)
             return finished.reply
         group = ("store_turn", runtime.tenant_id, runtime.agent_id)
@@ -149,6 +153,14 @@ async def mark_replaced(tx: Tx, turn: Turn) -> None:
     ids = (turn.runtime.tenant_id, turn.conversation_id)
     if turn.replaced_from is not None:
         await turn_queries.mark_replaced(tx, *ids, turn.replaced_from, turn.message_id)
+
+
+async def _keep_replaced_answer(tx: Tx, turn: Turn) -> None:
+    """Leaves the earlier answer in the place of one that failed, which only the log has."""
+    if turn.replaced_answer is not None:
+        answer_id, seq = turn.replaced_answer
+        ids = (turn.runtime.tenant_id, turn.conversation_id)
+        await turn_queries.mark_replaced(tx, *ids, seq + 1, answer_id)
 
 
 async def keep_attachments(tx: Tx, turn: Turn) -> None:

@@ -198,6 +198,8 @@ async def _replace_last(tx: Tx, turn: Turn, message_id: str) -> None:
             await turn_queries.release(tx, *lease)
         raise NotLastAnswer("Only the last answer of a conversation can be replaced")
     turn.replaced_from = past[questions[-1]].seq
+    if past[-1].content:
+        turn.replaced_answer = (past[-1].id, past[-1].seq)
     turn.past = past[: questions[-1]]
 
 

@@ -83,6 +83,8 @@ class Turn(msgspec.Struct, kw_only=True):
     attachments: list[MessageAttachment] = []
     # Where the last turn begins that this one takes the place of.
     replaced_from: int | None = None
+    # The answer in it, which stays if the new one fails before its first word: its id and place.
+    replaced_answer: tuple[str, int] | None = None
     asked_at: datetime = msgspec.field(default_factory=clock.now)
     # An asynchronous chat stores its question when it is accepted, and holds by its job's id.
     question_stored: bool = False

@@ -135,6 +135,11 @@ UPDATE conversation_entries SET replaced_by = $4
 WHERE conversation_id = $2 AND seq >= $3 AND replaced_by IS NULL AND tenant_id = $1
 """
 
+_RESTORE_REPLACED = """
+UPDATE conversation_entries SET replaced_by = NULL
+WHERE conversation_id = $2 AND replaced_by = $3 AND tenant_id = $1
+"""
+
 _DELETE_EMPTY = """
 DELETE FROM conversations
 WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3 AND message_count = 0
@@ -229,6 +234,11 @@ async def mark_replaced(
 ) -> None:
     """Takes the last entries out of the conversation; this message replaces them."""
     await fast.execute(tx, tenant, _MARK_REPLACED, conversation_id, from_seq, message_id)
+
+
+async def restore_replaced(tx: Tx, tenant: str, conversation_id: str, message_id: str) -> None:
+    """Puts back what this message was to replace."""
+    await fast.execute(tx, tenant, _RESTORE_REPLACED, conversation_id, message_id)
 
 
 async def delete_empty(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:
