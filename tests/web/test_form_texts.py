@@ -9,6 +9,7 @@ import pytest
 from app.domain.forms.conversation.phrases import get_phrases
 from app.domain.forms.definition.fields.choice_parser import parse_consent
 from app.domain.forms.definition.fields.language_tables import speak
+from app.domain.forms.definition.fields.wordings import _PROBLEMS as SERVER_PROBLEMS
 from app.kit.languages import ENGLISH, LANGUAGES
 from app.kit.plurals import list_categories
 from app.web import assets
@@ -56,6 +57,9 @@ _SPEAK, _REPLACE, _TRANSLATE = (
 _LITERAL = re.compile(r"""["`]([A-Z][a-z]+(?: [a-z$][^"`]*)?[a-z.…])["`]""")
 # Names of keys and of events, and what the frame around another site's form is called.
 _OTHERS = {"ArrowDown", "Content", "Enter", "Escape", "Form", "Image"}
+# Problems with what a visitor says in a conversation, which the server words in their language.
+_SPOKEN = {"consent", "empty", "long_message", "no_answer", "one_date", "one_number", "one_time"}
+_SPOKEN |= {"phone_alone", "score", "zone"}
 
 
 def _list_variants(text: Any) -> list[str]:
@@ -137,16 +141,31 @@ def test_texts_of_the_page_around_replace_others(modules: ModuleRunner) -> None:
     ]
 
 
+def test_the_page_knows_the_problems_of_the_server(
+    modules: ModuleRunner, subtests: pytest.Subtests
+) -> None:
+    _, problems = modules.evaluate(_TEXTS, _READ)
+    for name, text in SERVER_PROBLEMS.items():
+        if name in _SPOKEN:
+            continue
+        with subtests.test(name):
+            known = problems[re.sub("_([a-z])", lambda match: match[1].upper(), name)]["list"]
+            expected = [f"“{{label}}” {variant}" for variant in _list_variants(text)]
+            assert _list_variants(known) == expected
+
+
 def test_refusals_of_the_server_are_said_in_the_language(modules: ModuleRunner) -> None:
     messages = [
         "is required",
         "must have at most 1,000 characters",
+        "must have at most 1 character",
         "must be from -5 to 5",
         "is something new",
     ]
     assert modules.evaluate(_PROBLEMS, _TRANSLATE, messages) == [
         "Diese Angabe ist erforderlich.",
         "Höchstens 1.000 Zeichen sind erlaubt.",
+        "Höchstens 1 Zeichen sind erlaubt.",
         "Die Zahl muss zwischen -5 und 5 liegen.",
         "This is something new.",
     ]

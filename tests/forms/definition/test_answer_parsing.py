@@ -140,11 +140,11 @@ def test_a_stored_value_as_people_read_it(subtests: pytest.Subtests) -> None:
 
 # Type, validation options, and the end of "Please enter …".
 _DESCRIPTIONS: list[tuple[str, dict[str, Any], str]] = [
-    ("text", {}, "a text"),
-    ("text", {"min_length": 3}, "a text of at least 3 characters"),
-    ("text", {"max_length": 5000}, "a text of at most 5,000 characters"),
-    ("text", {"min_length": 3, "max_length": 5}, "a text of 3 to 5 characters"),
-    ("textarea", {}, "a text, of one or more lines"),
+    ("text", {}, "some text"),
+    ("text", {"min_length": 3}, "text of at least 3 characters"),
+    ("text", {"max_length": 5000}, "text of at most 5,000 characters"),
+    ("text", {"min_length": 3, "max_length": 5}, "text of 3 to 5 characters"),
+    ("textarea", {}, "some text, on one or more lines"),
     ("email", {}, "an e-mail address, like name@example.com"),
     ("phone", {}, "a phone number, like +44 20 7946 0958"),
     ("url", {}, "a web address, like https://example.com"),

@@ -385,7 +385,7 @@ def test_the_slowest_patterns_of_a_form_take_less_than_a_second() -> None:
     form = build_form(*[{"type": "text", "validation": validation}] * 2)
     started = time.process_time()
     for field in form.inputs:
-        with pytest.raises(ValueError, match="required form"):
+        with pytest.raises(ValueError, match="required format"):
             field.type.check(field, "a" * 10_000)
     assert time.process_time() - started < 1
 

@@ -29,7 +29,7 @@ from tests.forms.contents import HTML, PDF, PNG, SVG
 from tests.platform.files.api import read_usage, stored_files
 from tests.world import Client
 
-_NOT_THERE = "this file was not uploaded for this field, or its time is up; upload it again"
+_NOT_THERE = "needs a file that was uploaded for this field within the last day; upload it again"
 _OTHER: dict[str, Any] = {"id": "other", "type": "file", "label": "Another file"}
 _EXPIRE = "UPDATE form_uploads SET expires_at = now() - interval '1 second' WHERE file_id = $1"
 

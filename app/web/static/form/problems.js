@@ -51,12 +51,17 @@ export function listServerProblems(errors) {
 function translate(message) {
   if (getLanguage() === "en") return new ServerProblem(message);
   for (const name of /** @type {(keyof typeof PROBLEMS)[]} */ (Object.keys(PROBLEMS))) {
-    const { list } = PROBLEMS[name];
-    const text = (typeof list === "string" ? list : list.other).replace("“{label}” ", "");
-    const values = match(text, message);
-    if (values) return new Problem(name, values);
+    for (const text of listVariants(PROBLEMS[name].list)) {
+      const values = match(text.replace("“{label}” ", ""), message);
+      if (values) return new Problem(name, values);
+    }
   }
   return new ServerProblem(message);
+}
+
+/** @type {(text: FixedText) => string[]} */
+function listVariants(text) {
+  return typeof text === "string" ? [text] : Object.values(text);
 }
 
 // Returns the values of the {placeholders} of a text, if a message is that text.

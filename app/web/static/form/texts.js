@@ -21,7 +21,8 @@ export const TEXTS = {
   saveDraft: "Save and continue later",
   saving: "Saving…",
   saved: "Saved.",
-  draftLink: "Go on with this link until {date}. Who has the link sees your answers.",
+  draftLink:
+    "You can continue with this link until {date}. Anyone who has the link can see your answers.",
   draftLinkLabel: "Link to your answers",
   draftRestored: "Your saved answers are back.",
   copyLink: "Copy the link",
@@ -78,7 +79,7 @@ export const TEXTS = {
   cancel: "Cancel",
   cancelFile: "Cancel {name}",
   removed: "The file was removed",
-  bytes: { one: "{count} bytes", other: "{count} bytes" },
+  bytes: { one: "{count} byte", other: "{count} bytes" },
   kilobytes: "{size} kB",
   megabytes: "{size} MB",
   signHere: "Area to sign with a pen, a finger or a mouse",
@@ -116,27 +117,27 @@ export const PROBLEMS = {
   },
   maxLength: {
     field: {
-      one: "This must have at most {count} characters.",
+      one: "This must have at most {count} character.",
       other: "This must have at most {count} characters.",
     },
     list: {
-      one: "“{label}” must have at most {count} characters",
+      one: "“{label}” must have at most {count} character",
       other: "“{label}” must have at most {count} characters",
     },
   },
   minLength: {
     field: {
-      one: "This must have at least {count} characters.",
+      one: "This must have at least {count} character.",
       other: "This must have at least {count} characters.",
     },
     list: {
-      one: "“{label}” must have at least {count} characters",
+      one: "“{label}” must have at least {count} character",
       other: "“{label}” must have at least {count} characters",
     },
   },
   pattern: {
-    field: "This does not have the required form.",
-    list: "“{label}” does not have the required form",
+    field: "This must have the required format.",
+    list: "“{label}” must have the required format",
   },
   email: {
     field: "This must be an e-mail address, like name@example.com.",
@@ -189,17 +190,17 @@ export const PROBLEMS = {
   },
   optionCount: {
     field: {
-      one: "This must have at most {count} options.",
+      one: "This must have at most {count} option.",
       other: "This must have at most {count} options.",
     },
     list: {
-      one: "“{label}” must have at most {count} options",
+      one: "“{label}” must have at most {count} option",
       other: "“{label}” must have at most {count} options",
     },
   },
   optionOnce: {
-    field: "This must have each option once.",
-    list: "“{label}” must have each option once",
+    field: "This must not repeat an option.",
+    list: "“{label}” must not repeat an option",
   },
   minSelections: {
     field: {
@@ -250,8 +251,10 @@ export const PROBLEMS = {
     list: "“{label}” does not allow files of this kind",
   },
   missingFile: {
-    field: "This file was not uploaded for this field, or its time is up; upload it again.",
-    list: "“{label}” has no file any more; upload it again",
+    field:
+      "This needs a file that was uploaded for this field within the last day; upload it again.",
+    list:
+      "“{label}” needs a file that was uploaded for this field within the last day; upload it again",
   },
   unknownOption: {
     field: "This must be one of the options.",

@@ -55,7 +55,7 @@ CASES = Cases(
             {
                 "at least 2": [["sales"]],
                 "at most 3": [["sales", "support", "rd", "tech"]],
-                "each option once": [["sales", "sales"]],
+                "not repeat an option": [["sales", "sales"]],
                 "a list": ["sales", {"0": "sales"}],
                 "one of the options": [["sales", "other"], ["sales", ""]],
                 "must be a string": [["sales", None], ["sales", ["rd"]], ["sales", 1]],
@@ -66,7 +66,7 @@ CASES = Cases(
             {},
             {
                 "a list": ["sales", True],
-                "each option once": [["rd", "rd"]],
+                "not repeat an option": [["rd", "rd"]],
                 "at most 500": [["sales"] * 501, ["sales"] * 1_000_000],
             },
         ),

@@ -138,7 +138,7 @@ CASES = Cases(
         (
             "text",
             {"pattern": "[A-Z]{2}[0-9]+"},
-            {"required form": ["AB", "xAB1", "AB1x", "AB1 ", "ab1", "A" * 1000]},
+            {"required format": ["AB", "xAB1", "AB1x", "AB1 ", "ab1", "A" * 1000]},
         ),
         ("textarea", {}, {"at most 10,000": ["x" * 10_001]}),
         ("textarea", {"min_length": 2, "max_length": 3}, {"least 2": ["a"], "most 3": ["a\n\nb"]}),
@@ -178,7 +178,7 @@ CASES = Cases(
                 ]
             },
         ),
-        ("phone", {"pattern": r"\+44[0-9 ]+"}, {"required form": ["+49 20 7946"]}),
+        ("phone", {"pattern": r"\+44[0-9 ]+"}, {"required format": ["+49 20 7946"]}),
         (
             "url",
             {},

@@ -43,15 +43,15 @@ _DIALOGUE: Final[dict[str, Text]] = {
 }
 # What is expected, as the end of "Please enter …".
 _EXPECTED: Final[dict[str, Text]] = {
-    "a_text": "a text",
-    "a_text_between": "a text of {min} to {max} characters",
+    "a_text": "some text",
+    "a_text_between": "text of {min} to {max} characters",
     "a_text_at_most": _plural(
-        "a text of at most {count} characters", "a text of at most {count} characters"
+        "text of at most {count} character", "text of at most {count} characters"
     ),
     "a_text_at_least": _plural(
-        "a text of at least {count} characters", "a text of at least {count} characters"
+        "text of at least {count} character", "text of at least {count} characters"
     ),
-    "of_lines": "{text}, of one or more lines",
+    "of_lines": "{text}, on one or more lines",
     "an_email": "an e-mail address, like name@example.com",
     "a_phone": "a phone number, like +44 20 7946 0958",
     "a_url": "a web address, like https://example.com",
@@ -88,7 +88,7 @@ _PROBLEMS: Final[dict[str, Text]] = {
     "required": "is required",
     "empty": "must not be empty",
     "long_message": _plural(
-        "must be an answer of at most {count} characters",
+        "must be an answer of at most {count} character",
         "must be an answer of at most {count} characters",
     ),
     "no_answer": "takes no answer",
@@ -96,12 +96,12 @@ _PROBLEMS: Final[dict[str, Text]] = {
     "nul": "must not contain NUL characters",
     "one_line": "must be one line, without control characters",
     "max_length": _plural(
-        "must have at most {count} characters", "must have at most {count} characters"
+        "must have at most {count} character", "must have at most {count} characters"
     ),
     "min_length": _plural(
-        "must have at least {count} characters", "must have at least {count} characters"
+        "must have at least {count} character", "must have at least {count} characters"
     ),
-    "pattern": "does not have the required form",
+    "pattern": "must have the required format",
     "email": "must be an e-mail address, like name@example.com",
     "phone": "must be a phone number, like +44 20 7946 0958",
     "phone_alone": "must be a phone number, like +44 20 7946 0958, without other numbers",
@@ -113,7 +113,7 @@ _PROBLEMS: Final[dict[str, Text]] = {
     "step_from": "must be in steps of {step} from {min}",
     "stars": "must be a whole number from 1 to {max}",
     "one_number": "must be one number in digits, like 3.5",
-    "score": "must be out of {max}",
+    "score": "must be a score out of {max}",
     "min_date": "must not be before {date}",
     "max_date": "must not be after {date}",
     "one_date": "must be one date, like 2026-01-31 or 31 January 2026",
@@ -122,9 +122,9 @@ _PROBLEMS: Final[dict[str, Text]] = {
     "option": "must be one of the options: {options}",
     "option_list": "must be a list of options",
     "option_count": _plural(
-        "must have at most {count} options", "must have at most {count} options"
+        "must have at most {count} option", "must have at most {count} options"
     ),
-    "option_once": "must have each option once",
+    "option_once": "must not repeat an option",
     "min_selections": _plural(
         "must have at least {count} of the options", "must have at least {count} of the options"
     ),
@@ -133,7 +133,9 @@ _PROBLEMS: Final[dict[str, Text]] = {
     ),
     "checked": "must be checked",
     "consent": "must be yes or no",
-    "missing_file": "this file was not uploaded for this field, or its time is up; upload it again",
+    "missing_file": (
+        "needs a file that was uploaded for this field within the last day; upload it again"
+    ),
     "unknown_option": "must be one of the options",
     "file_id": "must be the id of an uploaded file, like fil_…",
     "image_prefix": "must be a PNG image that begins with {prefix}",
