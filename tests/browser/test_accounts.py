@@ -193,7 +193,7 @@ async def test_a_user_resets_a_forgotten_password_after_a_weak_one_is_reported_a
     assert await _log_in(anonymous, developer.email, NEW_PASSWORD) == 200
 
     await page.goto(link)
-    await _expect_page(page, "This link was used", "ask for another mail")
+    await _expect_page(page, "This link no longer works", "ask for another mail")
     await page.get_by_role("link", name="Get a mail").click()
     assert page.url == f"{server.url}/forgot-password"
 

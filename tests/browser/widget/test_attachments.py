@@ -107,7 +107,7 @@ async def test_a_file_that_cannot_be_read_says_why_and_can_be_removed(shop: Shop
     )
     await expect(_chips(shop)).to_contain_text(
         [
-            "This file has no readable text.",
+            "This file could not be read. It may be empty, damaged or protected by a password.",
             "This kind of file cannot be read.",
             "The file is larger than 10 MB.",
             "note.txt1 kB",

@@ -45,8 +45,8 @@ const LINK_ENDS = {
   },
   reset_password: {
     used: {
-      title: "This link was used",
-      text: "Sign in with your new password, or ask for another mail.",
+      title: "This link no longer works",
+      text: "It was used, or your account has changed since. Sign in, or ask for another mail.",
       link: RESET,
     },
     expired: { title: "This link has expired", text: "Ask for another mail.", link: RESET },

@@ -60,7 +60,8 @@ export const TEXTS = {
   fileAttached: "{name} ist angehängt.",
   fileType: "Dateien dieser Art können nicht gelesen werden.",
   fileTooLarge: "Die Datei ist größer als 10 MB.",
-  fileUnreadable: "Diese Datei enthält keinen lesbaren Text.",
+  fileUnreadable:
+    "Diese Datei konnte nicht gelesen werden. Vielleicht ist sie leer, beschädigt oder durch ein Passwort geschützt.",
   fileFailed: "Die Datei konnte nicht gesendet werden. Bitte versuchen Sie es erneut.",
   tooManyFiles: "Eine Nachricht kann höchstens 5 Dateien haben.",
   offline: "Sie sind offline. Die Unterhaltung geht weiter, sobald die Verbindung wieder da ist.",

@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} está adjunto.",
   fileType: "No se pueden leer archivos de este tipo.",
   fileTooLarge: "El archivo supera los 10 MB.",
-  fileUnreadable: "Este archivo no contiene texto legible.",
+  fileUnreadable:
+    "No se pudo leer este archivo. Puede que esté vacío, dañado o protegido con una contraseña.",
   fileFailed: "No se ha podido enviar el archivo. Inténtelo de nuevo.",
   tooManyFiles: "Un mensaje puede contener como máximo 5 archivos.",
   offline: "No tiene conexión. La conversación continuará en cuanto vuelva a tenerla.",

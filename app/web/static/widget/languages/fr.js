@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} a été joint.",
   fileType: "Ce type de fichier ne peut pas être lu.",
   fileTooLarge: "Le fichier dépasse 10 Mo.",
-  fileUnreadable: "Ce fichier ne contient pas de texte lisible.",
+  fileUnreadable:
+    "Ce fichier n’a pas pu être lu. Il est peut-être vide, endommagé ou protégé par un mot de passe.",
   fileFailed: "Le fichier n’a pas pu être envoyé. Veuillez réessayer.",
   tooManyFiles: "Un message peut contenir 5 fichiers au plus.",
   offline: "Vous êtes hors ligne. La conversation reprendra dès que la connexion sera rétablie.",

@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} è stato allegato.",
   fileType: "I file di questo tipo non possono essere letti.",
   fileTooLarge: "Il file supera i 10 MB.",
-  fileUnreadable: "Questo file non contiene testo leggibile.",
+  fileUnreadable:
+    "Non è stato possibile leggere questo file. Potrebbe essere vuoto, danneggiato o protetto da password.",
   fileFailed: "Non è stato possibile inviare il file. Riprovi.",
   tooManyFiles: "Un messaggio può contenere al massimo 5 file.",
   offline: "Lei è offline. La conversazione riprenderà al ritorno della connessione.",

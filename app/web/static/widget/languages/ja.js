@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} を添付しました。",
   fileType: "この種類のファイルは読み取れません。",
   fileTooLarge: "ファイルが 10 MB を超えています。",
-  fileUnreadable: "このファイルには読み取れるテキストがありません。",
+  fileUnreadable:
+    "このファイルを読み取れませんでした。空であるか、破損しているか、パスワードで保護されている可能性があります。",
   fileFailed: "ファイルを送信できませんでした。もう一度お試しください。",
   tooManyFiles: "1 件のメッセージに添付できるファイルは 5 個までです。",
   offline: "オフラインです。接続が回復すると会話を続けられます。",

@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} is bijgevoegd.",
   fileType: "Bestanden van dit type kunnen niet worden gelezen.",
   fileTooLarge: "Het bestand is groter dan 10 MB.",
-  fileUnreadable: "Dit bestand bevat geen leesbare tekst.",
+  fileUnreadable:
+    "Dit bestand kon niet worden gelezen. Misschien is het leeg, beschadigd of met een wachtwoord beveiligd.",
   fileFailed: "Het bestand kon niet worden verzonden. Probeer het opnieuw.",
   tooManyFiles: "Een bericht kan hoogstens 5 bestanden bevatten.",
   offline: "U bent offline. Het gesprek gaat verder zodra de verbinding terug is.",

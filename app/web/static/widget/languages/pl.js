@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "Załączono plik {name}.",
   fileType: "Plików tego rodzaju nie można odczytać.",
   fileTooLarge: "Plik jest większy niż 10 MB.",
-  fileUnreadable: "Ten plik nie zawiera czytelnego tekstu.",
+  fileUnreadable:
+    "Nie udało się odczytać tego pliku. Może być pusty, uszkodzony lub chroniony hasłem.",
   fileFailed: "Nie udało się wysłać pliku. Proszę spróbować ponownie.",
   tooManyFiles: "Wiadomość może zawierać najwyżej 5 plików.",
   offline: "Brak połączenia. Rozmowa będzie kontynuowana po jego przywróceniu.",

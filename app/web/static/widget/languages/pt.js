@@ -59,7 +59,8 @@ export const TEXTS = {
   fileAttached: "{name} foi anexado.",
   fileType: "Não é possível ler arquivos deste tipo.",
   fileTooLarge: "O arquivo é maior que 10 MB.",
-  fileUnreadable: "Este arquivo não tem texto legível.",
+  fileUnreadable:
+    "Não foi possível ler este arquivo. Ele pode estar vazio, danificado ou protegido por senha.",
   fileFailed: "Não foi possível enviar o arquivo. Tente novamente.",
   tooManyFiles: "Uma mensagem pode conter no máximo 5 arquivos.",
   offline: "Você está sem conexão. A conversa continuará quando a conexão voltar.",

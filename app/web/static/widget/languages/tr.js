@@ -58,7 +58,7 @@ export const TEXTS = {
   fileAttached: "{name} eklendi.",
   fileType: "Bu türdeki dosyalar okunamıyor.",
   fileTooLarge: "Dosya 10 MB’tan büyük.",
-  fileUnreadable: "Bu dosyada okunabilir metin yok.",
+  fileUnreadable: "Bu dosya okunamadı. Boş, bozuk veya parolayla korunuyor olabilir.",
   fileFailed: "Dosya gönderilemedi. Lütfen yeniden deneyin.",
   tooManyFiles: "Bir mesajda en fazla 5 dosya olabilir.",
   offline: "Çevrimdışısınız. Bağlantı geri gelince görüşme devam eder.",

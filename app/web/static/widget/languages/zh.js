@@ -58,7 +58,7 @@ export const TEXTS = {
   fileAttached: "已添加附件 {name}。",
   fileType: "无法读取这种类型的文件。",
   fileTooLarge: "文件超过 10 MB。",
-  fileUnreadable: "此文件中没有可读取的文字。",
+  fileUnreadable: "无法读取此文件。文件可能为空、已损坏或受密码保护。",
   fileFailed: "文件未能发送，请重试。",
   tooManyFiles: "一条消息最多可包含 5 个文件。",
   offline: "您已离线。连接恢复后对话将继续。",
