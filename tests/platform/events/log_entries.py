@@ -16,8 +16,8 @@ NOON = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 
 _INSERT = """
 INSERT INTO event_log
-    (tenant_id, id, type, correlation_id, parent_id, request_id, data, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
+    (tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9)
 """
 
 
@@ -28,6 +28,7 @@ class LogEntry(msgspec.Struct, kw_only=True):
     correlation_id: str = "cor_test"
     parent_id: str | None = None
     request_id: str | None = None
+    actor_id: str | None = None
     data: str = "{}"
     at: datetime = NOON
 
@@ -46,6 +47,7 @@ async def insert_entries(services: Services, tenant_id: str, *entries: LogEntry)
                 entry.correlation_id,
                 entry.parent_id,
                 entry.request_id,
+                entry.actor_id,
                 entry.data,
                 entry.at,
             )

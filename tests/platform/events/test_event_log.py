@@ -7,6 +7,7 @@ import pytest
 
 from app.services import Services
 from tests.assertions import refused
+from tests.database import fetch_rows
 from tests.platform.events.api import PATH
 from tests.platform.events.log_entries import ENTRY_KEYS, NOON, LogEntry, insert_entries
 from tests.platform.events.responses import read_field_errors
@@ -33,6 +34,17 @@ async def test_the_log_has_the_flat_envelope(developer: Client, services: Servic
 async def test_an_empty_log_has_a_total_of_zero(developer: Client) -> None:
     answer = await developer.get(PATH)
     assert answer.json() == {"data": [], "total": 0, "page": 1, "per_page": 20}
+
+
+async def test_an_actor_without_a_name_has_the_address(
+    developer: Client, services: Services
+) -> None:
+    clear = "UPDATE users SET first_name = '', last_name = '' WHERE id = $1"
+    await fetch_rows(services, clear, developer.user_id)
+    await insert_entries(services, developer.tenant_id, LogEntry(actor_id=developer.user_id))
+    [entry] = (await developer.get(PATH)).json()["data"]
+    actor = {"type": "user", "id": developer.user_id, "name": developer.email}
+    assert entry["actor"] == actor
 
 
 async def test_an_entry_shows_the_stored_event(developer: Client, services: Services) -> None:

@@ -13,6 +13,7 @@ from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.models import Approval
 from db.session import Tx
+from db.user_names import user_name_sql
 from db.views import View
 
 from .schemas import ApprovalView, Status
@@ -87,10 +88,7 @@ SELECT id, tenant_id, role,
 FROM users u WHERE id = $1 AND status = 'active' AND email_verified
 """
 # Of users who decide, also of a super_admin of another tenant.
-_LIST_NAMES = """
-SELECT id, coalesce(nullif(trim(concat(first_name, ' ', last_name)), ''), email) AS name
-FROM users WHERE id = ANY($1)
-"""
+_LIST_NAMES = f"SELECT u.id, {user_name_sql('u')} AS name FROM users u WHERE u.id = ANY($1)"
 _FIND_DECIDER = f"""
 SELECT id FROM users u
 WHERE tenant_id = $1 AND role = $2 AND status = 'active' AND email_verified AND {_MAY_DECIDE}

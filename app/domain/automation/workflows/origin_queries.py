@@ -3,14 +3,14 @@
 from db import fast
 from db.fast import Row
 from db.session import Tx
+from db.user_names import user_name_sql
 
 # A user may be a super_admin of another tenant.
-_FIND = """
+_FIND = f"""
 SELECT w.name AS workflow_name, e.trigger_type,
        CASE e.trigger_type
        WHEN 'manual' THEN (
-           SELECT coalesce(nullif(trim(concat(u.first_name, ' ', u.last_name)), ''), u.email)
-           FROM users u WHERE u.id = e.started_by)
+           SELECT {user_name_sql("u")} FROM users u WHERE u.id = e.started_by)
        WHEN 'form' THEN (
            SELECT f.name FROM forms f WHERE f.tenant_id = e.tenant_id AND f.id = e.trigger_id)
        WHEN 'webhook' THEN (

@@ -6,6 +6,7 @@ from typing import Literal
 from app.kit import email_addresses
 from db.fast import Row
 from db.session import Tx
+from db.user_names import user_name_sql
 
 Withdrawal = Literal["superseded", "voided"]
 
@@ -24,9 +25,9 @@ WHERE lower(email) = $1 AND used_at IS NULL AND expires_at > $2
   AND ($4::text IS NULL OR tenant_id = $4)
 """
 # By the token alone: its holder has no tenant yet. The inviter may be a super_admin of another one.
-_FIND = """
+_FIND = f"""
 SELECT i.email, i.role, i.expires_at, i.withdrawn_as, t.name AS tenant_name,
-       coalesce(nullif(trim(concat(u.first_name, ' ', u.last_name)), ''), u.email) AS inviter,
+       {user_name_sql("u")} AS inviter,
        i.used_at IS NOT NULL OR EXISTS (
            SELECT 1 FROM users m WHERE lower(m.email) = lower(i.email)) AS is_used
 FROM invitations i

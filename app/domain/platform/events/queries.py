@@ -12,6 +12,7 @@ from db import fast
 from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
+from db.user_names import user_name_sql
 from db.views import View
 
 from .schemas import Entry
@@ -95,7 +96,6 @@ FROM (SELECT 1) one LEFT JOIN LATERAL ({_parent_sql("$5::text", "$1::text")}) p 
 """
 _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 
-_NAME = "trim(concat(u.first_name, ' ', u.last_name))"
 _ACTOR = f"""
 jsonb_build_object(
     'type', CASE WHEN starts_with(actor_id, 'usr_') THEN 'user'
@@ -103,7 +103,8 @@ jsonb_build_object(
                  WHEN request_id IS NULL THEN 'system' ELSE 'anonymous' END,
     'id', actor_id,
     'name', coalesce(
-        (SELECT {_NAME} FROM users u WHERE u.id = actor_id AND u.tenant_id = event_log.tenant_id),
+        (SELECT {user_name_sql("u")} FROM users u
+         WHERE u.id = actor_id AND u.tenant_id = event_log.tenant_id),
         (SELECT k.name FROM embed_keys k
          WHERE k.id = actor_id AND k.tenant_id = event_log.tenant_id)))"""
 _ENTRY = View(Entry, computed=("omitted",), actor=_ACTOR)
