@@ -244,7 +244,8 @@ async def _check_mail(settings: Settings) -> Finding:
     if not settings.smtp_url:
         folder = mail.mailbox(settings)
         count = len(list(folder.glob("*.eml")))
-        text = f"{count} in {folder}, which `parley mail` shows; PARLEY_SMTP_URL sends mail"
+        kept = "1 mail is kept" if count == 1 else f"{count} mails are kept"
+        text = f"no mail server is configured; {kept} in {folder} (`parley mail` lists them)"
         is_local = is_loopback(urlsplit(settings.public_url).hostname or "")
         fix = "set PARLEY_SMTP_URL, or nobody gets invitations, resets and notices"
         return Finding("mail", "ok" if is_local else "warn", text, fix)

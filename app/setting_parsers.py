@@ -63,9 +63,12 @@ def parse_int(low: int, high: int) -> Callable[[str], int]:
 
 
 def parse_seconds(value: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("must be a number of seconds") from None
     if not 0 < number <= 3600:  # noqa: PLR2004
-        raise ValueError("must be seconds, more than 0, at most 3600")
+        raise ValueError("must be more than 0 and at most 3600 seconds")
     return number
 
 
@@ -90,7 +93,7 @@ def parse_hosts(value: str) -> tuple[str, ...]:
             ipaddress.ip_network(item, strict=False)
         except ValueError:
             if not _HOST.match(item):
-                raise ValueError(f"{item!r} is no host, address or network") from None
+                raise ValueError(f"{item!r} is not a host name, address or network") from None
     return items
 
 
@@ -100,7 +103,7 @@ def parse_networks(value: str) -> tuple[str, ...]:
         try:
             ipaddress.ip_network(item, strict=False)
         except ValueError:
-            raise ValueError(f"{item!r} is no address or network") from None
+            raise ValueError(f"{item!r} is not an address or network") from None
     return items
 
 
@@ -142,7 +145,7 @@ def parse_url(*schemes: str) -> Callable[[str], str]:
         if url.scheme not in schemes:
             raise ValueError(f"must start with {' or '.join(s + '://' for s in schemes)}")
         if not url.hostname and url.scheme in _SCHEMES_WITH_HOST:
-            raise ValueError("names no host")
+            raise ValueError("must contain a host")
         return value
 
     return parse

@@ -221,7 +221,9 @@ def _check_names(env: Mapping[str, str]) -> None:
         if name == variable.lower() or name in _PARSERS or _OTHER_VARIABLES.match(variable):
             continue
         nearest = spelling.find_nearest(name, _PARSERS)
-        hint = f"did you mean {PREFIX}{nearest.upper()}?" if nearest else "see the documentation"
+        hint = "docs/configuration.md lists the settings"
+        if nearest:
+            hint = f"did you mean {PREFIX}{nearest.upper()}?"
         raise SettingsError(f"{variable}: there is no such setting; {hint}")
 
 

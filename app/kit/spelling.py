@@ -17,9 +17,9 @@ def find_nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """Returns the end of a sentence about a name that does not exist: what exists instead."""
+    """Returns the end of a sentence about a field that does not exist: what exists instead."""
     known = list(names)
     nearest = find_nearest(name, known)
     if nearest is not None:
         return f"did you mean {nearest}?"
-    return f"there are {', '.join(known)}" if known else "nothing can be set here"
+    return f"use one of: {', '.join(known)}" if known else "no fields are allowed here"

@@ -58,7 +58,7 @@ def _is_container(raw: bytes | msgspec.Raw) -> bool:
 
 
 def describe_unknown(key: str, names: Collection[str], path: str) -> Problem:
-    return join_path(path, key), f"is not known here; {suggest(key, names)}"
+    return join_path(path, key), f"is not a known field; {suggest(key, names)}"
 
 
 def join_path(path: str, key: object) -> str:

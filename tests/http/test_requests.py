@@ -108,8 +108,8 @@ async def test_unknown_fields_are_refused(anonymous: Client) -> None:
     answer = await anonymous.post("/test/form", body)
     assert answer.status_code == 422
     assert answer.json()["error"]["details"] == {
-        "nested.counts": "is not known here; did you mean count?",
-        "role": "is not known here; there are name, nested, age",
+        "nested.counts": "is not a known field; did you mean count?",
+        "role": "is not a known field; use one of: name, nested, age",
     }
 
 

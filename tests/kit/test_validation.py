@@ -196,4 +196,4 @@ def test_a_body_may_be_something_else_than_an_object(body: bytes) -> None:
 def test_unknown_keys_are_found_at_any_depth(body: bytes, path: str) -> None:
     with pytest.raises(Invalid) as caught:
         validation.decode(body, list[_Item] if body[:1] == b"[" else _Item | None)
-    assert caught.value.details == {path: "is not known here; did you mean color?"}
+    assert caught.value.details == {path: "is not a known field; did you mean color?"}

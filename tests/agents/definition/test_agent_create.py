@@ -131,8 +131,8 @@ async def test_a_body_that_is_no_object_is_refused(
 async def test_a_misspelt_field_is_refused_with_the_name_that_was_meant(developer: Client) -> None:
     answer = await developer.post(PATH, {**BODY, "max_token": 100, "tools": [{"id": "x"}]})
     details = refused(answer, 422, "validation_error")["details"]
-    assert details["max_token"] == "is not known here; did you mean max_tokens?"
-    assert details["tools"].startswith("is not known here; there are name, ")
+    assert details["max_token"] == "is not a known field; did you mean max_tokens?"
+    assert details["tools"].startswith("is not a known field; use one of: name, ")
 
 
 async def test_read_only_fields_are_ignored_on_create(

@@ -178,8 +178,8 @@ async def test_a_change_of_the_model_changes_the_provider(talk: Talker, services
 
 _NOT_OFFERED = [
     ("opnai/gpt-4o", "did you mean openai?"),
-    ("my-vllm/llama", "add its key and base_url first"),
-    ("local/gpt-oss", "there is local/smollm2"),
+    ("my-vllm/llama", "add a key with a base_url for this provider first"),
+    ("local/gpt-oss", "use local/smollm2"),
 ]
 
 

@@ -139,7 +139,7 @@ async def test_its_config_is_checked(developer: Client, subtests: pytest.Subtest
         ({"table_id": "tbl_none"}, "config.table_id", "this data table does not exist"),
         ({"column": "nothing"}, "config.column", "the table has no column 'nothing'"),
         ({"column": "{{ input.x }}"}, "config.column", "must not be a template"),
-        ({"more": 1}, "config.more", "is not known here; there are"),
+        ({"more": 1}, "config.more", "is not a known field; use one of:"),
     ):
         with subtests.test(changes=changes):
             nodes = await _build_nodes(developer, **changes)

@@ -162,7 +162,9 @@ async def test_a_refused_file_does_not_change_the_picture(
 async def test_a_file_of_another_name_is_refused(developer: Client) -> None:
     answer = await developer("POST", AVATAR_PATH, files={"avatr": ("me.png", draw_picture("PNG"))})
     assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {"avatr": "is not known here; did you mean avatar?"}
+    assert answer.json()["error"]["details"] == {
+        "avatr": "is not a known field; did you mean avatar?"
+    }
 
 
 async def test_anything_but_one_file_is_refused(

@@ -136,7 +136,7 @@ def test_a_missing_and_an_unknown_key_are_named(subtests: pytest.Subtests) -> No
         with subtests.test(provider=name, unknown=True):
             values = _FULL[name] | {"colour": "planted"}
             problems = _find_problems(_validate, name, values)
-            assert problems["config.colour"].startswith("is not known here; there are to")
+            assert problems["config.colour"].startswith("is not a known field; use one of: to")
 
 
 def test_a_wrong_type_of_any_key_is_named_without_the_value(subtests: pytest.Subtests) -> None:

@@ -25,6 +25,7 @@ from .schemas import CreateProviderKey, KeyTest, ProviderKeyView
 _HINT_CHARS = 4
 _MAX_KEYS = 50
 _MIN_CHARS_FOR_HINT = 12
+_ADD_KEY = "add a key with a base_url for this provider first"
 
 
 def seal_context(tenant_id: str, key_id: str) -> SealContext:
@@ -90,11 +91,12 @@ async def require_offered(tx: Tx, tenant_id: str, model: str) -> None:
     provider = provider_of(model)
     if provider == LOCAL:
         if model != LOCAL_MODEL:
-            raise Invalid.field("primary_model", f"is not served here; there is {LOCAL_MODEL}")
+            problem = f"is not available on this instance; use {LOCAL_MODEL}"
+            raise Invalid.field("primary_model", problem)
     elif provider not in PROVIDERS and not await queries.has_default(tx, tenant_id, provider):
         nearest = find_nearest(provider, [LOCAL, *PROVIDERS])
-        hint = f"did you mean {nearest}?" if nearest else "add its key and base_url first"
-        raise Invalid.field("primary_model", f"names no provider that is known here; {hint}")
+        hint = f"did you mean {nearest}?" if nearest else _ADD_KEY
+        raise Invalid.field("primary_model", f"does not start with a known provider; {hint}")
 
 
 async def delete(tx: Tx, key_id: str) -> None:

@@ -81,7 +81,7 @@ async def add_for_user(
 async def _load(upload: Upload, max_mb: int) -> bytes:
     def too_large() -> FileTooLarge:
         details = {"field": "file", "max_size_mb": max_mb}
-        return FileTooLarge(f"file is larger than {max_mb} MB", details=details)
+        return FileTooLarge(f"The file is larger than {max_mb} MB", details=details)
 
     blocks = files.read_blocks(upload, max_mb * _MEGABYTE, too_large)
     return b"".join([block async for block in blocks])

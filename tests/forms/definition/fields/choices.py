@@ -197,10 +197,10 @@ CASES = Cases(
         ),
     ],
     wrong_rules=[
-        ("select", {"min_selections": 1}, "min_selections", "is not known here"),
-        ("radio", {"options": []}, "options", "is not known here"),
-        ("checkbox_group", {"max_selections": 1}, "max_selections", "is not known here"),
-        ("checkbox", {"max": 1}, "max", "is not known here"),
+        ("select", {"min_selections": 1}, "min_selections", "is not a known field"),
+        ("radio", {"options": []}, "options", "is not a known field"),
+        ("checkbox_group", {"max_selections": 1}, "max_selections", "is not a known field"),
+        ("checkbox", {"max": 1}, "max", "is not a known field"),
         (
             "multi_select",
             {"min_selections": 3, "max_selections": 2},

@@ -187,7 +187,7 @@ CASES = Cases(
         ),
     ],
     wrong_rules=[
-        ("date", {"min": "2026-01-31"}, "min", "is not known here"),
+        ("date", {"min": "2026-01-31"}, "min", "is not a known field"),
         ("date", {"min_date": "31.01.2026"}, "min_date", "a date like"),
         ("date", {"max_date": "2026-02-30"}, "max_date", "a date like"),
         ("date", {"max_date": "2026-01-31T00:00:00Z"}, "max_date", "a date like"),

@@ -154,9 +154,9 @@ CASES = Cases(
         ),
     ],
     wrong_rules=[
-        ("number", {"min_length": 1}, "min_length", "is not known here"),
-        ("rating", {"min": 1}, "min", "is not known here"),
-        ("slider", {"maximum": 1}, "maximum", "is not known here"),
+        ("number", {"min_length": 1}, "min_length", "is not a known field"),
+        ("rating", {"min": 1}, "min", "is not a known field"),
+        ("slider", {"maximum": 1}, "maximum", "is not a known field"),
         ("number", {"min": 2, "max": 1}, "min", "greater than max"),
         ("number", {"min": "1"}, "min", "must be a number"),
         ("number", {"min": True}, "min", "must be a number"),

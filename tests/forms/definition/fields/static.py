@@ -14,8 +14,8 @@ CASES = Cases(
         ("page_break", {}, {"a": REFUSED}),
     ],
     wrong_rules=[
-        ("section", {"max_length": 1}, "max_length", "is not known here"),
-        ("paragraph", {"a": 1}, "a", "is not known here"),
-        ("page_break", {"a": 1}, "a", "is not known here"),
+        ("section", {"max_length": 1}, "max_length", "is not a known field"),
+        ("paragraph", {"a": 1}, "a", "is not a known field"),
+        ("page_break", {"a": 1}, "a", "is not a known field"),
     ],
 )

@@ -45,8 +45,8 @@ CASES = Cases(
         ("signature", {}, {SIGNATURE: SIGNATURE, "fil_a": "fil_a", "Ada": REFUSED}),
     ],
     wrong_rules=[
-        ("signature", {"a": 1}, "a", "is not known here"),
-        ("file", {"types": ["pdf"]}, "types", "is not known here"),
+        ("signature", {"a": 1}, "a", "is not a known field"),
+        ("file", {"types": ["pdf"]}, "types", "is not a known field"),
         ("file", {"allowed_types": []}, "allowed_types", "must not be empty"),
         ("file", {"allowed_types": "pdf"}, "allowed_types", "must be a list"),
         ("file", {"allowed_types": ["exe"]}, "allowed_types", "exe is not known here"),
