@@ -33,7 +33,6 @@ from .visitor_tokens import VisitorClaims
 _USER_PREFIX = "usr_"
 _USER_SESSION = re.compile(rf"{_USER_PREFIX}[0-9a-v]{{32}}(_[0-9a-v]{{8}})?\Z")
 _NEW = "new"
-_FOR_CUSTOMERS = "Only customers have several conversations; open the session with a user token"
 _MAX_CONVERSATIONS = 20
 _VISITOR_PREFIX = "vis_"
 _MAX_MESSAGES = 100
@@ -50,10 +49,9 @@ async def open_session(
     keyring = services.keyring
     visitor = user_tokens.identify(keyring, agent, data.user_token)
     session_id = data.session_id or _VISITOR_PREFIX + secrets.token_urlsafe(24)
-    if visitor is not None:
-        session_id = await _choose_conversation(services, agent, visitor, data.conversation)
-    elif data.conversation is not None:
-        raise UserTokenRequired(_FOR_CUSTOMERS)
+    if visitor is not None or data.conversation is not None:
+        known = _require_visitor(visitor)
+        session_id = await _choose_conversation(services, agent, known, data.conversation)
     claims = VisitorClaims(
         key_id=agent.embed_key_id,
         agent_id=agent.runtime.agent_id,
@@ -78,9 +76,8 @@ async def renew_session(
     if data.session_id is not None:
         check_session(claims, data.session_id)
     if data.conversation is not None:
-        if claims.visitor is None:
-            raise UserTokenRequired(_FOR_CUSTOMERS)
-        session_id = await _choose_conversation(services, agent, claims.visitor, data.conversation)
+        known = _require_visitor(claims.visitor)
+        session_id = await _choose_conversation(services, agent, known, data.conversation)
         claims = msgspec.structs.replace(claims, session_id=session_id)
     is_old = clock.epoch() - claims.since > _MAX_USER_SECONDS
     if claims.visitor is not None and is_old:
@@ -92,6 +89,15 @@ def require_customer(agent: EmbeddedAgent, claims: VisitorClaims) -> None:
     """Raises UserTokenRequired when the key demands to know the visitor, and the token does not."""
     if agent.rules.require_user_token and claims.visitor is None:
         raise UserTokenRequired("This site's chat is for its signed-in customers only")
+
+
+def _require_visitor(visitor: Visitor | None) -> Visitor:
+    """Raises UserTokenRequired for a visitor whom nobody has identified."""
+    if visitor is None:
+        raise UserTokenRequired(
+            "Only customers have several conversations; open the session with a user token"
+        )
+    return visitor
 
 
 def _issue(keyring: Keyring, claims: VisitorClaims) -> VisitorSession:
@@ -114,7 +120,7 @@ async def _choose_conversation(
     if wanted == _NEW:
         return f"{own}_{base64.b32hexencode(secrets.token_bytes(5)).decode().lower()}"
     if not wanted.startswith(own):
-        raise SessionMismatch("This conversation is another customer's")
+        raise SessionMismatch("This conversation belongs to another customer")
     return wanted
 
 
@@ -165,9 +171,7 @@ async def load_state(
 async def list_conversations(
     services: Services, agent: EmbeddedAgent, claims: VisitorClaims
 ) -> CustomerConversations:
-    if claims.visitor is None:
-        raise UserTokenRequired(_FOR_CUSTOMERS)
-    tenant_id, visitor_id = agent.runtime.tenant_id, claims.visitor.id
+    tenant_id, visitor_id = agent.runtime.tenant_id, _require_visitor(claims.visitor).id
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         listed = await chat.list_for_customer(
             tx, tenant_id, claims.key_id, visitor_id, _MAX_CONVERSATIONS
