@@ -60,7 +60,7 @@ async def test_a_question_is_read_and_decided(links: Links) -> None:
     page = links.page
     for decision, verb, past in (
         ("approved", "Approve", "You have approved: Refund order 4711"),
-        ("rejected", "Decline", "You have declined: Refund order 4711"),
+        ("rejected", "Reject", "You have rejected: Refund order 4711"),
     ):
         approval_id = await links.create(timeout_seconds=3600.0)
         await links.open(approval_id, decision)
@@ -83,9 +83,9 @@ async def test_a_question_is_read_and_decided(links: Links) -> None:
 async def test_a_reader_changes_their_mind_before_deciding(links: Links) -> None:
     approval_id = await links.create()
     await links.open(approval_id)
-    await links.page.get_by_role("link", name="Decline instead").click()
-    await links.page.get_by_role("button", name="Decline").click()
-    await links.expect_title("Thank you", "You have declined")
+    await links.page.get_by_role("link", name="Reject instead").click()
+    await links.page.get_by_role("button", name="Reject").click()
+    await links.expect_title("Thank you", "You have rejected")
     assert (await read_approval(links.user, approval_id))["status"] == "rejected"
 
 
@@ -93,7 +93,7 @@ async def test_the_page_says_why_nothing_is_left_to_decide(links: Links) -> None
     decided = await links.create()
     await links.user.post(f"{PATH}/{decided}/reject", {"comment": "Too expensive"})
     await links.open(decided)
-    await links.expect_title("Already decided", "Test User declined this on")
+    await links.expect_title("Already decided", "Test User rejected this on")
     await links.expect_title("Already decided", "Comment: Too expensive")
 
     cancelled = await links.create()
@@ -103,7 +103,7 @@ async def test_the_page_says_why_nothing_is_left_to_decide(links: Links) -> None
     await links.expect_title("No longer needed", "Refund order 4711")
     await run_sql(links.services, sql, cancelled, "timed_out")
     await links.open(cancelled)
-    await links.expect_title("Too late", "Nobody decided in time")
+    await links.expect_title("Too late", "Nobody had decided by")
 
     sql = "SELECT id, created_at, expires_at FROM approvals WHERE id = $1"
     (row,) = await fetch_rows(links.services, sql, await links.create())
@@ -123,7 +123,7 @@ async def test_a_decision_of_somebody_else_meanwhile_is_shown(links: Links) -> N
     await links.expect_title("Refund order 4711", "Refunds")
     await links.user.post(f"{PATH}/{approval_id}/reject")
     await links.page.get_by_role("button", name="Approve").click()
-    await links.expect_title("Already decided", "Test User declined this on")
+    await links.expect_title("Already decided", "Test User rejected this on")
 
 
 async def test_a_server_that_cannot_be_reached_is_tried_again(links: Links) -> None:

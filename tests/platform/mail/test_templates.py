@@ -17,7 +17,7 @@ from app.domain.platform.mail.rendering import MailContent, render
 URL = "https://parley.test/page?token=abc&more=1"
 FILE_URL = "https://parley.test/files/1"
 APPROVE_URL = "https://parley.test/approval?decision=approved&token=abc"
-DECLINE_URL = "https://parley.test/approval?decision=rejected&token=abc"
+REJECT_URL = "https://parley.test/approval?decision=rejected&token=abc"
 HOSTILE = "<script>alert(\"1\")</script>' onclick='x' {{ 7 * 7 }} & <b>\"><img src=x>"
 TEMPLATES = Path(rendering.__file__).with_name("templates")
 
@@ -79,7 +79,7 @@ CASES: dict[str, dict[str, Any]] = {
         "workflow_name": "Refunds",
         "started_by": "the form Returns",
         "details": [Detail("Amount", "49.90"), Detail("Reason", "too bright\ntoo large")],
-        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Decline", DECLINE_URL)],
+        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Reject", REJECT_URL)],
         "deadline": datetime(2026, 3, 1, 12, tzinfo=UTC),
         "links_end_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
     },
@@ -88,7 +88,7 @@ CASES: dict[str, dict[str, Any]] = {
         "message": "text",
         "workflow_name": None,
         "details": [],
-        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Decline", DECLINE_URL)],
+        "choices_to_make": [Choice("Approve", APPROVE_URL), Choice("Reject", REJECT_URL)],
         "deadline": None,
         "links_end_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
     },

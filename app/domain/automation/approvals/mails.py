@@ -60,5 +60,5 @@ def _list_values(approval: Row) -> dict[str, Any]:
 def _list_choices(public_url: str, token: str) -> list[_Choice]:
     return [
         _Choice(label, f"{public_url}/approval?{urlencode({'decision': decision, 'token': token})}")
-        for label, decision in (("Approve", "approved"), ("Decline", "rejected"))
+        for label, decision in (("Approve", "approved"), ("Reject", "rejected"))
     ]

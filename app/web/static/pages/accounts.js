@@ -5,11 +5,10 @@ import { lookUp } from "./mailed-links.js";
 import { findNext } from "./next.js";
 import { addPasswordHelp } from "./passwords.js";
 import { keepToken } from "./session.js";
+import { showStatus } from "./status.js";
 
 const page = required(document.querySelector("main"));
 const form = required(document.querySelector("form"));
-/** @type {HTMLElement} */
-const status = required(document.querySelector("[role=status]"));
 /** @type {HTMLButtonElement} */
 const button = required(form.querySelector("button[type=submit]"));
 // Where the form is sent, the name of the field for the token of the link, and what is looked up by
@@ -19,12 +18,6 @@ const address = new URL(location.href);
 const token = address.searchParams.get("token") ?? "";
 // Where people go who have joined.
 const FIRST_PAGE = "/docs";
-
-/** @type {(text: string, isError?: boolean) => void} */
-function showStatus(text, isError = false) {
-  status.textContent = text;
-  status.className = isError ? "bad" : "";
-}
 
 /** @type {(title: string, about: string) => void} */
 function showHeader(title, about) {

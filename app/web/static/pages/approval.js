@@ -1,29 +1,21 @@
 // Shows the question of an approval, and sends the decision of its reader.
 import { button, el, icon, prose, required } from "../shared/dom.js";
 import { describe, post, Refusal } from "./api.js";
+import { showStatus, status } from "./status.js";
 
 const PATH = "/api/v1/public/approvals";
 const MAX_COMMENT_CHARS = 2000;
 const page = required(document.querySelector("main"));
-/** @type {HTMLElement} */
-const status = required(document.querySelector("[role=status]"));
 const address = new URL(location.href);
 const token = address.searchParams.get("token") ?? "";
 /** @type {ApprovalDecision} */
 const decision = address.searchParams.get("decision") === "rejected" ? "rejected" : "approved";
-const VERBS = { approved: "Approve", rejected: "Decline" };
-const PAST_VERBS = { approved: "approved", rejected: "declined" };
+const VERBS = { approved: "Approve", rejected: "Reject" };
 
 /** @type {(moment: string) => string} */
 function formatMoment(moment) {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "long", timeStyle: "short" });
   return format.format(new Date(moment));
-}
-
-/** @type {(text: string, isError?: boolean) => void} */
-function showStatus(text, isError = false) {
-  status.textContent = text;
-  status.className = isError ? "bad" : "";
 }
 
 // Replaces the page. The status stays, so that a screen reader reads what is written to it.
@@ -125,11 +117,11 @@ async function decide(comment, approval) {
     : "The workflow";
   const next = decision === "approved"
     ? `${workflow} continues now.`
-    : `${workflow} continues as planned for a refusal, or ends.`;
+    : `${workflow} continues as planned for a rejection, or ends.`;
   showEnd(
     "check",
     "Thank you",
-    `You have ${PAST_VERBS[decision]}: ${approval.title}`,
+    `You have ${decision}: ${approval.title}`,
     `${next} You can close this page.`,
   );
 }
@@ -139,10 +131,10 @@ function showDecided(approval) {
   const at = approval.decided_at ? formatMoment(approval.decided_at) : "";
   if (approval.status === "approved" || approval.status === "rejected") {
     const name = approval.decided_by ?? "Somebody";
-    const text = `${name} ${PAST_VERBS[approval.status]} this on ${at}: ${approval.title}`;
+    const text = `${name} ${approval.status} this on ${at}: ${approval.title}`;
     showEnd("check", "Already decided", text, approval.comment && `Comment: ${approval.comment}`);
   } else if (approval.status === "timed_out") {
-    showEnd("close", "Too late", `Nobody decided in time, by ${at}: ${approval.title}`);
+    showEnd("close", "Too late", `Nobody had decided by ${at}: ${approval.title}`);
   } else {
     showEnd("close", "No longer needed", `The workflow ended on ${at}: ${approval.title}`);
   }
