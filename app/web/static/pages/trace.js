@@ -1,11 +1,10 @@
 // Draws one trace as a timeline. Data of the server is inserted as text, never as markup.
 import { required } from "../shared/dom.js";
 import { describe, post, Refusal, request } from "./api.js";
+import { showStatus } from "./status.js";
 import { forgetToken, keepToken, readToken } from "./session.js";
 
 const id = decodePath(location.pathname.split("/").filter(Boolean)[1] ?? "");
-/** @type {HTMLElement} */
-const status = required(document.querySelector("[role=status]"));
 const access = find("access");
 const result = find("result");
 const timeline = find("timeline");
@@ -38,13 +37,6 @@ function decodePath(text) {
   } catch {
     return text;
   }
-}
-
-/** @type {(text: string, isError?: boolean) => void} */
-function showStatus(text, isError = false) {
-  // A text that stays is not announced again.
-  if (status.textContent !== text) status.textContent = text;
-  status.className = isError ? "bad" : "";
 }
 
 /**
