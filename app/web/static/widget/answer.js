@@ -2,6 +2,7 @@
 // it. Loaded beside the first conversation, since a panel opens without it.
 import { button, icon, setAttribute } from "../shared/dom.js";
 import { copyText } from "./message.js";
+import { rate } from "./requests.js";
 import { addSources } from "./sources.js";
 import { adoptStyles } from "./styles.js";
 
@@ -68,19 +69,19 @@ function addRating(chat, view, feedback) {
   const { bad, good, notRated } = chat.texts;
   /** @type {Rating | null} */
   let rating = feedback?.rating ?? null;
-  const rate = async (/** @type {Rating} */ pressed) => {
+  const press = async (/** @type {Rating} */ pressed) => {
     const before = rating;
     show(rating === pressed ? null : pressed);
     try {
-      await chat.session.rate(view.id, rating);
+      await rate(chat.session, view.id, rating);
     } catch {
       show(before);
       chat.announcer.say(notRated);
       view.setNote(notRated);
     }
   };
-  const up = view.buildIconButton("thumbUp", good, () => rate("up"));
-  const down = view.buildIconButton("thumbDown", bad, () => rate("down"));
+  const up = view.buildIconButton("thumbUp", good, () => press("up"));
+  const down = view.buildIconButton("thumbDown", bad, () => press("down"));
   const show = (/** @type {Rating | null} */ value) => {
     rating = value;
     setAttribute(up, "aria-pressed", String(rating === "up"));

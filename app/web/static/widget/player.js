@@ -1,6 +1,7 @@
 // Reads a reply aloud. It is decoded and played by the script, since a page may forbid media.
 import { icon, setAttribute } from "../shared/dom.js";
 import { toPlainText } from "../shared/markdown.js";
+import { speak } from "./requests.js";
 import { ChatError } from "./session.js";
 
 const MAX_CHARS = 5000;
@@ -40,7 +41,7 @@ class Player {
   /** @type {(text: string) => Promise<void>} */
   async play(text) {
     this.audio = new AudioContext();
-    const content = await this.chat.session.speak(text, this.controller.signal);
+    const content = await speak(this.chat.session, text, this.controller.signal);
     const source = this.audio.createBufferSource();
     source.buffer = await this.audio.decodeAudioData(content);
     source.connect(this.audio.destination);

@@ -2,8 +2,6 @@
 
 // A token is renewed when less than this is left of it.
 const RENEW_MS = 120_000;
-const BUSY_TRIES = 6;
-const BUSY_WAIT_MS = 400;
 /** @type {Record<string, ErrorKind>} */
 const KINDS = {
   origin_not_allowed: "origin",
@@ -81,45 +79,6 @@ export class Session {
   /** @type {() => Promise<SessionState>} */
   async load() {
     return (await this.request("GET", "/session")).json();
-  }
-
-  /** @type {(messageId: string, rating: Rating | null) => Promise<void>} */
-  async rate(messageId, rating) {
-    const path = `/messages/${encodeURIComponent(messageId)}/feedback`;
-    await this.request("POST", path, () => ({ rating }));
-  }
-
-  /** @type {(recording: Blob, signal: AbortSignal) => Promise<VoiceReply>} */
-  async sendRecording(recording, signal) {
-    const build = (/** @type {string} */ id) => {
-      const form = new FormData();
-      form.set("session_id", id);
-      form.set("audio", recording, "recording.webm");
-      return form;
-    };
-    // Not tried again while the last turn ends: each try is listened to and counted.
-    return (await this.request("POST", "/chat/audio", build, signal)).json();
-  }
-
-  /** @type {(text: string, signal: AbortSignal) => Promise<ArrayBuffer>} */
-  async speak(text, signal) {
-    return (await this.ask("/chat/tts", () => ({ text }), signal)).arrayBuffer();
-  }
-
-  // Asks again for a moment while the last turn still ends.
-  /** @type {(path: string, build: BuildBody, signal: AbortSignal) => Promise<Response>} */
-  async ask(path, build, signal) {
-    for (let left = BUSY_TRIES;; left -= 1) {
-      try {
-        return await this.request("POST", path, build, signal);
-      } catch (error) {
-        const isBusy = error instanceof ChatError && error.kind === "busy";
-        if (!isBusy || left === 0 || signal.aborted) throw error;
-        await new Promise((resolve) => {
-          setTimeout(resolve, BUSY_WAIT_MS);
-        });
-      }
-    }
   }
 
   /** @type {Ask} */

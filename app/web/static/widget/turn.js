@@ -2,6 +2,7 @@
 import { readEvents } from "../shared/event-stream.js";
 import { offerAgain } from "./answer.js";
 import { MessageView } from "./message.js";
+import { ask } from "./requests.js";
 import { ChatError, toKind } from "./session.js";
 import { fill } from "./texts.js";
 
@@ -56,7 +57,7 @@ export class Turn {
       ...(files.length ? { attachments } : {}),
     });
     try {
-      return await this.chat.session.ask("/chat/stream", build, this.signal);
+      return await ask(this.chat.session, "/chat/stream", build, this.signal);
     } catch (error) {
       const isGone = error instanceof ChatError && error.code === "not_last_answer";
       if (!isGone || !replaces) throw error;

@@ -1,5 +1,6 @@
 // Speaking to the agent: records in the browser, and sends the recording.
 import { button, el, icon, setAttribute } from "../shared/dom.js";
+import { sendRecording } from "./requests.js";
 import { ChatError } from "./session.js";
 
 const MAX_SECONDS = 120;
@@ -91,7 +92,7 @@ export class Voice {
     chat.showTyping(chat.texts.transcribing);
     chat.log.showEnd();
     try {
-      const reply = await chat.session.sendRecording(recording, controller.signal);
+      const reply = await sendRecording(chat.session, recording, controller.signal);
       chat.log.hideStatus();
       const { id, content } = reply.assistant_reply;
       const question = chat.addMessage("user", reply.transcript);
