@@ -88,27 +88,32 @@ export class Chat {
 
   /** @type {() => Promise<void>} */
   load() {
-    this.loading ??= this.loadOnce().finally(() => {
-      this.loading = null;
+    const loading = this.loading ??= this.loadOnce().finally(() => {
+      if (this.loading === loading) this.loading = null;
     });
-    return this.loading;
+    return loading;
   }
 
+  // Shows nothing of a conversation that was left meanwhile.
   async loadOnce() {
+    const { generation } = this.session;
+    const isLeft = () => generation !== this.session.generation;
     this.element.classList.remove("refused");
     this.log.showLoading();
     // What answers need is loaded meanwhile; without it, they are shown all the same.
     this.loadAnswerParts().catch(() => {});
     try {
       const state = await this.session.load();
+      if (isLeft()) return;
       this.isLoaded = true;
       this.notice.clear();
       this.showState(state);
     } catch (error) {
+      if (isLeft()) return;
       this.notice.show(error, () => this.load());
       if (this.notice.isFinal) this.showRefusal();
     } finally {
-      this.log.hideLoading();
+      if (!isLeft()) this.log.hideLoading();
     }
   }
 
@@ -168,18 +173,16 @@ export class Chat {
   // The connection is back.
   async goOn() {
     if (this.notice.kind === "offline") this.notice.clear();
-    if (!this.isLoaded && !this.element.closest("[hidden]")) await this.load();
     const { held } = this;
-    if (!held || this.running) return;
+    if (!this.isLoaded && !this.element.closest("[hidden]")) await this.load();
+    if (!held || held !== this.held || !this.isLoaded || this.running) return;
     this.held = null;
     await this.answer(held);
   }
 
   /** @type {(userToken: string | null) => Promise<void>} */
   async identify(userToken) {
-    this.stop();
-    await this.loading;
-    this.attachments?.clear();
+    this.leave();
     this.session.identify(userToken);
     this.log.clear();
     this.isLoaded = false;
@@ -212,9 +215,14 @@ export class Chat {
     return this.conversations.list().filter((item) => item.id !== current);
   }
 
+  // Comes before every choice of another conversation: nothing of this one goes into that.
   leave() {
     this.stop();
+    if (this.running) this.endTurn(this.running);
     this.silence();
+    this.loading = this.held = this.last = null;
+    this.log.hideLoading();
+    this.suggestions.hidden = true;
     this.attachments?.clear();
     this.notice.clear();
   }
@@ -263,12 +271,14 @@ export class Chat {
 
   async submit() {
     const { text } = this.composer;
+    const { generation } = this.session;
     if (this.running || this.held) return;
     // What was said before comes first; until then the message stays in the field.
     if (!this.isLoaded) await this.load();
     // Files that are on their way go with the message.
     if (!this.isLoaded || (await this.attachments?.areReady()) === false) return;
-    if (this.running || this.composer.text !== text || !this.composer.isFilled) return;
+    if (generation !== this.session.generation || this.running || this.held) return;
+    if (this.composer.text !== text || !this.composer.isFilled) return;
     this.composer.clear();
     this.ask(text || this.texts.filesOnly, this.attachments?.take());
   }
@@ -309,7 +319,7 @@ export class Chat {
       const { Turn } = await this.loadAnswerParts();
       await new Turn(this, exchange, controller.signal).run();
     } catch (error) {
-      this.refuse(error, exchange);
+      if (!controller.signal.aborted) this.refuse(error, exchange);
     } finally {
       this.endTurn(controller);
     }
@@ -347,8 +357,8 @@ export class Chat {
 
   /** @type {(controller: AbortController) => void} */
   endTurn(controller) {
-    this.log.hideStatus();
     if (this.running !== controller) return;
+    this.log.hideStatus();
     this.running = null;
     this.composer.setRunning(false);
   }

@@ -2,11 +2,12 @@
 import { button, el, icon } from "../shared/dom.js";
 import { formatTime } from "./message.js";
 
-// Returns null when they cannot be read; the chat says why.
-/** @type {(chat: Chat, onClose: () => void) => Promise<EarlierList | null>} */
-export async function buildList(chat, onClose) {
+// Returns null when they cannot be read, and the chat says why, or when nobody waits any more.
+/** @type {(chat: Chat, isAwaited: () => boolean, onClose: () => void) => Promise<EarlierList | null>} */
+export async function buildList(chat, isAwaited, onClose) {
   try {
     const [items] = await Promise.all([listEarlier(chat), chat.loadAnswerParts()]);
+    if (!isAwaited()) return null;
     return new EarlierList({
       texts: chat.texts,
       lang: chat.options.lang,
@@ -18,7 +19,7 @@ export async function buildList(chat, onClose) {
       onClose,
     });
   } catch (error) {
-    chat.notice.show(error);
+    if (isAwaited()) chat.notice.show(error);
     return null;
   }
 }
@@ -40,11 +41,12 @@ async function openConversation(chat, id) {
   chat.session.choose(id);
   chat.log.clear();
   chat.isLoaded = false;
-  chat.suggestions.hidden = true;
   chat.composer.focus();
+  const { generation } = chat.session;
   await chat.load();
   // Its messages were deleted.
-  if (chat.isLoaded && !chat.last) chat.conversations.remove(id);
+  const isHere = chat.isLoaded && generation === chat.session.generation;
+  if (isHere && !chat.last) chat.conversations.remove(id);
 }
 
 export class EarlierList {

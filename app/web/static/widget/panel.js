@@ -40,6 +40,9 @@ export async function mount(context) {
 class Panel {
   /** @type {EarlierList | null} */
   earlier = null;
+  // Which list of them is on its way.
+  /** @type {object | null} */
+  awaited = null;
 
   /** @param {PanelContext} context @param {Texts} texts @param {Session} session @param {ChatStorage} storage */
   constructor(context, texts, session, storage) {
@@ -110,15 +113,19 @@ class Panel {
       return;
     }
     const { chat } = this;
+    const awaited = this.awaited = {};
     const { buildList } = await import("./earlier.js");
-    this.earlier = await buildList(chat, () => this.hideEarlier());
-    if (!this.earlier) return;
+    const isAwaited = () => this.awaited === awaited;
+    const list = await buildList(chat, isAwaited, () => this.hideEarlier());
+    if (!list) return;
+    this.earlier = list;
     chat.element.hidden = true;
-    chat.element.before(this.earlier.element);
-    this.earlier.focus();
+    chat.element.before(list.element);
+    list.focus();
   }
 
   hideEarlier() {
+    this.awaited = null;
     if (!this.earlier) return;
     this.earlier.element.remove();
     this.earlier = null;
@@ -136,6 +143,7 @@ class Panel {
 
   close() {
     this.element.hidden = true;
+    this.awaited = null;
     this.chat.silence();
     visualViewport?.removeEventListener("resize", this.fit);
   }

@@ -36,6 +36,10 @@ export class Session {
   // The conversation that a customer wants next: an id, or `new`.
   wanted = "";
   wasOpened = false;
+  // Raised with every choice of a conversation: what was asked for before is of no use any more.
+  generation = 0;
+  /** @type {Promise<void> | null} */
+  opening = null;
 
   /** @param {SessionOptions} options */
   constructor({ base, agentId, apiKey, userToken, storage }) {
@@ -52,11 +56,13 @@ export class Session {
     this.userToken = userToken || null;
     this.token = null;
     this.id = this.wanted = "";
+    this.forgetOpening();
   }
 
   // Continues an earlier conversation, or begins a new one.
   /** @type {(id?: string) => void} */
   choose(id) {
+    this.forgetOpening();
     this.id = "";
     if (this.userToken) {
       this.wanted = id ?? "new";
@@ -64,6 +70,11 @@ export class Session {
       this.storage.set("session", id ?? null);
       this.token = null;
     }
+  }
+
+  forgetOpening() {
+    this.generation += 1;
+    this.opening = null;
   }
 
   // Conversations of customers are the same on all devices, others are this browser's.
@@ -83,13 +94,14 @@ export class Session {
 
   /** @type {Ask} */
   async request(method, path, build, signal) {
+    const { generation } = this;
     await this.ensureToken();
     const send = () => this.fetch(method, path, this.token, build?.(this.id), signal);
     try {
       return await send();
     } catch (error) {
       // An expired token, or a refusal that the browser hides: opening a session tells the reason.
-      if (!(error instanceof ChatError)) throw error;
+      if (!(error instanceof ChatError) || generation !== this.generation) throw error;
       if (error.code !== "unauthorized" && error.kind !== "hidden") throw error;
       this.token = null;
       await this.ensureToken();
@@ -97,16 +109,28 @@ export class Session {
     }
   }
 
+  // Requests at the same time share one session.
   async ensureToken() {
     const left = this.expiresAt - Date.now();
     if (this.token && left > RENEW_MS && !this.wanted) return;
+    const opening = this.opening ??= this.renew(left);
+    try {
+      await opening;
+    } finally {
+      if (this.opening === opening) this.opening = null;
+    }
+  }
+
+  /** @type {(left: number) => Promise<void>} */
+  async renew(left) {
+    const { generation } = this;
     if (this.token && left > 0) {
       try {
         await this.open(this.token, { conversation: this.wanted || undefined });
         return;
       } catch (error) {
         const isRefused = error instanceof ChatError && REFUSED.has(error.code);
-        if (!isRefused) throw error;
+        if (!isRefused || generation !== this.generation) throw error;
       }
     }
     await this.open(this.apiKey, this.describe());
@@ -124,10 +148,12 @@ export class Session {
 
   /** @type {(credential: string, body: object) => Promise<void>} */
   async open(credential, body) {
+    const { generation } = this;
     const response = await this.fetch("POST", "/session", credential, body).catch(
       (error) => this.explainRefusal(error, credential),
     );
     const session = await response.json();
+    if (generation !== this.generation) throw new ChatError("failed");
     this.wasOpened = true;
     this.token = session.token;
     this.id = session.session_id;

@@ -122,6 +122,9 @@ export class Turn {
   /** @type {(status: Outcome["status"] | "stopped") => void} */
   end(status) {
     const { chat, exchange, view } = this;
+    if (this.isStarted && status === "stopped") chat.stopped.add(view.id);
+    // The conversation was left.
+    if (!exchange.question.element.isConnected) return;
     if (!this.isStarted) {
       if (!exchange.answer) exchange.question.setNote(chat.texts.stopped);
       return;
@@ -130,7 +133,6 @@ export class Turn {
     if (!view.element.isConnected) chat.log.add(view.element);
     view.setStreaming(false);
     view.setTime(new Date(), chat.options.lang);
-    if (status === "stopped") chat.stopped.add(view.id);
     chat.announcer.finish(view.text);
     exchange.answer = view;
     chat.finish(view, {

@@ -7,12 +7,15 @@ export async function sendFile(session, file, signal, onPart) {
   const form = new FormData();
   form.set("file", file, file.name);
   await session.ensureToken();
+  signal.throwIfAborted();
   const send = () => post(`${session.path}/attachments`, session.token, form, signal, onPart);
   let response = await send();
   if (response.status === 401) {
     // An expired token.
+    signal.throwIfAborted();
     session.token = null;
     await session.ensureToken();
+    signal.throwIfAborted();
     response = await send();
   }
   if (!response.ok) throw await toError(response);
