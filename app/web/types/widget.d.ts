@@ -105,6 +105,8 @@ declare global {
     status: "complete" | "interrupted" | "failed";
     sources: Source[];
     feedback: Feedback | null;
+    // The turn has just ended.
+    isNew?: boolean;
   }
 
   // A file of a message.

@@ -50,6 +50,11 @@ async def test_an_agent_answers_from_a_file(shop: Shop) -> None:
     await _open(shop)
     await _choose(shop, _file())
     await expect(_chips(shop)).to_contain_text("note.txt1 kB")
+    # Files that wait do not blink, as a button does.
+    animation = "(chip) => getComputedStyle(chip.parentElement).animationName"
+    await shop.page.emulate_media(reduced_motion="no-preference")
+    assert await _chips(shop).evaluate(animation) == "none"
+    await shop.page.emulate_media(reduced_motion="reduce")
     await expect(shop.panel.locator("[aria-live=polite]")).to_contain_text("note.txt is attached.")
     await expect(shop.input).to_be_focused()
     await screenshots.take(shop.page, "widget-attachment")

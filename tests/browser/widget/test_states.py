@@ -89,9 +89,13 @@ async def test_an_answer_that_fails_or_breaks_off_can_be_asked_for_again(shop: S
     await shop.open_chat()
     await shop.send("Hi")
     await expect(shop.replies).to_contain_text("Something went wrong on our side.")
+    spoken = shop.panel.locator("[aria-live=polite]")
+    await expect(spoken).to_contain_text("Something went wrong on our side.")
     await screenshots.take(shop.page, "widget-failed")
     await shop.page.reload()
     await expect(shop.replies).to_contain_text("Something went wrong on our side.")
+    # It was said when it happened.
+    assert await spoken.text_content() == ""
     await shop.button("Try again").click()
     await expect(shop.replies).to_contain_text("Now it works.")
     await expect(shop.questions).to_have_count(1)
@@ -247,3 +251,18 @@ async def test_unknown_events_of_a_stream_are_ignored(shop: Shop) -> None:
     await shop.page.route("**/chat/stream", add_event)
     await shop.open_chat()
     await shop.ask("Hi", "Hello there")
+
+
+async def test_answers_are_shown_without_their_styles_which_are_asked_for_again(shop: Shop) -> None:
+    await shop.page.route("**/answer.css", lambda route: route.abort())
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    copy = shop.button("Copy the answer")
+    await expect(copy).to_be_visible()
+    await shop.page.unroute_all()
+    count = "document.querySelector('parley-chat').shadowRoot.adoptedStyleSheets.length"
+    before = await shop.page.evaluate(count)
+    await shop.ask("Again", "Hello there")
+    await expect(copy).to_have_count(2)
+    await shop.ask("And again", "Hello there")
+    assert await shop.page.evaluate(count) == before + 1

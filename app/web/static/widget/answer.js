@@ -1,25 +1,20 @@
 // What belongs to an answer that is over: what became of it, its sources, and what can be done with
 // it. Loaded beside the first conversation, since a panel opens without it.
 import { button, icon, setAttribute } from "../shared/dom.js";
+import { addStyles } from "./late-styles.js";
 import { copyText } from "./message.js";
 import { rate } from "./requests.js";
 import { addSources } from "./sources.js";
-import { adoptStyles } from "./styles.js";
 
 const COPIED_MS = 2000;
-/** @type {WeakMap<ShadowRoot, Promise<void>>} */
-const styled = new WeakMap();
 
 /** @type {(shadow: ShadowRoot) => Promise<void>} */
 export function loadStyles(shadow) {
-  const loading = styled.get(shadow) ??
-    adoptStyles(shadow, [new URL("./answer.css", import.meta.url)]);
-  styled.set(shadow, loading);
-  return loading;
+  return addStyles(shadow, new URL("./answer.css", import.meta.url));
 }
 
 /** @type {(chat: Chat, view: MessageView, outcome: Outcome) => void} */
-export function finishAnswer(chat, view, { status, sources, feedback }) {
+export function finishAnswer(chat, view, { status, sources, feedback, isNew }) {
   const { texts } = chat;
   const wasStopped = status === "interrupted" && chat.stopped.has(view.id);
   const isBroken = status !== "complete" && !wasStopped;
@@ -29,7 +24,7 @@ export function finishAnswer(chat, view, { status, sources, feedback }) {
     const broken = view.text ? texts.brokenOff : texts.failed;
     const note = view.setNote(wasStopped ? texts.stopped : broken);
     if (isBroken) {
-      chat.announcer.say(broken);
+      if (isNew) chat.announcer.say(broken);
       if (isLast) view.addRepeater(buildRetry(chat), note);
     }
   }

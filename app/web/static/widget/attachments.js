@@ -1,8 +1,8 @@
 // Files that belong to the next message: chosen, dropped or pasted, and sent at once. Loaded only where
 // the agent allows them, or where a message has some.
 import { button, el, icon, setAttribute } from "../shared/dom.js";
+import { addStyles } from "./late-styles.js";
 import { ChatError } from "./session.js";
-import { adoptStyles } from "./styles.js";
 import { fill } from "./texts.js";
 import { sendFile } from "./upload.js";
 
@@ -23,15 +23,10 @@ const PROBLEMS = {
   unsupported_file_type: "fileType",
   validation_error: "fileUnreadable",
 };
-/** @type {WeakMap<ShadowRoot, Promise<void>>} */
-const styled = new WeakMap();
 
 /** @type {(shadow: ShadowRoot) => Promise<void>} */
 function loadStyles(shadow) {
-  const loading = styled.get(shadow) ??
-    adoptStyles(shadow, [new URL("./attachments.css", import.meta.url)]);
-  styled.set(shadow, loading);
-  return loading;
+  return addStyles(shadow, new URL("./attachments.css", import.meta.url));
 }
 
 // Shows the files of a message that was sent.

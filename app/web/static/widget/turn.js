@@ -139,6 +139,7 @@ export class Turn {
       status: status === "stopped" ? "interrupted" : status,
       sources: view.sources,
       feedback: null,
+      isNew: true,
     });
     chat.onReply();
   }
