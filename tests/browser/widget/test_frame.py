@@ -1,8 +1,11 @@
 """The chat in a frame of our own origin."""
 
-from playwright.async_api import FrameLocator, expect
+import asyncio
+
+from playwright.async_api import FrameLocator, Route, expect
 
 from tests.browser import screenshots
+from tests.browser.widget.customers import sign
 from tests.browser.widget.shop import Shop
 
 _STRICT = "default-src 'none'; script-src {0}; connect-src {0}; frame-src {0}"
@@ -41,6 +44,25 @@ async def test_the_same_panel_works_in_a_frame_that_the_page_cannot_read(shop: S
     await shop.page.reload()
     await shop.launcher.click()
     await expect(frame.locator(".message.assistant").last).to_contain_text("Hello there")
+
+
+async def test_a_customer_who_signs_in_while_the_frame_is_loaded_is_known(shop: Shop) -> None:
+    is_held, released = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        is_held.set()
+        await released.wait()
+        await route.continue_()
+
+    # Only the panel in the frame needs it.
+    await shop.page.route("**/shared/colors.js", hold)
+    await shop.open_page(mode="frame", greeting="Hello {name}!", color="#b45309")
+    await shop.launcher.click()
+    await is_held.wait()
+    token = sign(shop, sub="customer-7", name="Ada")
+    await shop.page.evaluate("(token) => Parley.identify(token)", token)
+    released.set()
+    await expect(_frame_of(shop).locator(".message.assistant")).to_contain_text("Hello Ada!")
 
 
 async def test_another_site_cannot_show_the_frame(shop: Shop) -> None:

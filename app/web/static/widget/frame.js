@@ -10,6 +10,9 @@ const apiKey = new URL(location.href).searchParams.get("api_key") ?? undefined;
 /** @type {MountedPanel | null} */
 let panel = null;
 let isOpen = false;
+// Who the visitor became while the panel was not there yet.
+/** @type {string | null | undefined} */
+let userToken;
 
 /** @type {(type: string) => void} */
 function notify(type) {
@@ -33,6 +36,7 @@ async function start(options) {
     addUnread: () => notify("reply"),
     close: () => notify("close"),
   });
+  if (userToken !== undefined) panel.identify(userToken);
   if (isOpen) panel.open({ focus: false });
 }
 
@@ -47,7 +51,10 @@ const receivers = {
     isOpen = false;
     panel?.close();
   },
-  "parley:identify": ({ userToken }) => panel?.identify(userToken ?? null),
+  "parley:identify"(message) {
+    userToken = message.userToken ?? null;
+    panel?.identify(userToken);
+  },
 };
 
 addEventListener("message", (event) => {
