@@ -119,6 +119,12 @@ async def test_another_message_after_a_lost_one_finds_what_the_server_has(
     await chat.say("Ada")
     await expect(bubbles).to_have_text(["Ada"])
     await expect(failure).to_contain_text("The connection was lost")
+    # What is typed next was not meant for the question that follows.
+    await chat.say("Ada Lovelace")
+    await chat.expect_question("Your e-mail")
+    await expect(bubbles).to_have_text(["Ada"])
+    await expect(chat.input).to_have_value("Ada Lovelace")
+    await expect(chat.input).to_be_focused()
     await chat.say("ada@example.com")
     await chat.expect_question("Topic")
     await expect(bubbles).to_have_text(["Ada", "ada@example.com"])

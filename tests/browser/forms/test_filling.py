@@ -144,6 +144,27 @@ async def test_options_of_a_data_table_are_loaded_and_again_after_a_failure(
     assert (await read_submission(developer, form))["data"] == {"city": "r", "cities": ["o"]}
 
 
+async def test_fields_that_depend_on_a_given_answer_appear_with_its_options(
+    form_page: FormPage, developer: Client
+) -> None:
+    table = await create_table(developer, [{"name": "city", "type": "text"}])
+    await add_rows(developer, table, {"city": "Oslo"}, {"city": "Rome"})
+    source = {"table_id": table["id"], "value_column": "city", "label_column": "city"}
+    cases = [("radio", "equals"), ("checkbox_group", "contains")]
+    for kind, operator in cases:
+        form = await create_form(
+            developer,
+            {"id": "city", "type": kind, "label": "City", "data_source": source},
+            {
+                **TEXT,
+                "conditional": {"field": "city", "operator": operator, "value": "Rome"},
+            },
+        )
+        await form_page.open(form, "?city=Rome")
+        await expect(form_page.page.get_by_label("Rome")).to_be_checked()
+        await expect(form_page.field("Your name")).to_be_visible()
+
+
 async def test_answers_are_stored_once_when_a_button_is_pressed_twice_and_the_connection_lost(
     form_page: FormPage, developer: Client
 ) -> None:

@@ -162,7 +162,10 @@ export class ChatView {
     this.failure.replaceChildren();
     this.replies.replaceChildren();
     try {
-      if (this.#unsent) await this.#settle();
+      if (this.#unsent && await this.#settle()) {
+        this.#giveBack(shown);
+        return;
+      }
       this.#unsent = this.log.add("user", shown);
       await this.#receive(content);
       this.#unsent = null;
@@ -215,6 +218,14 @@ export class ChatView {
       this.#setBusy(false);
     }
     if (!isStored) await this.#say(content, shown);
+  }
+
+  // What was typed was not meant for the question that is shown now.
+  /** @type {(text: string) => void} */
+  #giveBack(text) {
+    this.input.value = [text, this.input.value].filter(Boolean).join("\n");
+    this.#grow();
+    this.input.focus({ preventScroll: true });
   }
 
   // A message may have arrived although its reply did not. Returns true when it did.

@@ -20,6 +20,8 @@ function withOptions(field, context, show) {
     status.replaceChildren(getText("loadingOptions"));
     try {
       show(await context.loadOptions(field));
+      // An answer that waited for its option.
+      context.changed();
       status.replaceChildren();
     } catch {
       status.replaceChildren(
@@ -43,7 +45,6 @@ export function select(field, context) {
     );
     input.replaceChildren(first, ...others);
     input.value = waiting;
-    context.changed();
   });
   return {
     element: el("div", { class: "input" }, input, status),
