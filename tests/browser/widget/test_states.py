@@ -75,7 +75,7 @@ async def test_a_rate_limit_counts_down(shop: Shop) -> None:
         await expect(shop.button("Send")).to_be_visible()
         if await shop.notice.is_visible():
             break
-    await expect(shop.notice).to_have_text(re.compile(r"You can go on in \d+ s\."))
+    await expect(shop.notice).to_have_text(re.compile(r"You can continue in \d+ s\."))
     await screenshots.take(shop.page, "widget-limited")
 
 

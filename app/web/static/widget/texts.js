@@ -63,7 +63,7 @@ export const TEXTS = {
   offline: "You are offline. Your conversation goes on when the connection is back.",
   unreachable: "The chat cannot be reached right now.",
   limited: "Too many messages at once. You can continue in {seconds} s.",
-  daily: "This chat has reached its limit for today.",
+  daily: "This chat has reached its limit for today. Please come back tomorrow.",
   origin: "This chat is not set up for this website.",
   revoked: "This chat is no longer available.",
   signIn: "Sign in on this page to use the chat.",
