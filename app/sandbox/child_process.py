@@ -9,11 +9,13 @@ import asyncio
 import os
 import signal
 import sys
+from asyncio.subprocess import Process
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from app.jobs import background
 from app.kit import logs
 from db.connection_use import check_wait
 
@@ -100,30 +102,43 @@ async def _run(script: Path, content: bytes, arguments: tuple[str, ...], limits:
         limits.open_files,
         limits.niceness,
     )
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", str(_START), str(script)),
-        *folders,
-        *map(str, numbers),
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-        start_new_session=True,
-    )
+    started: list[Process] = []
+
+    async def start() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", str(_START), str(script)),
+            *folders,
+            *map(str, numbers),
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={},
+            start_new_session=True,
+        )
+        started.append(process)
+
     try:
+        # The event loop would kill a process whose start is cancelled, but not wait for its end.
+        await background.run_to_end(start())
+        process = started[0]
         output = await _communicate(process, content, limits.output_bytes)
         if await process.wait() != 0:
             raise ProcessFailed(f"ended with {process.returncode}", process.returncode)
         return output
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        await _close(process)
+        for process in started:
+            await _end(process)
 
 
-async def _close(process: asyncio.subprocess.Process) -> None:
+async def _end(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+    await _close(process)
+
+
+async def _close(process: Process) -> None:
     """Reads the rest of the output of an ended process: asyncio closes a pipe at its end only."""
     with suppress(TimeoutError):
         # A process that the script started may keep the pipe open.
@@ -132,7 +147,7 @@ async def _close(process: asyncio.subprocess.Process) -> None:
                 pass
 
 
-async def _communicate(process: asyncio.subprocess.Process, content: bytes, limit: int) -> bytes:
+async def _communicate(process: Process, content: bytes, limit: int) -> bytes:
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise ProcessFailed("has no pipes")

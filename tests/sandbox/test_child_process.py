@@ -9,7 +9,7 @@ import pytest
 from app.sandbox import child_process
 from app.sandbox.child_process import Limits, ProcessFailed, ScriptRefused
 from tests.assertions import until
-from tests.lengths import IS_LONG
+from tests.lengths import IS_LONG, rounds
 from tests.sandbox.child_scripts import is_running, write_script
 
 _LIMITS = Limits(seconds=30, cpu_seconds=5)
@@ -52,6 +52,24 @@ async def test_the_process_ends_when_its_caller_is_cancelled(tmp_path: Path) -> 
     task.cancel()
     await asyncio.wait([task])
     assert not is_running(script)
+
+
+async def test_a_process_whose_start_is_cancelled_has_ended_when_its_caller_has(
+    tmp_path: Path,
+) -> None:
+    script = write_script(tmp_path, "import time; time.sleep(60)")
+    for number in range(rounds(15, 200)):
+        task = asyncio.create_task(child_process.run(script, b"", limits=_LIMITS))
+        if number % 5:
+            # Often before its pipes are connected.
+            while not is_running(script):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(number / 10_000)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert not is_running(script)
 
 
 async def test_the_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
