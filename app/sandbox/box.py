@@ -36,6 +36,7 @@ MAX_WAIT_SECONDS = 25.0
 # Longer than any run takes.
 _STALE_SECONDS = 900
 _TEST_SECONDS = 10.0
+_NODE_RESERVES: Final = 2048 * MIB
 _LANGUAGES: Final[tuple[Language, ...]] = ("python", "node", "bash")
 # User ids that neither Debian packages nor people have; each run of the Landlock tier gets one.
 _UIDS = range(65000, 65500)
@@ -238,7 +239,10 @@ class Sandbox:
         os.lseek(descriptor, 0, os.SEEK_SET)
         outer = bubblewrap.command(bwrap, self._runtimes, folder, descriptor, environment)
         inner = bubblewrap.with_limits(
-            _interpreter(program, paths), self.limits, cpu, result_on_fd3=program.result_on_fd3
+            _interpreter(program, paths),
+            _limit_process(self.limits, program),
+            cpu,
+            result_on_fd3=program.result_on_fd3,
         )
         return [*outer, "--", *inner], descriptor
 
@@ -258,7 +262,7 @@ class Sandbox:
         }
         config = {
             "uid": uid,
-            "limits": self._resource_limits(uid, cpu),
+            "limits": self._resource_limits(program, uid, cpu),
             "nice": self.limits.nice,
             "readable": [
                 *_LANDLOCK_READABLE,
@@ -275,11 +279,11 @@ class Sandbox:
         script = str(Path(landlock.__file__))
         return [python, "-s", "-S", "-B", script, msgspec.json.encode(config).decode()]
 
-    def _resource_limits(self, uid: int, cpu: int) -> dict[str, int]:
+    def _resource_limits(self, program: Program, uid: int, cpu: int) -> dict[str, int]:
         return {
             "RLIMIT_CORE": 0,
             "RLIMIT_NPROC": self.limits.processes + (0 if uid else _count_threads(os.geteuid())),
-            "RLIMIT_DATA": self.limits.process_bytes,
+            "RLIMIT_DATA": _limit_process(self.limits, program).process_bytes,
             "RLIMIT_FSIZE": 0,
             "RLIMIT_NOFILE": self.limits.open_files,
             "RLIMIT_CPU": cpu,
@@ -288,6 +292,15 @@ class Sandbox:
             "RLIMIT_MEMLOCK": 0,
             "RLIMIT_MSGQUEUE": 0,
         }
+
+
+def _limit_process(limits: Limits, program: Program) -> Limits:
+    """Node reserves half a gibibyte for the code of the program and of each of its workers. It is
+    not used, but some processors count it as data; the supervisor counts what is used.
+    """
+    if program.language != "node":
+        return limits
+    return msgspec.structs.replace(limits, process_bytes=limits.process_bytes + _NODE_RESERVES)
 
 
 def _interpreter(program: Program, paths: Mapping[str, str]) -> list[str]:
