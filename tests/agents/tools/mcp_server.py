@@ -25,6 +25,7 @@ class McpServer:
 
     def _build_server(self) -> Any:
         from mcp.server import MCPServer  # noqa: PLC0415 - takes half a second
+        from mcp.types import CallToolResult, ContentBlock, TextContent  # noqa: PLC0415 - the same
 
         server: MCPServer[Any] = MCPServer("Shop")
 
@@ -33,7 +34,7 @@ class McpServer:
             self.calls.append("add")
             return a + b
 
-        @server.tool()
+        @server.tool(structured_output=False)
         def greet(name: str = "world", more: dict[str, Any] | None = None) -> str:
             return f"Hello {name} {more or ''}".strip()
 
@@ -47,9 +48,19 @@ class McpServer:
             await asyncio.sleep(60)
             return "late"
 
-        @server.tool()
+        @server.tool(structured_output=False)
         def much(size: int) -> str:
             return "x" * size
+
+        @server.tool()
+        def find_order(number: int, size: int = 0) -> dict[str, Any]:
+            return {"number": number, "lines": [{"sku": "a-1", "note": None}], "text": "x" * size}
+
+        @server.tool()
+        def refuse(code: str) -> CallToolResult:
+            content: list[ContentBlock] = [TextContent(text=f"refused: {code}")]
+            structured = {"code": code}
+            return CallToolResult(content=content, structured_content=structured, is_error=True)
 
         return server
 

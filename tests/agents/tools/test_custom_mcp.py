@@ -5,14 +5,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from tests.agents.tools.executor import ToolExecutor
 from tests.agents.tools.factories import ToolCaller, ToolClient, create_tool_client
 from tests.agents.tools.mcp_server import McpServer
 from tests.agents.tools.site import Site, open_site, respond_with
 from tests.assertions import refused
-from tests.ports import free_port
 from tests.world import World
 
 
@@ -40,16 +38,53 @@ async def _create_tool(tools: ToolCaller, mcp_server: McpServer, tool: str, **fi
     return await tools.create("custom", config, **fields)
 
 
-async def test_a_call_returns_the_content_of_its_result(
+async def test_a_call_returns_the_structured_content_of_its_result(
     tools: ToolExecutor, servers: dict[str, McpServer], subtests: pytest.Subtests
 ) -> None:
     for form, mcp_server in servers.items():
         with subtests.test(form=form):
             mcp_server.clear()
-            output = await tools.get_output(
-                await _create_tool(tools, mcp_server, "add"), {"a": 2, "b": 40}
-            )
-            assert output == [{"type": "text", "text": "42"}]
+            tool = await _create_tool(tools, mcp_server, "find_order")
+            order = {"number": 2, "lines": [{"sku": "a-1", "note": None}], "text": ""}
+            assert await tools.get_output(tool, {"number": 2}) == order
+
+
+async def test_without_structured_content_a_call_returns_the_content(
+    tools: ToolExecutor, servers: dict[str, McpServer], subtests: pytest.Subtests
+) -> None:
+    for form, mcp_server in servers.items():
+        with subtests.test(form=form):
+            mcp_server.clear()
+            tool = await _create_tool(tools, mcp_server, "greet")
+            assert await tools.get_output(tool) == [{"type": "text", "text": "Hello world"}]
+
+
+async def test_the_output_schema_is_that_of_the_structured_content(
+    tools: ToolExecutor, stateless_server: McpServer
+) -> None:
+    schema = {"type": "object", "properties": {"result": {"type": "integer", "maximum": 50}}}
+    tool = await _create_tool(tools, stateless_server, "add", output_schema=schema)
+    assert await tools.get_output(tool, {"a": 2, "b": 40}) == {"result": 42}
+    error = await tools.get_failure(tool, {"a": 20, "b": 40})
+    assert error["code"] == "invalid_output"
+    assert "output.result" in error["message"]
+
+
+async def test_the_error_of_a_tool_with_structured_content_is_its_text(
+    tools: ToolExecutor, stateless_server: McpServer
+) -> None:
+    data = await tools.run(await _create_tool(tools, stateless_server, "refuse"), {"code": "stale"})
+    assert (data["status"], data["error"]["code"]) == ("failed", "runtime_error")
+    assert data["error"]["message"] == "refused: stale"
+    assert data["output"] == [{"type": "text", "text": "refused: stale"}]
+
+
+async def test_structured_content_over_one_mebibyte_is_too_large(
+    tools: ToolExecutor, stateless_server: McpServer
+) -> None:
+    tool = await _create_tool(tools, stateless_server, "find_order")
+    arguments = {"number": 2, "size": 1_100_000}
+    assert await tools.get_error_code(tool, arguments) == "output_too_large"
 
 
 async def test_arguments_arrive_unchanged(
@@ -136,7 +171,9 @@ async def test_discovery_lists_the_tools_of_the_server(
             )
             assert answer.status_code == 200, answer.text
             tools_by_name = {tool["name"]: tool for tool in answer.json()["data"]}
-            assert set(tools_by_name) == {"add", "greet", "fail", "slow", "much"}
+            assert set(tools_by_name) == {
+                *("add", "greet", "fail", "slow", "much", "find_order", "refuse")
+            }
             assert tools_by_name["add"]["description"] == "Adds two numbers"
             assert tools_by_name["add"]["input_schema"]["required"] == ["a", "b"]
 
@@ -262,82 +299,6 @@ async def test_a_refused_token_is_renewed_once(
         stateless_server.rejected_tokens.add("Bearer tkn-second")
         assert await tools.get_error_code(tool) == "auth_failed"
         assert len(issuer.requests) == 3
-
-
-async def _create_tool_at(tools: ToolCaller, url: str, **config: Any) -> str:
-    config = {"kind": "mcp", "url": url, "tool": "add", "timeout_ms": 60_000, **config}
-    return await tools.create("custom", config)
-
-
-async def test_an_unreachable_server_is_a_connection_error(tool_client: ToolClient) -> None:
-    tool = await _create_tool_at(tool_client, f"http://127.0.0.1:{free_port()}/mcp")
-    assert await tool_client.get_error_code(tool) == "connection_error"
-    answer = await tool_client.client.post(f"/v1/tools/{tool}/discover")
-    assert refused(answer, 502, "provider_error")["details"] == {"code": "connection_error"}
-
-
-_FOREIGN_RESPONSES: list[tuple[int, str, str, str]] = [
-    (200, "text/html", "<html>Welcome</html>", "runtime_error"),
-    (200, "application/json", "{}", "connection_error"),
-    (200, "application/json", "[]", "connection_error"),
-    (200, "application/json", "not json", "connection_error"),
-    (200, "text/event-stream", "data: {not json\n\n", "connection_error"),
-    (200, "text/event-stream", "", "runtime_error"),
-    (202, "text/plain", "", "runtime_error"),
-    (204, "text/plain", "", "runtime_error"),
-    (404, "text/plain", "nothing here", "runtime_error"),
-    (405, "text/plain", "", "runtime_error"),
-    (301, "text/plain", "", "runtime_error"),
-]
-
-
-async def test_a_response_that_is_not_mcp_is_an_error(
-    tools: ToolExecutor, site: Site, subtests: pytest.Subtests
-) -> None:
-    for status, media_type, body, code in _FOREIGN_RESPONSES:
-        with subtests.test(status=status, media_type=media_type, body=body):
-            site.reset()
-            headers = {"Content-Type": media_type, "Location": "/elsewhere"}
-            site.handler = respond_with(body, status=status, headers=headers)
-            error = await tools.get_failure(await _create_tool_at(tools, f"{site.url}/mcp"))
-            assert error["code"] == code, error
-            assert "unexpectedly" not in error["message"]
-            assert {request.path for request in site.requests} == {"/mcp"}
-
-
-async def test_a_response_to_another_request_is_not_accepted(
-    tools: ToolExecutor, site: Site
-) -> None:
-    body = '{"jsonrpc": "2.0", "id": 99, "result": {}}'
-    site.handler = respond_with(body, headers={"Content-Type": "application/json"})
-    tool = await _create_tool_at(tools, f"{site.url}/mcp", timeout_ms=1500)
-    assert await tools.get_error_code(tool) == "timeout"
-    assert {request.path for request in site.requests} == {"/mcp"}
-
-
-async def test_an_error_status_is_reported(
-    tools: ToolExecutor, site: Site, subtests: pytest.Subtests
-) -> None:
-    for status, code in [(500, "http_error"), (403, "auth_failed")]:
-        with subtests.test(status=status):
-            site.reset()
-            site.handler = respond_with("no", status=status)
-            assert (
-                await tools.get_error_code(await _create_tool_at(tools, f"{site.url}/mcp")) == code
-            )
-
-
-async def test_an_endless_answer_is_cut_off(tools: ToolExecutor, site: Site) -> None:
-    async def send_comments(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        while True:
-            await response.write(b": ping\n" * 10_000)
-
-    site.handler = send_comments
-    tool = await _create_tool_at(tools, f"{site.url}/mcp")
-    error = await tools.get_failure(tool)
-    assert error["code"] == "output_too_large", error
 
 
 async def test_discovery_is_only_for_custom_tools(tool_client: ToolClient, site: Site) -> None:

@@ -37,6 +37,7 @@ _PARSE_ERROR = "ailed to parse"
 
 
 async def run(task: Task[CustomConfig], environment: ExecutorEnvironment) -> Any:
+    """Returns the structured content of the result, or its content blocks where there is none."""
     if not task.config.tool:
         raise ToolFailed(
             "runtime_error", "set `tool` in the config; discover lists the server's tools"
@@ -52,9 +53,10 @@ async def run(task: Task[CustomConfig], environment: ExecutorEnvironment) -> Any
     if result.is_error:
         message = " ".join(block.get("text", "") for block in content).strip()
         raise ToolFailed("runtime_error", message or "the tool failed", content)
-    if len(msgspec.json.encode(content)) > OUTPUT_BYTES:
+    output = content if result.structured_content is None else result.structured_content
+    if len(msgspec.json.encode(output)) > OUTPUT_BYTES:
         raise ToolFailed("output_too_large", "the output is more than 1 MiB")
-    return content
+    return output
 
 
 async def list_tools(
@@ -144,7 +146,8 @@ async def connect(egress: Egress, url: str, auth: Auth, seconds: float) -> Async
             client = await stack.enter_async_context(
                 Client(streamable_http_client(address, http_client=http))
             )
-            # The server chooses the schema and its patterns; structured results are not used here.
+            # The server chooses the schema and its patterns. The output is checked against the
+            # `output_schema` of the tool instead.
             client.session.validate_tool_result = _skip_validation  # type: ignore[method-assign, assignment]
             yield client
     except BaseException as error:
