@@ -15,7 +15,7 @@ from app.jobs import background
 from app.kit import logs
 from app.observe import heartbeat
 from app.observe.cached_report import CachedReport
-from app.observe.metrics_page import CONTENT_TYPE, MetricsPage
+from app.observe.metrics_page import MetricsPage
 from app.services import Services
 from db import backlog, schema
 from db.session import ALL_TENANTS
@@ -86,8 +86,11 @@ async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
 )
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
     """Only where PARLEY_METRICS_ADDRESS is the address of the web tier."""
-    text = await reports_of(request).metrics.read()
-    return Response(text, media_type=CONTENT_TYPE, headers={"content-length": str(len(text))})
+    accept = ",".join(request.headers.getall("accept", []))
+    text, content_type = await reports_of(request).metrics.read(accept)
+    length = str(len(text))
+    headers = {"content-type": content_type, "content-length": length, "vary": "Accept"}
+    return Response(text, headers=headers)
 
 
 class Reports:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from app.kit import logs
-from app.observe.metrics_page import CONTENT_TYPE, MetricsPage
+from app.observe.metrics_page import MetricsPage
 
 log = logs.get("metrics")
 
@@ -63,9 +63,16 @@ class MetricsServer:
             return _format(HTTPStatus.NOT_FOUND)
         if method not in {b"GET", b"HEAD"}:
             return _format(HTTPStatus.METHOD_NOT_ALLOWED, "allow: GET, HEAD\r\n")
-        text = await self._page.read()
-        answer = _format(HTTPStatus.OK, f"content-type: {CONTENT_TYPE}\r\n", len(text))
+        text, content_type = await self._page.read(_read_accept(head))
+        headers = f"content-type: {content_type}\r\nvary: Accept\r\n"
+        answer = _format(HTTPStatus.OK, headers, len(text))
         return answer if method == b"HEAD" else answer + text
+
+
+def _read_accept(head: bytes) -> str:
+    headers = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    values = [value for name, _, value in headers if name.strip().lower() == b"accept"]
+    return b",".join(values).decode("latin-1")
 
 
 def _format(status: HTTPStatus, headers: str = "", length: int = 0) -> bytes:

@@ -22,6 +22,7 @@ from app.observe.metrics_page import MetricsPage
 from tests.assertions import until, wait_until
 from tests.http.connection import connect, is_closed
 from tests.http_clients import open_client
+from tests.observe.formats import PROMETHEUS_TYPE, check_openmetrics, check_prometheus
 from tests.ports import free_port
 from tests.world import Client
 
@@ -79,9 +80,13 @@ async def test_the_web_port_has_metrics_when_their_address_is_its_own(
     for method in ("GET", "HEAD"):
         answer = await anonymous(method, "/metrics")
         assert answer.status_code == 200
-        assert answer.headers["content-type"].startswith("text/plain")
+        assert answer.headers["content-type"] == PROMETHEUS_TYPE
         assert ("parley_requests_total" in answer.text) == (method == "GET")
         assert answer.headers["x-ratelimit-remaining"] == answer.headers["x-ratelimit-limit"]
+    check_prometheus(await anonymous.get("/metrics"))
+    accept = {"accept": "application/openmetrics-text"}
+    families = check_openmetrics(await anonymous.get("/metrics", headers=accept))
+    assert {"parley_work_open", "parley_work_oldest_seconds"} <= families.keys()
 
 
 # The address of the metrics
@@ -123,6 +128,9 @@ async def test_the_address_serves_metrics_and_nothing_else() -> None:
         assert "parley_requests_total" in page.text
         assert head.headers["content-length"] == page.headers["content-length"]
         assert head.headers["content-type"] == page.headers["content-type"]
+        check_prometheus(page)
+        accept = [("Accept", "text/html"), ("ACCEPT", "application/openmetrics-text")]
+        check_openmetrics(await client.get("/metrics", headers=accept))
         assert (await client.get("/")).status_code == 404
         assert (await client.get("/health/live")).status_code == 404
         assert (await client.request("PROPFIND", "/metrics")).status_code == 405
