@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from app.jobs import background
 from app.kit import logs
 from app.sandbox import bubblewrap, landlock, runtimes, seccomp, self_test, supervisor
 from app.sandbox.limits import MIB, Limits
@@ -146,7 +147,7 @@ class Sandbox:
             try:
                 async with self._start_process(program, folder, uid, timeout_seconds) as process:
                     with self.watcher.watch(process.pid) as watched:
-                        supervisor_ = Supervisor(process, self.limits, watched)
+                        supervisor_ = Supervisor(process, self.limits, watched, str(folder))
                         return await supervisor_.wait(content, timeout_seconds)
             finally:
                 await asyncio.to_thread(_remove, folder)
@@ -211,18 +212,25 @@ class Sandbox:
             # The launcher runs as this user and gets no more environment than the code.
             home = str(self._runtimes.python) if self._runtimes else ""
             options["env"] = {"PYTHONHOME": home, "LD_LIBRARY_PATH": f"{home}/lib"}
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command, pass_fds=() if descriptor is None else (descriptor,), **options
+        started: list[asyncio.subprocess.Process] = []
+
+        async def launch() -> None:
+            inherited = () if descriptor is None else (descriptor,)
+            started.append(
+                await asyncio.create_subprocess_exec(*command, pass_fds=inherited, **options)
             )
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
+
         try:
-            yield process
+            try:
+                # The event loop would end a process whose start is cancelled, but not its children.
+                await background.run_to_end(launch())
+            finally:
+                if descriptor is not None:
+                    os.close(descriptor)
+            yield started[0]
         finally:
-            supervisor.kill(process)
-            await supervisor.wait_closed(process)
+            for process in started:
+                await supervisor.end(process, str(folder))
 
     def _bubblewrap_command(
         self, program: Program, folder: Path, cpu: int

@@ -12,7 +12,7 @@ from app.sandbox.watcher import WatchedRun
 
 
 def kill_processes_of(folder: str) -> None:
-    """Kills the processes that still run from the folder of an old run."""
+    """Kills the processes whose command names the folder of a run."""
     name = os.fsencode(folder)
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and int(process.name) != os.getpid():
@@ -53,6 +53,16 @@ async def wait_closed(process: asyncio.subprocess.Process) -> int:
     return await process.wait()
 
 
+async def end(process: asyncio.subprocess.Process, folder: str) -> int:
+    """Kills the processes of a run, and returns the exit code. While bubblewrap sets a run up, its
+    processes are in no common group and outlive each other; their commands name the folder.
+    """
+    if process.returncode is None:
+        kill(process)
+        await asyncio.to_thread(kill_processes_of, folder)
+    return await wait_closed(process)
+
+
 class _LimitExceeded(Exception):
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending)
@@ -61,9 +71,14 @@ class _LimitExceeded(Exception):
 
 class Supervisor:
     def __init__(
-        self, process: asyncio.subprocess.Process, limits: Limits, watched: WatchedRun
+        self,
+        process: asyncio.subprocess.Process,
+        limits: Limits,
+        watched: WatchedRun,
+        folder: str,
     ) -> None:
         self._process = process
+        self._folder = folder
         self._limits = limits
         self._watched = watched
         self._output = bytearray()
@@ -92,8 +107,11 @@ class Supervisor:
             if exceeded is None:
                 raise
             ending = next(error.ending for error in _flatten(exceeded))
-        kill(self._process)
-        code = await wait_closed(self._process)
+        if ending == "exited":
+            kill(self._process)
+            code = await wait_closed(self._process)
+        else:
+            code = await end(self._process, self._folder)
         if ending == "exited" and code in {128 + signal.SIGXCPU, -signal.SIGXCPU}:
             ending = "timeout"
         return RunResult(ending, code, bytes(self._output), bytes(self._log))

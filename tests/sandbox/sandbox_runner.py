@@ -178,7 +178,7 @@ class SandboxRunner:
 
     async def run_attack(self, language: Language, attack: Attack, **values: object) -> str:
         """Returns the output and log. Fails unless the attack ran to its end."""
-        result = await self.run(language, attack.code(language, values))
+        result = await self.run(language, attack.code(language, values), b"", 40)
         output = (result.output + result.log).decode(errors="replace")
         assert result.ending == "exited", output
         assert "tried" in result.output.decode(errors="replace").split(), output

@@ -3,13 +3,15 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple
 
 import pytest
 
+from tests.lengths import rounds
 from tests.preloaded import PreloadedProcess
 from tests.sandbox.sandbox_runner import (
     LANGUAGES,
@@ -289,6 +291,33 @@ async def test_a_cancelled_run_ends_all_of_its_processes(runner: SandboxRunner) 
     with pytest.raises(asyncio.CancelledError):
         await task
     await wait_until_gone(mark)
+
+
+@contextmanager
+def _busy_processors() -> Iterator[None]:
+    """Makes the steps of other processes take longer."""
+    count = 2 * (os.cpu_count() or 1)
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = stack.enter_context(Popen(["/usr/bin/bash", "-c", "while :; do :; done"]))
+            stack.callback(process.kill)
+        yield
+
+
+async def test_a_run_that_is_cancelled_at_its_start_leaves_no_process(
+    runner: SandboxRunner,
+) -> None:
+    """Also between the steps of the sandbox, whose processes leave their group on the way."""
+    mark = new_mark()
+    with _busy_processors():
+        for _ in range(rounds(20, 400)):
+            task = asyncio.create_task(runner.run("bash", "sleep 30; true", b"", 30, mark))
+            while not find_marked_processes(mark):  # noqa: ASYNC110  # as early as can be
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert find_marked_processes(mark) == []
 
 
 _WORKER = """

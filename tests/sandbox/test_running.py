@@ -68,14 +68,16 @@ async def test_a_program_may_close_its_input(
             assert result.output.split() == [b"deaf", b"tried"]
 
 
-async def test_a_program_may_end_before_its_input_is_written() -> None:
+async def test_a_program_may_end_before_its_input_is_written(tmp_path: Path) -> None:
     """The event loop of a busy worker may be that late."""
     process = await asyncio.create_subprocess_exec(
         "/usr/bin/echo", "done", stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
     )
     assert process.stdin is not None
     await until(process.stdin.is_closing)
-    result = await Supervisor(process, Limits(), WatchedRun(process.pid)).wait(b"x", 10)
+    result = await Supervisor(process, Limits(), WatchedRun(process.pid), str(tmp_path)).wait(
+        b"x", 10
+    )
     assert (result.ending, result.exit_code, result.output) == ("exited", 0, b"done\n")
 
 
