@@ -24,6 +24,7 @@ from app.domain.forms.submissions.area import AREA as FORM_SUBMISSIONS
 from app.domain.identity.accounts.area import AREA as ACCOUNTS
 from app.domain.identity.mfa.area import AREA as MFA
 from app.domain.identity.roles.area import AREA as ROLES
+from app.domain.identity.service_keys.area import AREA as SERVICE_KEYS
 from app.domain.identity.tenants.area import AREA as TENANTS
 from app.domain.messaging.deliveries.area import AREA as DELIVERIES
 from app.domain.messaging.notifications.area import AREA as NOTIFICATIONS
@@ -40,6 +41,7 @@ AREAS: Final = Areas(
         ACCOUNTS,
         MFA,
         ROLES,
+        SERVICE_KEYS,
         MAIL,
         AGENTS,
         CHAT,

@@ -45,7 +45,13 @@ from app.domain.automation.workflows.controllers import (
 from app.domain.conversations.chat.controllers import ChatController, ConversationController
 from app.domain.conversations.embed import api as embed
 from app.domain.conversations.embed.controllers import EmbedKeyController, PublicAgentController
+from app.domain.conversations.openai.audio_controllers import AudioController
 from app.domain.conversations.openai.controllers import OpenAiController
+from app.domain.conversations.openai.embedding_controllers import EmbeddingController
+from app.domain.conversations.openai.response_controllers import (
+    ResponseController,
+    StoredResponseController,
+)
 from app.domain.conversations.speech.controllers import SpeechController
 from app.domain.conversations.speech.public_controllers import PublicSpeechController
 from app.domain.data.tables.controllers import (
@@ -72,6 +78,7 @@ from app.domain.identity.mfa.controllers import (
 )
 from app.domain.identity.profile.controllers import AvatarController, ProfileController
 from app.domain.identity.roles.controllers import RoleController
+from app.domain.identity.service_keys.controllers import ServiceKeyController
 from app.domain.identity.tenants.api import rate_limits
 from app.domain.identity.tenants.controllers import TenantController
 from app.domain.messaging.notifications.controllers import ChannelController, NotificationController
@@ -132,6 +139,7 @@ ROUTES: list[Any] = [
     UserController,
     MfaResetController,
     RoleController,
+    ServiceKeyController,
     ProfileController,
     AvatarController,
     TenantController,
@@ -145,6 +153,10 @@ ROUTES: list[Any] = [
     PublicAgentController,
     PublicSpeechController,
     OpenAiController,
+    ResponseController,
+    StoredResponseController,
+    AudioController,
+    EmbeddingController,
     ModelController,
     ProviderKeyController,
     CredentialController,

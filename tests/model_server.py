@@ -39,6 +39,11 @@ class Reply(msgspec.Struct, kw_only=True):
     usage: tuple[int, int] | None = (11, 7)
     raw: bytes | None = None
     error_after: int | None = None
+    finish_reason: str | None = None
+
+    @property
+    def end(self) -> str:
+        return self.finish_reason or ("tool_calls" if self.calls else "stop")
 
 
 class ModelServer(Peer):
@@ -80,10 +85,16 @@ class ModelServer(Peer):
         return web.json_response({"object": "list", "data": [{"id": "one"}, {"id": "two"}]})
 
     async def _embed(self, request: web.Request) -> web.Response:
+        """The length of each text, and ones."""
         body = await request.json()
-        self.requests.append(body)
+        reply = self._next_reply(body, request)
+        if reply.status != 200:
+            return _refusal(reply)
+        if reply.raw is not None:
+            return web.Response(body=reply.raw, content_type="application/json")
+        ones = [1.0] * (body.get("dimensions", 2) - 1)
         data = [
-            {"index": index, "embedding": [float(len(text)), 1.0]}
+            {"index": index, "embedding": [float(len(text)), *ones]}
             for index, text in enumerate(body["input"])
         ]
         usage = {"prompt_tokens": len(data), "total_tokens": len(data)}
@@ -148,8 +159,7 @@ class ModelServer(Peer):
         message: dict[str, Any] = {"role": "assistant", "content": "".join(reply.texts) or None}
         if reply.calls:
             message["tool_calls"] = [_call_body(i, call) for i, call in enumerate(reply.calls)]
-        reason = "tool_calls" if reply.calls else "stop"
-        answer: dict[str, Any] = {"choices": [{"message": message, "finish_reason": reason}]}
+        answer: dict[str, Any] = {"choices": [{"message": message, "finish_reason": reply.end}]}
         if reply.usage:
             answer["usage"] = _usage_body(reply)
         return web.json_response(answer)
@@ -186,8 +196,7 @@ async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str,
         tail = {"index": index, "function": {"arguments": arguments[half:]}}
         for part in (head, tail):
             yield {"choices": [{"delta": {"tool_calls": [part]}, "finish_reason": None}]}
-    reason = "tool_calls" if reply.calls else "stop"
-    yield {"choices": [{"delta": {}, "finish_reason": reason}]}
+    yield {"choices": [{"delta": {}, "finish_reason": reply.end}]}
     if reply.usage:
         yield {"choices": [], "usage": _usage_body(reply)}
 

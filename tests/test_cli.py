@@ -21,6 +21,7 @@ from app.main import create_app
 from app.services import Services
 from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
+from tests.observe.formats import check_openmetrics, check_prometheus
 from tests.ports import free_port
 from tests.preloaded import PreloadedProcess
 from tests.processes import ROOT, Processes, run_parley
@@ -219,6 +220,12 @@ def _read_metrics(client: httpx.Client, address: str) -> str:
         return ""
 
 
+def _check_formats(address: str) -> None:
+    url = f"http://{address}/metrics"
+    check_prometheus(httpx.get(url))
+    check_openmetrics(httpx.get(url, headers={"accept": "application/openmetrics-text"}))
+
+
 def test_several_web_processes_share_a_port_and_their_metrics(
     services: Services, stores: Stores
 ) -> None:
@@ -232,6 +239,7 @@ def test_several_web_processes_share_a_port_and_their_metrics(
                 client.get(f"{server.url}/auth/me", headers={"connection": "close"})
             sample = 'parley_requests_total{method="GET",route="/auth/me",status="4xx"} 10.0'
             wait_for(lambda: sample in _read_metrics(client, address), what="the metrics of both")
+            _check_formats(address)
     finally:
         server.close()
 
@@ -247,7 +255,7 @@ def test_a_worker_serves_metrics_on_loopback_unless_an_option_says_otherwise(
     try:
         worker = psutil.Process(processes.python(*command, *options).pid)
         wait_for(lambda: _accepts("127.0.0.1", port), what="the metrics")
-        assert "parley_" in httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        _check_formats(f"127.0.0.1:{port}")
         listeners = [item.laddr for item in worker.net_connections() if item.status == "LISTEN"]
         assert [item.ip for item in listeners if item.port == port] == [address]
     finally:

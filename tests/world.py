@@ -46,6 +46,7 @@ class Client:
         transport = httpx.ASGITransport(
             cast("Any", app), raise_app_exceptions=False, client=(address, 40000)
         )
+        self.app = app
         self.address = address
         self.http = httpx.AsyncClient(
             transport=transport, base_url="http://parley.test", headers=headers

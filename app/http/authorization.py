@@ -5,7 +5,7 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from app.http.route_options import options_of
+from app.http.route_options import RouteOptions, options_of
 from app.kit.errors import Unauthorized
 from app.security.errors import EmailNotVerified
 from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
@@ -66,6 +66,14 @@ def uses_embed_key(connection: Connection, handler: BaseRouteHandler) -> bool:
     return embed_key_of(connection) is not None
 
 
+def _authorize_key(connection: Connection, options: RouteOptions, principal: Principal) -> None:
+    """A service key has no account of its own; one for certain agents uses their routes only."""
+    if options.own:
+        raise principal.refusal("account", "A service key has no account; sign in as a user")
+    if not options.checks_agent:
+        principal.require_agent(connection.path_params.get("agent_id"))
+
+
 def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
     """Raises Unauthorized or Forbidden unless the caller may use the route, as its options say. An
     embed key itself is verified afterwards.
@@ -76,6 +84,8 @@ def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
     if options.keyed == "only":
         raise Unauthorized(_SEND_KEY, headers={"WWW-Authenticate": "Bearer"})
     principal = principal_of(connection)
+    if principal.is_service_key:
+        _authorize_key(connection, options, principal)
     if not principal.is_verified and not options.is_open_to_unverified:
         raise EmailNotVerified(
             _VERIFY_EMAIL,

@@ -12,12 +12,14 @@ from litestar.types import Empty
 from app.http import multipart
 from app.http.body_budget import BodyUse
 from app.http.route_options import request_options
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, PayloadTooLarge
 from app.kit.unknown_fields import describe_unknown, field_types, is_struct
 from app.kit.validation import decode
 
 # The limit of request bodies; upload handlers set their own.
 MAX_BYTES = 1024 * 1024
+# The values of a larger body, which has long strings: each value takes memory of its own.
+_MAX_VALUES = 200_000
 
 
 def announce_use(request: Request[Any, Any, Any]) -> None:
@@ -49,8 +51,11 @@ class StrictRequest(Request[Any, Any, Any]):
 
     async def json(self) -> Any:  # the type of the handler's body
         field = self.route_handler.parsed_data_field
+        body = await self.body()
+        if len(body) > MAX_BYTES and sum(map(body.count, (b",", b"[", b"{"))) > _MAX_VALUES:
+            raise PayloadTooLarge("A request body of more than 1 MiB may have fewer values")
         return decode(
-            await self.body(),
+            body,
             field.annotation if field else Any,
             is_open=request_options(self).open_body,
             also_known=_list_shown_fields(self.route_handler.parsed_return_field.annotation),
@@ -67,6 +72,7 @@ class StrictRequest(Request[Any, Any, Any]):
 
     def _check_names(self, form: Collection[str]) -> None:
         field = self.route_handler.parsed_data_field
-        if field is not None and is_struct(field.annotation):
+        is_open = request_options(self).open_body
+        if field is not None and not is_open and is_struct(field.annotation):
             types = field_types(field.annotation)
             Invalid.check(describe_unknown(name, types, "") for name in form if name not in types)

@@ -15,6 +15,7 @@ from litestar.exceptions import (
     ValidationException,
 )
 
+from app.http import refunds
 from app.http.route_options import RouteOptions, request_options
 from app.kit import error_mapping, validation
 from app.kit.error_mapping import HTTP_SERVER_ERROR, ErrorBody, report
@@ -27,6 +28,7 @@ from app.kit.errors import (
     NotFound,
     PayloadTooLarge,
     Problem,
+    ProviderError,
 )
 from app.kit.unknown_fields import strip_optional
 
@@ -48,9 +50,15 @@ class ErrorEnvelope(msgspec.Struct):
     error: ErrorBody
 
 
-def envelope(error: ApiError) -> bytes:
-    body = ErrorEnvelope(ErrorBody(error.code, error.message, error.details))
-    return msgspec.json.encode(body)
+# Routes in OpenAI's wire format.
+_OPENAI_PATH = "/v1/"
+
+
+def envelope(error: ApiError, path: str = "") -> bytes:
+    body = ErrorBody(error.code, error.message, error.details)
+    if path.startswith(_OPENAI_PATH):
+        body = error_mapping.to_openai_body(body, error)
+    return msgspec.json.encode(ErrorEnvelope(body))
 
 
 def to_api_error(error: BaseException) -> ApiError:
@@ -129,10 +137,13 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     api_error = to_api_error(error)
     if isinstance(api_error, PayloadTooLarge):
         api_error = _refuse_upload(api_error, request_options(request))
+    if isinstance(api_error, ProviderError):
+        # It was asked, at the cost of the tenant, whatever its answer.
+        refunds.keep_charges(request.scope["state"])
     if api_error.status >= HTTP_SERVER_ERROR:
         report(api_error, error, request.scope["path"])
     return Response(
-        envelope(api_error),
+        envelope(api_error, request.scope["path"]),
         status_code=api_error.status,
         media_type="application/json",
         headers=api_error.headers,

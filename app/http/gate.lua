@@ -15,8 +15,9 @@
 -- All subjects are charged, or none: the first one that is over its limit refuses the request.
 --
 -- Returns {session, grants, allowed, window, limit, remaining, reset, retry_after, subject, now};
--- the limits are those of the subject that refused, or of the one with the least remaining. Nothing
--- is charged with {'unknown'}, {'ended'} or {'unverified', grants}.
+-- the limits are those of the subject that refused, or of the one with the least remaining. During a
+-- burst, the limit of the minute is that of the burst. Nothing is charged with {'unknown'}, {'ended'}
+-- or {'unverified', grants}.
 
 local FIRST_KEY, FIRST_ARGUMENT = 4, 7
 
@@ -112,6 +113,12 @@ local function ceiling(subject, at, used)
   return subject.minute, start
 end
 
+-- Returns the limit of the minute that is in force now: that of the burst while one runs.
+local function minute_limit(subject)
+  local is_burst = subject.start > 0 and now < subject.start + subject.burst
+  return is_burst and subject.minute * subject.times or subject.minute
+end
+
 -- Returns the seconds until enough entries leave the window for one request more to fit.
 local function wait_in(list, used, limit, span)
   for _, item in ipairs(redis.call('LRANGE', list, 0, used + 1 - limit)) do
@@ -148,7 +155,7 @@ end
 
 local function refuse(index, subject)
   local hour, day = subject.hour, subject.day
-  local window, limit, retry = 60, subject.minute, 0
+  local window, limit, retry = 60, minute_limit(subject), 0
   if not subject.fits_minute then retry = wait_in_minute(subject) end
   if not subject.fits_hour then
     local wait = wait_in(subject.lists[2], subject.used_hour, hour, 3600)
@@ -208,12 +215,8 @@ end
 -- Returns the tightest window of a subject, the minute when none is tighter: its seconds, limit,
 -- what remains, and its list.
 local function tightest(subject)
-  local minute_limit = subject.minute
-  if subject.start > 0 and now < subject.start + subject.burst then
-    minute_limit = subject.minute * subject.times
-  end
-  local window, limit, list = 60, subject.minute, subject.lists[1]
-  local left = math.max(0, minute_limit - subject.used_minute)
+  local window, limit, list = 60, minute_limit(subject), subject.lists[1]
+  local left = math.max(0, limit - subject.used_minute)
   local hour_left, day_left = subject.hour - subject.used_hour, subject.day - subject.used_day
   if subject.hour > 0 and hour_left < left then
     window, limit, left, list = 3600, subject.hour, hour_left, subject.lists[2]

@@ -17,12 +17,13 @@ import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from app.http import cors, request_cancellation
+from app.http import cors, refunds, request_cancellation
 from app.http.body_budget import BodyBudget
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
 from app.http.limiter import Limiter, to_verdict
+from app.http.refunds import Refunds
 from app.http.request_headers import header_text, read_headers
 from app.http.response_sender import COMMON_HEADERS, FIRST_ERROR_STATUS, ResponseSender
 from app.http.uploads import MAX_FULL_FILES
@@ -33,10 +34,17 @@ from app.kit.errors import ClientGone, Invalid, NotReady, RateLimited
 from app.kit.redis import LuaScriptClient
 from app.kit.trace import Trace
 from app.observe import metrics
-from app.security import plans, sessions
+from app.security import plans, service_keys, sessions
 from app.security.errors import TenantNotFound, TokenInvalid
 from app.security.plans import Charge, Verdict
-from app.security.principal import EMBED_PREFIX, VISITOR_PREFIX, Caller, Principal
+from app.security.principal import (
+    EMBED_PREFIX,
+    SERVICE_PREFIX,
+    VISITOR_PREFIX,
+    Caller,
+    Principal,
+)
+from app.security.service_keys import KeyClaims, ServiceKeys
 from app.security.tokens import Claims
 from app.services import Services
 from db import connection_use
@@ -75,8 +83,10 @@ class Gate:
         self._db = services.db
         self._readiness = services.readiness
         self._tokens = services.tokens
+        self._service_keys = ServiceKeys(services.db)
         self._grants = services.grants
         self._limiter = Limiter(script)
+        self._refunds = Refunds(self._limiter)
         self._costs = costs
         self._callbacks = callbacks
         self._anonymous = plans.anonymous_plan(settings.anonymous_per_minute)
@@ -134,7 +144,7 @@ class Gate:
         lease = state.get("idempotency_lease")
         if lease is not None:
             lease.end(succeeded=status < FIRST_ERROR_STATUS)
-        self._refund_refused(state, status)
+        self._refunds.give_back(state, status)
 
     async def _handle(
         self,
@@ -151,7 +161,7 @@ class Gate:
         if self._readiness.problem is not None:
             raise NotReady(f"This instance is not ready: {self._readiness.problem}")
         costs = self._costs.look_up(scope["method"], scope["path"])
-        verdict = await self._admit(request_headers, caller, *costs)
+        verdict = await self._admit(scope["state"], request_headers, caller, *costs)
         response.verdict = verdict
         if not verdict.allowed:
             origin = header_text(request_headers, b"origin")
@@ -175,7 +185,7 @@ class Gate:
         api_error = to_api_error(error)
         if api_error.status >= HTTP_SERVER_ERROR:
             report(api_error, error, path)
-        body = envelope(api_error)
+        body = envelope(api_error, path)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         for name, value in (api_error.headers or {}).items():
             headers.append((name.lower().encode(), value.encode()))
@@ -187,12 +197,24 @@ class Gate:
     # Identifying the caller
 
     async def _admit(
-        self, request_headers: dict[bytes, bytes], caller: Caller, units: int, address_units: int
+        self,
+        state: dict[str, Any],
+        request_headers: dict[bytes, bytes],
+        caller: Caller,
+        units: int,
+        address_units: int,
     ) -> Verdict:
         """Identifies the caller and charges the rate limit, in one Redis round trip."""
-        claims = self._read_claims(request_headers, caller)
+        token = _read_token(request_headers)
+        if token.startswith(SERVICE_PREFIX) and self._service_keys.find(token) is None:
+            # Whoever guesses keys pays for the search.
+            verdict = await self._charge_address(state, caller, 1)
+            if not verdict.allowed:
+                return verdict
+            await self._service_keys.load(token)
+        claims = self._read_claims(token, caller)
         if claims is None:
-            return await self._charge_address(caller, address_units)
+            return await self._charge_address(state, caller, address_units)
         reply = await self._limiter.check_session(claims, units)
         if reply is not None and reply[0] == b"unknown":
             status = await sessions.read_status(self._db, claims.tid, claims.sid)
@@ -201,32 +223,33 @@ class Gate:
         if reply is None:
             return await self._admit_without_redis(caller, claims)
         if reply[0] == b"ended":
-            caller.problem = "This session has ended; sign in again"
-            return await self._charge_address(caller, address_units)
+            caller.problem = _describe_end(claims)
+            return await self._charge_address(state, caller, address_units)
         is_verified = reply[0] != b"unverified"
         await self._set_principal(caller, claims, int(reply[1]), is_verified=is_verified)
         if not is_verified:
             # Anybody may have registered it: its requests are not the tenant's.
-            return await self._charge_address(caller, address_units)
-        return to_verdict(reply)
+            return await self._charge_address(state, caller, address_units)
+        verdict = to_verdict(reply)
+        refunds.record(state, [Charge(claims.tid, "", units)], verdict)
+        return verdict
 
     async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
         status = await sessions.read_status(self._db, claims.tid, claims.sid)
         if status is None or not status.is_live:
-            caller.problem = "This session has ended; sign in again"
+            caller.problem = _describe_end(claims)
         else:
             version, is_verified = status.grants_version, status.is_verified
             await self._set_principal(caller, claims, version, is_verified=is_verified)
         return plans.uncounted_verdict(self._anonymous)
 
-    def _read_claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
-        scheme, _, token = (
-            request_headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        )
-        if scheme.lower() != "bearer" or not token or token.startswith(_VISITOR_PREFIXES):
+    def _read_claims(self, token: str, caller: Caller) -> Claims | None:
+        if not token or token.startswith(_VISITOR_PREFIXES):
             return None
         try:
-            return self._tokens.verify(token.strip(), "access")
+            if token.startswith(SERVICE_PREFIX):
+                return self._service_keys.verify(token)
+            return self._tokens.verify(token, "access")
         except TokenInvalid as error:
             caller.problem = str(error)
             return None
@@ -235,9 +258,12 @@ class Gate:
         self, caller: Caller, claims: Claims, grants_version: int, *, is_verified: bool
     ) -> None:
         permissions = await self._grants.load_permissions(claims.role, grants_version)
-        caller.principal = Principal(
+        principal = Principal(
             claims.sub, claims.tid, claims.role, claims.sid, permissions, is_verified
         )
+        if isinstance(claims, KeyClaims):
+            principal = service_keys.restrict(principal, claims)
+        caller.principal = principal
         current = trace.current()
         current.actor_id, current.tenant_id = claims.sub, claims.tid
 
@@ -262,29 +288,32 @@ class Gate:
         verdict = await self._limiter.charge(charges)
         if verdict is not None:
             state["verdict"] = verdict
-            if verdict.allowed:
-                state["charged"] = (charges, verdict.second)
+            refunds.record(state, charges, verdict, is_visit=True)
         return verdict
-
-    def keep_charges(self, state: dict[str, Any]) -> None:
-        state.pop("charged", None)
 
     def count_visit(self, tenant_id: str) -> None:
         """Counts a request of a visitor, after the tenant was charged for it."""
         self._callbacks.on_admitted(tenant_id)
 
-    async def _charge_address(self, caller: Caller, units: int) -> Verdict:
+    async def _charge_address(self, state: dict[str, Any], caller: Caller, units: int) -> Verdict:
         charge = Charge(caller.address, self._anonymous.to_script_argument(), units)
         verdict = await self._limiter.charge([charge])
-        return plans.uncounted_verdict(self._anonymous) if verdict is None else verdict
+        if verdict is None:
+            return plans.uncounted_verdict(self._anonymous)
+        refunds.record(state, [charge], verdict)
+        return verdict
 
-    def _refund_refused(self, state: dict[str, Any], status: int) -> None:
-        """Gives units back for a visitor's request that was refused before any work was done."""
-        charges, second = state.get("charged") or ((), 0)
-        excess = [Charge(subject, plan, units - 1) for subject, plan, units in charges if units > 1]
-        is_refused = FIRST_ERROR_STATUS <= status < HTTP_SERVER_ERROR
-        if excess and is_refused and status != ClientGone.status:
-            background.spawn(self._limiter.refund(excess, second))
+
+def _read_token(request_headers: dict[bytes, bytes]) -> str:
+    header = request_headers.get(b"authorization", b"").decode("latin-1")
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _describe_end(claims: Claims) -> str:
+    if isinstance(claims, KeyClaims):
+        return "This service key was revoked, or it has expired"
+    return "This session has ended; sign in again"
 
 
 async def _end_failed(state: dict[str, Any]) -> None:

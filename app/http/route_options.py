@@ -15,6 +15,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.routes import HTTPRoute
 from msgspec import Meta
 
+from app.http.sse import MEDIA_TYPE
 from app.http.uploads import MAX_FULL_FILES
 
 _KEY = "route_options"
@@ -59,6 +60,13 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = False
     handler_checks: Annotated[
         bool, Meta(description="with `needs`: the handler checks the permission, later")
+    ] = False
+    checks_agent: Annotated[
+        bool,
+        Meta(
+            description="open to service keys that are for certain agents: the handler checks "
+            "whether the agent is one of them, which its path does not name"
+        ),
     ] = False
     visitor_token: Annotated[
         bool, Meta(description="with `keyed`: a visitor token replaces the key")
@@ -133,6 +141,13 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         tuple[int, ...],
         Meta(description="for the documentation: statuses besides those that every route has"),
     ] = ()
+    events: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="the events of a stream by name, each with the type of its data; one "
+            "without a name is a `message`"
+        ),
+    ] = None
     filters: Annotated[
         str | None,
         Meta(description="for the documentation: explains `filter[column][operator]`"),
@@ -246,6 +261,8 @@ def _find_problem(
         return f"must have one of {', '.join(_CALLERS)}; has {found}"
     if options.needs is not None and options.needs not in permissions:
         return f"there is no permission {options.needs}"
+    if handler.media_type == MEDIA_TYPE and options.events is None:
+        return f"a route that answers {MEDIA_TYPE} names its events"
     if options.idempotent is not True and "POST" not in handler.http_methods:
         return "idempotent is for POST"
     if options.stops_when_gone and handler.http_methods <= _READS:

@@ -27,19 +27,25 @@ _STOP_SECONDS = 5.0
 class EventStream(Response[bytes]):
     """Sends what `source` yields. Cancels `source` when the client disconnects."""
 
-    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
+    def __init__(
+        self, source: AsyncGenerator[bytes, None], headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(b"", media_type=MEDIA_TYPE)
         self._source = source
+        self._headers = headers or {}
 
     def to_asgi_response(self, *_: Any, **_more: Any) -> ASGIResponse:
-        return _Stream(self._source)
+        return _Stream(self._source, self._headers)
 
 
 class _Stream(ASGIResponse):
     _should_set_content_length = False
 
-    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no"})
+    def __init__(
+        self, source: AsyncGenerator[bytes, None], headers: dict[str, str] | None = None
+    ) -> None:
+        more = headers or {}
+        super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no", **more})
         self._source = source
         self._is_disconnected = False
         self._is_complete = False

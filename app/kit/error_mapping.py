@@ -44,6 +44,31 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     details: dict[str, Any] | None = None
 
 
+class OpenAIErrorBody(ErrorBody, kw_only=True):
+    """The error as OpenAI's SDKs read it, too."""
+
+    type: str
+    param: str | None
+
+
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+def to_openai_body(body: ErrorBody, error: BaseException) -> OpenAIErrorBody:
+    """`param` is the first field that is wrong."""
+    status = to_api_error(error).status
+    default = "api_error" if status >= HTTP_SERVER_ERROR else "invalid_request_error"
+    fields = body.details if isinstance(error, Invalid) else None
+    param = next(iter(fields), None) if fields else None
+    kind = _OPENAI_TYPES.get(status, default)
+    return OpenAIErrorBody(body.code, body.message, body.details, type=kind, param=param)
+
+
 def to_api_error(error: BaseException) -> ApiError:
     """Returns the error that the caller sees; only an ApiError keeps its text."""
     match error:

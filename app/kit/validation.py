@@ -24,6 +24,7 @@ _NOT_JSON = "is not valid JSON"
 # The number of values that are searched for problems.
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 600
+_TOO_DEEP = "is nested too deeply"
 _JSON_SPACES = b" \t\r\n"
 # Patterns for texts in bodies; error messages state the meaning instead of the pattern.
 NOT_BLANK = r"\S"
@@ -107,10 +108,15 @@ def convert_field(kind: Any, value: dict[str, Any], name: str, *, is_open: bool 
 
 def check_size(name: str, value: Any, max_levels: int, max_bytes: int) -> None:
     """Raises Invalid for a value that is too large as JSON."""
-    if is_deeper(value, max_levels):
-        raise Invalid.field(name, "is nested too deeply")
-    if len(msgspec.json.encode(value)) > max_bytes:
+    # The size first: of a large value, it takes a tenth of the time.
+    try:
+        size = len(msgspec.json.encode(value))
+    except RecursionError:
+        raise Invalid.field(name, _TOO_DEEP) from None
+    if size > max_bytes:
         raise Invalid.field(name, f"must be at most {max_bytes // 1024} KiB")
+    if is_deeper(value, max_levels):
+        raise Invalid.field(name, _TOO_DEEP)
 
 
 def parse_time_field(name: str, text: str) -> datetime:

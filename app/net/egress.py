@@ -5,6 +5,7 @@ follows redirects only on request and checks each hop again.
 """
 
 import asyncio
+import io
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -37,6 +38,7 @@ __all__ = [
 
 MAX_BYTES = 5 * 1024 * 1024
 TIMEOUT_SECONDS = 15.0
+_MAX_PIECE_BYTES = 1024 * 1024
 _REDIRECTS = {301, 302, 303, 307, 308}
 # The only headers that a redirect to another origin receives.
 _PUBLIC_HEADERS = {"accept", "accept-encoding", "accept-language", "content-type", "user-agent"}
@@ -157,7 +159,7 @@ class Egress:
                     method,
                     target,
                     headers=headers,
-                    data=body,
+                    data=_in_pieces(body),
                     allow_redirects=False,
                     timeout=timeout,
                     # aiohttp must not add a type: the caller names it, or there is no body.
@@ -203,6 +205,11 @@ class Egress:
                 redirects -= 1
                 method, body = _after_redirect(method, body, response.status)
                 url = _next_url(response.url, location, remaining_headers)
+
+
+def _in_pieces(body: bytes | None) -> bytes | io.BytesIO | None:
+    """A large body holds the event loop while aiohttp writes its bytes in one step."""
+    return io.BytesIO(body) if body is not None and len(body) > _MAX_PIECE_BYTES else body
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """The authenticated caller of a request."""
 
+from typing import Literal
+
 import msgspec
 
 from app.kit.errors import Forbidden
@@ -8,6 +10,8 @@ from db.session import ALL_TENANTS, Scope
 # Embed keys, and the short-lived tokens that visitors get for them.
 EMBED_PREFIX = "emb_"
 VISITOR_PREFIX = "vst_"
+# Keys with which programs act for themselves.
+SERVICE_PREFIX = "svc_"
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -20,6 +24,9 @@ class Principal(msgspec.Struct, frozen=True):
     is_verified: bool = True
     # The tenant that super_admin selected with X-Tenant-ID.
     narrowed_to: str | None = None
+    # A service key is its own user and session. `agent_ids` None means all agents.
+    is_service_key: bool = False
+    agent_ids: frozenset[str] | None = None
 
     @property
     def is_super_admin(self) -> bool:
@@ -43,6 +50,18 @@ class Principal(msgspec.Struct, frozen=True):
     def require(self, permission: str) -> None:
         if not self.may(permission):
             raise self.refusal(permission)
+
+    @property
+    def kind(self) -> Literal["user", "service_key"]:
+        return "service_key" if self.is_service_key else "user"
+
+    def may_use_agent(self, agent_id: str | None) -> bool:
+        return self.agent_ids is None or agent_id in self.agent_ids
+
+    def require_agent(self, agent_id: str | None) -> None:
+        """Raises Forbidden for a service key that is for other agents."""
+        if not self.may_use_agent(agent_id):
+            raise self.refusal("agents:all", "This service key is for certain agents only")
 
     def refusal(self, permission: str, message: str | None = None) -> Forbidden:
         """Returns the error for a caller without the permission. `message` says what to do."""

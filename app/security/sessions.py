@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from app.jobs import background
 from app.kit import logs
 from app.kit.errors import Unauthorized
-from app.security import plans
+from app.security import plans, service_keys
 from app.security.principal import Principal
 from db import fast
 from db.session import ALL_TENANTS, DATABASE_ERRORS, Database, Tx
@@ -76,6 +76,23 @@ FROM sessions s JOIN users u ON u.id = s.user_id JOIN tenants t ON t.id = s.tena
 WHERE s.tenant_id = $1 AND s.id = $2
 """
 
+_KEY_STATUS = """
+SELECT k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AS live,
+       coalesce(k.last_used_at < now() - $3 * interval '1 second', true) AS is_outdated,
+       true AS email_verified, t.plan, t.limits::text AS limits,
+       (SELECT number FROM instance_state WHERE key = 'grants_version') AS grants_version
+FROM service_keys k JOIN tenants t ON t.id = k.tenant_id
+WHERE k.tenant_id = $1 AND k.id = $2
+"""
+
+_MARK_KEY_USED = """
+UPDATE service_keys SET last_used_at = now()
+WHERE id = (SELECT id FROM service_keys
+            WHERE tenant_id = $1 AND id = $2
+              AND coalesce(last_used_at < now() - $3 * interval '1 second', true)
+            FOR UPDATE SKIP LOCKED)
+"""
+
 # Does not wait for a transaction that refreshes or ends the session.
 _MARK_SEEN = """
 UPDATE sessions SET last_seen_at = now()
@@ -86,11 +103,13 @@ WHERE id = (SELECT id FROM sessions
 
 
 async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionStatus | None:
-    """Also stores that the session is in use, every few minutes at most."""
+    """Also stores that the session, or service key, is in use, every few minutes at most."""
+    is_key = session_id.startswith(service_keys.ID_PREFIX)
+    read, mark = (_KEY_STATUS, _MARK_KEY_USED) if is_key else (_STATUS, _MARK_SEEN)
     async with db.tx(tenant_id, autocommit=True) as tx:
-        row = await fast.row(tx, tenant_id, _STATUS, session_id, SEEN_SECONDS)
+        row = await fast.row(tx, tenant_id, read, session_id, SEEN_SECONDS)
         if row is not None and row["live"] and row["is_outdated"]:
-            await _mark_seen(tx, tenant_id, session_id)
+            await _mark_seen(tx, mark, tenant_id, session_id)
     if row is None:
         return None
     plan = plans.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
@@ -99,12 +118,12 @@ async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionS
     )
 
 
-async def _mark_seen(tx: Tx, tenant_id: str, session_id: str) -> None:
+async def _mark_seen(tx: Tx, sql: str, tenant_id: str, session_id: str) -> None:
     """Does not fail the request, which is allowed already. `tx` is no transaction that it could
     leave in a failed state.
     """
     try:
-        await fast.execute(tx, tenant_id, _MARK_SEEN, session_id, SEEN_SECONDS)
+        await fast.execute(tx, tenant_id, sql, session_id, SEEN_SECONDS)
     except DATABASE_ERRORS as error:
         reason = f"{type(error).__name__}: {error}"[:200]
         log.warning("the use of a session was not stored", reason=reason)

@@ -37,6 +37,7 @@ from db.models.notifications import (
 )
 from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
+from db.models.service_keys import ServiceKey
 from db.models.speech import SpeechJob
 from db.models.storage import StorageChange, StorageKind, StorageUsage
 from db.models.subscriptions import EventSubscription
@@ -119,6 +120,7 @@ __all__ = [
     "RecoveryCode",
     "RequestSpan",
     "RoleGrant",
+    "ServiceKey",
     "Session",
     "SpeechJob",
     "StorageChange",

@@ -44,7 +44,8 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
     )
 
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
-    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    # A user or a service key. A trigger deletes what belongs to a user together with them.
+    user_id: Mapped[str | None]
     embed_key_id: Mapped[str | None] = mapped_column(
         ForeignKey("embed_keys.id", ondelete="SET NULL")
     )
@@ -120,7 +121,7 @@ class MessageFeedback(TenantOwned, HasId, Timestamps, Base):
     )
     # When the message was written: both are kept for the same time.
     message_at: Mapped[datetime]
-    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None]
     rating: Mapped[str]
     comment: Mapped[str | None]
 
@@ -150,7 +151,7 @@ class ChatAttachment(TenantOwned, HasId, Base):
     )
 
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
-    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None]
     # No foreign key: without its key, nobody can use it, and it expires.
     embed_key_id: Mapped[str | None]
     session_id: Mapped[str | None]
@@ -184,7 +185,7 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
 
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
     conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
-    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None]
     work_id: Mapped[str]
     # The area that accepted the job for itself, by the id of what waits for it.
     caller_id: Mapped[str | None]
@@ -192,6 +193,8 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
     message_id: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     context: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    # What only clients of OpenAI's wire formats send.
+    client: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     progress: Mapped[list[Any]] = mapped_column(JSONB, default=list, server_default="[]")
     reply: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)

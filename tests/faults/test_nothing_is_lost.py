@@ -171,7 +171,7 @@ async def test_requests_succeed_again_after_a_restart_of_postgres(
     assert answer.json()["error"]["code"] == "unavailable"
     assert "retry-after" in answer.headers
     assert (await caller.get("/health/ready")).status_code == 503
-    assert b"parley_requests_total" in await own_app.state.reports.metrics.read()
+    assert b"parley_requests_total" in (await own_app.state.reports.metrics.read())[0]
     own_stores.start_postgres()
     async with asyncio.timeout(30):
         while (await caller.get("/auth/me")).status_code != 200:  # noqa: ASYNC110  # another process

@@ -76,14 +76,20 @@ class Oracle:
             seconds.add(self.burst_start + self.burst_seconds - now)
         return next((wait for wait in sorted(seconds) if wait > 0 and admits(now + wait)), span)
 
-    def remaining(self, now: int) -> int:
-        """Returns the units or requests that remain in the tightest window."""
-        ceiling = self.minute
-        if self.burst_start is not None and now < self.burst_start + self.burst_seconds:
-            ceiling = self.minute * self.burst_multiplier
-        counts = [max(0, ceiling - self._sum_units(now))]
+    def minute_limit(self, now: int) -> int:
+        """Returns the limit of the minute that is in force."""
+        is_burst = self.burst_start is not None and now < self.burst_start + self.burst_seconds
+        return self.minute * (self.burst_multiplier if is_burst else 1)
+
+    def tightest(self, now: int) -> tuple[int, int, int]:
+        """Returns the seconds of the tightest window, its limit, and the units or requests that
+        remain in it.
+        """
+        limit = self.minute_limit(now)
+        windows = [(max(0, limit - self._sum_units(now)), MINUTE, limit)]
         if self.hour:
-            counts.append(self.hour - self._count_requests(now, HOUR))
+            windows.append((self.hour - self._count_requests(now, HOUR), HOUR, self.hour))
         if self.day:
-            counts.append(self.day - self._count_requests(now, DAY))
-        return min(counts)
+            windows.append((self.day - self._count_requests(now, DAY), DAY, self.day))
+        remaining, window, limit = min(windows, key=lambda item: item[0])
+        return window, limit, remaining

@@ -92,7 +92,14 @@ def test_the_script_decides_as_the_oracle_does(
         admitted, wait = oracle.charge(now, units)
         assert verdict.allowed == admitted
         assert verdict.retry_after == wait
-        assert verdict.remaining == (oracle.remaining(now) if admitted else 0)
+        limits = {plans.MINUTE: oracle.minute_limit(now), plans.HOUR: plan[1], plans.DAY: plan[2]}
+        assert verdict.limit == limits[verdict.window]
+        assert verdict.remaining <= verdict.limit
+        if admitted:
+            shown = (verdict.window, verdict.limit, verdict.remaining)
+            assert shown == oracle.tightest(now)
+        else:
+            assert verdict.remaining == 0
     script.delete(subject)
 
 

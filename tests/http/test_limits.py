@@ -72,6 +72,20 @@ async def test_free_plan_bursts_to_twice_its_minute(world: World) -> None:
     user = await world.user("viewer", await world.tenant("free"))
     answers = [await user.get("/auth/me") for _ in range(121)]
     assert [answer.status_code for answer in answers] == [200] * 120 + [429]
+    # From the first request of the burst, all headers show the limit of the burst.
+    headers = [answer.headers for answer in answers]
+    assert [int(header["x-ratelimit-limit"]) for header in headers] == [60] * 60 + [120] * 61
+    assert [int(header["x-ratelimit-remaining"]) for header in headers] == [
+        *range(59, -1, -1),
+        *range(59, -1, -1),
+        0,
+    ]
+    for header in headers:
+        limit, remaining = header["x-ratelimit-limit"], header["x-ratelimit-remaining"]
+        assert header["ratelimit-policy"] == f'"minute";q={limit};w=60'
+        assert header["ratelimit"].startswith(f'"minute";r={remaining};t=')
+    details = answers[-1].json()["error"]["details"]
+    assert (details["limit"], details["window"]) == (120, 60)
 
 
 def test_the_plans_have_their_documented_limits(subtests: pytest.Subtests) -> None:
@@ -178,7 +192,7 @@ async def test_without_redis_requests_are_not_limited_but_sessions_are_checked(
         assert "x-ratelimit-limit" in answer.headers
         await _end_session(services, user)
         assert (await caller.get("/auth/me")).status_code == 401
-        assert b"parley_limiter_degraded_total" in await app.state.reports.metrics.read()
+        assert b"parley_limiter_degraded_total" in (await app.state.reports.metrics.read())[0]
     finally:
         stores.start_redis()
     await app.state.services.close()

@@ -10,6 +10,7 @@ from litestar import Litestar, WebSocket, get, post, websocket
 
 from app.http import route_options
 from app.http.route_options import RouteOptionError, RouteOptions, options_of
+from app.http.sse import MEDIA_TYPE
 from app.main import create_app
 from tests.stores import Stores
 
@@ -88,6 +89,15 @@ def test_wrong_options_are_refused_with_the_name_of_the_route(subtests: pytest.S
 def test_options_of_writes_are_refused_for_reads() -> None:
     assert "idempotent is for POST" in _refuse(_get(own=True, idempotent=False))
     assert "stops_when_gone is for writes" in _refuse(_get(own=True, stops_when_gone=True))
+
+
+def test_a_stream_that_does_not_name_its_events_is_refused() -> None:
+    @get("/stream", public=True, media_type=MEDIA_TYPE)
+    async def stream() -> None: ...
+
+    app = Litestar([stream], openapi_config=None)
+    assert "GET /stream" in _refuse(app)
+    assert "a route that answers text/event-stream names its events" in _refuse(app)
 
 
 def test_all_wrong_routes_are_named_at_once() -> None:

@@ -60,8 +60,19 @@ def test_a_value_that_is_too_large_as_json_is_named() -> None:
     check_size("data", {"a": ["x" * 1000]}, 3, 2048)
     for value, problem in (
         ([[[[]]]], "is nested too deeply"),
+        (_nest(600), "is nested too deeply"),
         (["x" * 2048], "must be at most 2 KiB"),
     ):
         with pytest.raises(Invalid) as error:
             check_size("data", value, 3, 2048)
         assert error.value.details == {"data": problem}
+    # It may be too deep to be encoded; where that begins depends on the Python.
+    with pytest.raises(Invalid):
+        check_size("data", _nest(100_000), 3, 2048)
+
+
+def _nest(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value

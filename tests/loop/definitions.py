@@ -2,6 +2,7 @@
 struct of the body that creates one.
 """
 
+import base64
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -239,6 +240,31 @@ def _completion(ids: Ids) -> Definition:
     return Definition({"model": ids["agent_id"], "messages": messages})
 
 
+def _image(ids: Ids) -> Definition:
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(5_000_000)).decode()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    return Definition(
+        {"model": ids["agent_id"], "messages": [{"role": "user", "content": [image]}]}
+    )
+
+
+def _response(ids: Ids) -> Definition:
+    items = [{"role": "user", "content": "x" * 900} for _ in range(1000)]
+    return Definition({"model": ids["agent_id"], "input": items})
+
+
+def _background_response(ids: Ids) -> Definition:
+    return Definition({**_response(ids).body, "background": True})
+
+
+def _many_embeddings(_ids: Ids) -> Definition:
+    return Definition({"model": "local/wordllama", "input": ["word " * 117] * 2048})
+
+
+def _long_embeddings(_ids: Ids) -> Definition:
+    return Definition({"model": "local/wordllama", "input": ["word " * 8000] * 30})
+
+
 def _agent(ids: Ids) -> Definition:
     return Definition(
         {
@@ -324,11 +350,18 @@ UPLOADS: Final[dict[str, bytes]] = {
 }
 
 # Bodies of routes whose work takes seconds for the largest one.
-SHORT_BODIES: Final[dict[str, dict[str, Any]]] = {"SpeakText": {"text": "Hello there. " * 10}}
+SHORT_BODIES: Final[dict[str, dict[str, Any]]] = {
+    "CreateSpeech": {
+        "model": "local/espeak",
+        "input": "Hello there. " * 10,
+        "response_format": "wav",
+    },
+    "SpeakText": {"text": "Hello there. " * 10},
+}
 
 DEFINITIONS: Final[dict[str, tuple[Callable[[Ids], Definition], ...]]] = {
     "AgentBatch": (_batch(_agent),),
-    "CompletionRequest": (_completion,),
+    "CompletionRequest": (_completion, _image),
     "CreateAgent": (_agent,),
     "CreateChannel": (_channel,),
     "CreateCredential": (_credential,),
@@ -343,8 +376,10 @@ DEFINITIONS: Final[dict[str, tuple[Callable[[Ids], Definition], ...]]] = {
     "CreateTable": (_table,),
     "CreateTool": (_function, _rest_api, _database),
     "CreateWorkflow": (_large_values, _texts, _templates),
+    "EmbeddingRequest": (_many_embeddings, _long_embeddings),
     "Login": (_login,),
     "Refresh": (_refresh,),
+    "ResponseRequest": (_response, _background_response),
     "TestEvent": (_test_event,),
     "WorkflowBatch": (_batch(_large_values),),
 }

@@ -44,6 +44,7 @@ _REFUSED: Final = {
     "DELETE /api/v1/agents/{agent_id}/chat/jobs/{job_id}": "the job has ended",
     "POST /api/v1/agents/{agent_id}/chat/audio": "needs a recording",
     "POST /api/v1/public/agents/{agent_id}/chat/audio": "needs a recording",
+    "POST /v1/audio/transcriptions": "needs a recording",
     "GET /api/v1/public/agents/{agent_id}/conversations": "needs a visitor's token",
     "GET /api/v1/public/agents/{agent_id}/session": "needs a visitor's token",
     "POST /api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": "needs such a token",

@@ -35,7 +35,8 @@ _STATEMENTS = {
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
-# Not rows as JSON; a read that is recorded in the audit log; and those whose id is in a header.
+# Not rows as JSON; a read that is recorded in the audit log; those whose id is in a header; and
+# what the reader has said.
 _NOT_READS = {
     "/api/v1/notification-channels/{channel_id}/reveal",
     "/api/v1/notifications/stream",
@@ -49,6 +50,7 @@ _NOT_READS = {
     "/api/v1/public/agents/{agent_id}/session",
     "/api/v1/public/forms/{slug}/drafts",
     "/v1/credentials/{credential_id}/reveal",
+    "/v1/responses/{response_id}",
 }
 _OF_SUPER_ADMIN = {"/api/v1/tenants", "/api/v1/tenants/{tenant_id}"}
 

@@ -7,7 +7,7 @@ from tests.world import World
 
 _MISSPELT = "nmae_of_the_thing"
 # They take what clients of another service send.
-_OPEN_PATHS = {"/v1/chat/completions"}
+_OPEN_PATHS = {"/v1/audio/speech", "/v1/chat/completions", "/v1/embeddings", "/v1/responses"}
 # Their bodies belong to the senders.
 _FOREIGN_PATHS = {"/webhooks/in/{slug}"}
 

@@ -19,7 +19,7 @@ from app.domain.agents.search.engines import duckduckgo
 from app.domain.agents.tools.executors import sqlite
 from app.domain.agents.vault import connection_tests
 from app.domain.agents.vault.types import SshSecrets
-from app.domain.conversations.speech import audio, espeak
+from app.domain.conversations.speech import audio, conversion, espeak
 from app.domain.identity.profile import images
 from app.sandbox import child_process, landlock
 from app.sandbox.child_process import Limits
@@ -48,6 +48,7 @@ _READERS = (
     ),
     Reader(audio, "_SCRIPT", lambda _: audio.decode(b"")),
     Reader(espeak, "_SCRIPT", lambda _: espeak.speak("a", None)),
+    Reader(conversion, "_SCRIPT", lambda _: conversion.convert(b"", "wav")),
     Reader(duckduckgo, "_SCRIPT", lambda _: duckduckgo._read_page(b"")),
     Reader(connection_tests, "_KEY_SCRIPT", lambda _: connection_tests._read_private_key(_SECRETS)),
     Reader(sqlite, "_CHILD", lambda folder: sqlite._run_script({}, folder, 30)),

@@ -37,7 +37,7 @@ DEVELOPER = {
 }
 
 TENANT_ADMIN = DEVELOPER | {
-    *("credentials:reveal", "notifications:reveal", "models:write", "admin:users"),
+    *("credentials:reveal", "notifications:reveal", "models:write", "admin:users", "admin:keys"),
 }
 
 SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}

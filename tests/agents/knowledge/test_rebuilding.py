@@ -14,12 +14,13 @@ from app import container
 from app.domain.agents.definition.runtime import KnowledgeInfo
 from app.domain.agents.knowledge import maintenance, rebuilding, retrieval, table_queries
 from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
-from app.domain.agents.knowledge.ingestion import embed_texts
+from app.domain.agents.knowledge.embedding import embed_texts
 from app.domain.agents.usage import queries as usage_queries
 from app.kit import clock
 from app.services import Services
 from tests.agents.knowledge.librarian import HANDBOOK, Librarian, librarian_of
 from tests.agents.knowledge.tables import current_table, find_base, list_generations, maintain
+from tests.agents.usage.rows import get_usage
 from tests.assertions import wait_until
 from tests.database import fetch_rows, run_sql
 from tests.model_server import ModelServer
@@ -103,6 +104,8 @@ async def test_another_embedding_model_re_embeds_every_document(
     """
     used = await run_sql(services, sql, librarian.agent_id, model)
     assert [row["prompt_tokens"] for row in used] == [3, 1, 1]
+    report = await get_usage(librarian.client, agent_id=librarian.agent_id)
+    assert [(row["model"], row["total_tokens"]) for row in report["by_model"]] == [(model, 5)]
 
 
 async def test_texts_are_embedded_although_their_usage_is_not_stored(

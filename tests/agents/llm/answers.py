@@ -5,26 +5,35 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from app.domain.agents.llm.errors import ModelFailed
-from app.domain.agents.llm.protocol import AnswerPart, Message, ModelRequest, Target, Text, ToolCall
+from app.domain.agents.llm.errors import TRANSIENT, ModelFailed, Reason
+from app.domain.agents.llm.protocol import (
+    Accepted,
+    AnswerPart,
+    Finished,
+    Message,
+    ModelRequest,
+    Target,
+    Text,
+    ToolCall,
+)
 from tests.model_server import ModelServer
 
 KEY = "sk-live-0123456789abcdef"
-# Statuses of a provider, and the reason of the failure that they become.
-STATUS_REASONS = [
-    (400, "refused"),
-    (401, "refused"),
-    (402, "refused"),
-    (403, "refused"),
-    (404, "refused"),
-    (422, "refused"),
-    (408, "timeout"),
-    (504, "timeout"),
-    (429, "rate_limited"),
-    (500, "unavailable"),
-    (502, "unavailable"),
-    (503, "unavailable"),
-    (529, "unavailable"),
+# Statuses of a provider, the reason of the failure that they become, and its own status and code.
+STATUS_REASONS: list[tuple[int, Reason, tuple[int, str]]] = [
+    (400, "refused", (400, "provider_rejected")),
+    (401, "refused", (409, "model_not_configured")),
+    (402, "refused", (400, "provider_rejected")),
+    (403, "refused", (409, "model_not_configured")),
+    (404, "refused", (400, "provider_rejected")),
+    (422, "refused", (422, "provider_rejected")),
+    (408, "timeout", (502, "provider_error")),
+    (504, "timeout", (502, "provider_error")),
+    (429, "rate_limited", (429, "rate_limited")),
+    (500, "unavailable", (502, "provider_error")),
+    (502, "unavailable", (502, "provider_error")),
+    (503, "unavailable", (502, "provider_error")),
+    (529, "unavailable", (502, "provider_error")),
 ]
 # Values of `is_streamed`.
 STREAMED_AND_WHOLE = (True, False)
@@ -61,8 +70,19 @@ def scripted_target(models: ModelServer, model: str) -> Target:
 async def read_parts(
     source: AnswerSource, target: Target, request: ModelRequest = STREAMED_REQUEST
 ) -> list[AnswerPart]:
+    """Returns the parts of an answer besides its beginning and its end."""
     async with aclosing(source.answer(target, request)) as parts:
-        return [part async for part in parts]
+        return [part async for part in parts if not isinstance(part, Accepted | Finished)]
+
+
+async def read_end(
+    source: AnswerSource, target: Target, request: ModelRequest = STREAMED_REQUEST
+) -> Finished:
+    """Returns why an answer ended."""
+    async with aclosing(source.answer(target, request)) as parts:
+        ends = [part async for part in parts if isinstance(part, Finished)]
+    assert len(ends) == 1
+    return ends[0]
 
 
 async def read_failure(
@@ -73,7 +93,8 @@ async def read_failure(
     try:
         async with aclosing(source.answer(target, request)) as parts:
             async for part in parts:
-                before.append(part)  # noqa: PERF401  # a comprehension would lose them on failure
+                if not isinstance(part, Accepted):
+                    before.append(part)  # noqa: PERF401  # a comprehension would lose them
     except ModelFailed as error:
         return error, before
     raise AssertionError(f"nothing failed: {before}")
@@ -85,3 +106,18 @@ def text_of(parts: list[AnswerPart]) -> str:
 
 def calls_of(parts: list[AnswerPart]) -> list[ToolCall]:
     return [part for part in parts if isinstance(part, ToolCall)]
+
+
+def check_refusal(
+    error: ModelFailed, model: str, status: int, reason: Reason, ours: tuple[int, str]
+) -> None:
+    """Checks what the caller is told when the provider has answered with this status."""
+    assert error.reason == reason
+    assert (type(error).status, error.code) == ours
+    details = {"model": model, "reason": reason, "provider_status": status}
+    if reason in TRANSIENT:
+        assert error.details == {**details, "retry_after": 5}
+        assert error.headers == {"Retry-After": "5"}
+    else:
+        assert error.details == details
+        assert error.headers == {"x-should-retry": "false"}

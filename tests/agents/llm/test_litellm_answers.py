@@ -11,7 +11,15 @@ import pytest
 
 from app.domain.agents.llm import litellm_adapter
 from app.domain.agents.llm.litellm_adapter import LiteLLMAdapter
-from app.domain.agents.llm.protocol import AnswerPart, Function, Message, Text, ToolCall, UsedTokens
+from app.domain.agents.llm.protocol import (
+    Accepted,
+    AnswerPart,
+    Function,
+    Message,
+    Text,
+    ToolCall,
+    UsedTokens,
+)
 from app.domain.agents.llm.providers import PROVIDERS
 from tests.agents.llm.answers import (
     KEY,
@@ -140,6 +148,7 @@ async def test_a_part_is_passed_on_before_the_next_one_exists(
     models.script("held", Reply(texts=["first", "second"], hold=hold))
     async with aclosing(ai21.answer(make_target("ai21/held"), make_request())) as parts:
         async with asyncio.timeout(5):
+            assert await anext(parts) == Accepted()
             assert await anext(parts) == Text("first")
         hold.release()
         assert text_of([part async for part in parts]) == "second"
@@ -229,6 +238,7 @@ async def test_closing_the_answer_closes_the_provider_s_connection(
         anthropic.answer(make_target("anthropic/wait-at-4"), make_request())
     ) as parts:
         async with asyncio.timeout(5):
+            assert await anext(parts) == Accepted()
             assert await anext(parts) == Text("Let me")
     async with asyncio.timeout(10):
         await anthropic_server.client_left.wait()
@@ -241,6 +251,7 @@ async def test_closing_the_answer_closes_an_openai_compatible_connection(
     closed_before = models.closed_early
     async with aclosing(ai21.answer(make_target("ai21/talkative"), make_request())) as parts:
         async with asyncio.timeout(5):
+            assert await anext(parts) == Accepted()
             assert await anext(parts) == Text("word")
     await until(lambda: models.closed_early > closed_before)
 
@@ -250,6 +261,7 @@ async def test_closing_the_answer_closes_gemini_s_connection(
 ) -> None:
     async with aclosing(litellm.answer(make_target("gemini/wait"), make_request())) as parts:
         async with asyncio.timeout(5):
+            assert await anext(parts) == Accepted()
             assert await anext(parts) == Text("Let me")
     async with asyncio.timeout(10):
         await google_server.client_left.wait()

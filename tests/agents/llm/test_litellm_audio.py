@@ -10,7 +10,7 @@ from aiohttp import web
 from app.domain.agents.llm import litellm_adapter
 from app.domain.agents.llm.errors import ModelFailed
 from app.domain.agents.llm.litellm_adapter import LiteLLMAdapter
-from app.domain.agents.llm.protocol import Transcription
+from app.domain.agents.llm.protocol import SpeechOptions, Transcription, TranscriptionOptions
 from tests.agents.llm.answers import KEY
 from tests.agents.llm.litellm_providers import make_target, wait_for_library_threads
 from tests.model_server import SPEECH
@@ -29,6 +29,7 @@ class ElevenLabs(Peer):
         self.keys: list[str] = []
         self.spoken: list[dict[str, Any]] = []
         self.audio = b""
+        self.fields: dict[str, Any] = {}
 
     def routes(self) -> dict[str, Handler]:
         return {
@@ -40,7 +41,8 @@ class ElevenLabs(Peer):
         self.keys.append(request.headers["xi-api-key"])
         if self.status != 200:
             return self._refuse(request)
-        self.audio = (await request.post())["file"].file.read()  # type: ignore[union-attr]
+        self.fields = dict(await request.post())
+        self.audio = self.fields["file"].file.read()
         return web.json_response({"text": "Good morning.", "language_code": "en"})
 
     async def _speak(self, request: web.Request) -> web.Response:
@@ -69,15 +71,18 @@ async def elevenlabs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ElevenLab
 
 async def test_a_recording_is_transcribed(litellm: LiteLLMAdapter, elevenlabs: ElevenLabs) -> None:
     target = make_target("elevenlabs/scribe_v1")
-    answer = await litellm.transcribe(target, b"RIFF", "audio/wav")
+    options = TranscriptionOptions(language="de", temperature=0.5)
+    answer = await litellm.transcribe(target, b"RIFF", "audio/wav", options)
     assert answer == Transcription("Good morning.")
     assert (elevenlabs.audio, elevenlabs.keys) == (b"RIFF", [KEY])
+    assert (elevenlabs.fields["language_code"], elevenlabs.fields["temperature"]) == ("de", "0.5")
 
 
 async def test_a_text_is_spoken(litellm: LiteLLMAdapter, elevenlabs: ElevenLabs) -> None:
     target = make_target("elevenlabs/eleven_multilingual_v2")
-    assert await litellm.speak(target, "Good morning.", None) == SPEECH
+    assert await litellm.speak(target, "Good morning.", None, SpeechOptions(speed=1.1)) == SPEECH
     assert elevenlabs.spoken[0]["text"] == "Good morning."
+    assert elevenlabs.spoken[0]["voice_settings"] == {"speed": 1.1}
     assert elevenlabs.keys == [KEY]
 
 
@@ -86,7 +91,10 @@ async def test_a_failure_does_not_contain_the_key(
 ) -> None:
     elevenlabs.status = 429
     target = make_target("elevenlabs/any")
-    for call in (litellm.transcribe(target, b"RIFF", "audio/wav"), litellm.speak(target, "a", "b")):
+    for call in (
+        litellm.transcribe(target, b"RIFF", "audio/wav", TranscriptionOptions()),
+        litellm.speak(target, "a", "b", SpeechOptions()),
+    ):
         with pytest.raises(ModelFailed) as caught:
             await call
         assert caught.value.reason == "rate_limited"
@@ -97,7 +105,10 @@ async def test_a_provider_without_speech_refuses_without_a_request(
     litellm: LiteLLMAdapter,
 ) -> None:
     target = make_target("anthropic/claude")
-    for call in (litellm.transcribe(target, b"RIFF", "audio/wav"), litellm.speak(target, "a", "b")):
+    for call in (
+        litellm.transcribe(target, b"RIFF", "audio/wav", TranscriptionOptions()),
+        litellm.speak(target, "a", "b", SpeechOptions()),
+    ):
         with pytest.raises(ModelFailed) as caught:
             await call
         assert caught.value.reason == "refused"

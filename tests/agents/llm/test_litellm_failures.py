@@ -9,7 +9,13 @@ import pytest
 from app.domain.agents.llm import litellm_adapter
 from app.domain.agents.llm.litellm_adapter import LiteLLMAdapter
 from app.domain.agents.llm.protocol import Text
-from tests.agents.llm.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE, calls_of
+from tests.agents.llm.answers import (
+    KEY,
+    STATUS_REASONS,
+    STREAMED_AND_WHOLE,
+    calls_of,
+    check_refusal,
+)
 from tests.agents.llm.litellm_providers import Anthropic, move_provider, request_failure
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
@@ -21,18 +27,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 async def test_a_refusal_has_a_reason_and_is_not_retried(
     ai21: LiteLLMAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    for is_streamed, (status, reason) in itertools.product(STREAMED_AND_WHOLE, STATUS_REASONS):
+    for is_streamed, (status, reason, ours) in itertools.product(
+        STREAMED_AND_WHOLE, STATUS_REASONS
+    ):
         with subtests.test(is_streamed=is_streamed, status=status):
             models.script("refusing", Reply(status=status, message="not today"))
             requests_before = len(models.asked("refusing"))
             error, before = await request_failure(ai21, "ai21/refusing", is_streamed=is_streamed)
             assert before == []
-            assert error.reason == reason
-            assert error.details == {
-                "model": "ai21/refusing",
-                "reason": reason,
-                "provider_status": status,
-            }
+            check_refusal(error, "ai21/refusing", status, reason, ours)
             assert error.message.startswith("ai21/refusing: ")
             assert "not today" in error.message
             assert len(models.asked("refusing")) == requests_before + 1
@@ -41,7 +44,7 @@ async def test_a_refusal_has_a_reason_and_is_not_retried(
 async def test_a_refusal_in_another_format_has_a_reason_as_well(
     anthropic: LiteLLMAdapter, anthropic_server: Anthropic, subtests: pytest.Subtests
 ) -> None:
-    for status, reason in STATUS_REASONS:
+    for status, reason, _ours in STATUS_REASONS:
         anthropic_server.requests.clear()
         with subtests.test(status=status, reason=reason):
             error, _ = await request_failure(anthropic, f"anthropic/{status}")

@@ -9,7 +9,7 @@ import pytest
 from app.domain.agents.llm import gateway
 from app.domain.agents.llm.errors import ModelFailed
 from app.domain.agents.llm.gateway import LOCAL_MODEL, Models
-from app.domain.agents.llm.protocol import Target, Text, Waiting
+from app.domain.agents.llm.protocol import Accepted, Target, Text, Waiting
 from app.net.egress import Guard
 from app.services import Services
 from tests.agents.llm.answers import StepHold, make_request, read_parts
@@ -38,11 +38,11 @@ async def test_a_stream_says_that_the_model_is_at_work_until_its_first_word(
     async with aclosing(local.answer(_TARGET, make_request())) as answer:
         async for part in answer:
             parts.append(part)
-            if len(parts) == 3:
+            if len(parts) == 4:
                 hold.release()
                 hold.release()
     waits = [part for part in parts if isinstance(part, Waiting)]
-    assert waits == parts[: len(waits)]
+    assert [Accepted(), *waits] == parts[: len(waits) + 1]
     assert len(waits) >= 3
     texts = [part.text for part in parts if isinstance(part, Text)]
     assert "".join(texts) == "One two"
@@ -55,6 +55,7 @@ async def test_a_stream_that_is_left_before_the_first_word_ends_the_models_work(
     models.script(LOCAL_MODEL, Reply(hold=StepHold()))
     closed_before = models.closed_early
     async with aclosing(local.answer(_TARGET, make_request())) as answer:
+        assert await anext(answer) == Accepted()
         assert isinstance(await anext(answer), Waiting)
     await until(lambda: models.closed_early > closed_before)
 

@@ -93,6 +93,7 @@ async def test_the_local_model_is_listed_while_it_runs(
         "context_window": 4096,
         "input_cost_per_million": 0.0,
         "output_cost_per_million": 0.0,
+        "takes_images": False,
     }
 
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from app.domain.agents.llm.openai_adapter import OpenAIAdapter
-from app.domain.agents.llm.protocol import Text, ToolCall, UsedTokens
+from app.domain.agents.llm.protocol import Accepted, Finished, Text, ToolCall, UsedTokens
 from tests.agents.llm.answers import STREAMED_AND_WHOLE, StepHold, calls_of, make_request, text_of
 from tests.agents.llm.openai_provider import (
     DONE,
@@ -33,8 +33,10 @@ async def test_a_stream_is_passed_on_in_the_provider_s_parts(
     async with aclosing(adapter.answer(target, make_request())) as answer:
         async for part in answer:
             parts.append(part)
-            hold.release()
-    assert parts == [Text("One"), Text(", "), Text("two"), UsedTokens(40, 8)]
+            if isinstance(part, Text):
+                hold.release()
+    texts = [Text("One"), Text(", "), Text("two")]
+    assert parts == [Accepted(), *texts, UsedTokens(40, 8), Finished("stop")]
 
 
 async def test_a_whole_answer_is_one_text_and_its_usage(
@@ -56,9 +58,11 @@ async def test_a_part_is_passed_on_before_the_next_one_exists(
         adapter.answer(make_target(models.url, "scripted/held"), make_request())
     ) as parts:
         async with asyncio.timeout(5):
+            assert await anext(parts) == Accepted()
             assert await anext(parts) == Text("first")
         hold.release()
-        assert [part async for part in parts] == [Text("second"), UsedTokens(11, 7)]
+        rest = [Text("second"), UsedTokens(11, 7), Finished("stop")]
+        assert [part async for part in parts] == rest
 
 
 async def test_an_answer_without_usage_has_no_used_tokens(

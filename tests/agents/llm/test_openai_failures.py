@@ -11,7 +11,7 @@ import pytest
 from app.domain.agents.llm.openai_adapter import OpenAIAdapter
 from app.domain.agents.llm.protocol import Text
 from app.domain.agents.llm.provider_failures import error_message
-from tests.agents.llm.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE
+from tests.agents.llm.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE, check_refusal
 from tests.agents.llm.openai_provider import (
     DONE,
     JSON,
@@ -31,21 +31,17 @@ from tests.ports import free_port
 async def test_a_refusal_has_a_reason_a_status_and_the_provider_s_message(
     adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    for is_streamed, (status, reason) in itertools.product(STREAMED_AND_WHOLE, STATUS_REASONS):
+    for is_streamed, (status, reason, ours) in itertools.product(
+        STREAMED_AND_WHOLE, STATUS_REASONS
+    ):
         with subtests.test(is_streamed=is_streamed, status=status):
             models.script("refusing", Reply(status=status, message="not today"))
             error, before = await request_failure(
                 adapter, make_target(models.url, "scripted/refusing"), is_streamed=is_streamed
             )
             assert before == []
-            assert error.reason == reason
             assert error.message == "scripted/refusing: not today"
-            assert error.details == {
-                "model": "scripted/refusing",
-                "reason": reason,
-                "provider_status": status,
-            }
-            assert (error.code, type(error).status) == ("provider_error", 502)
+            check_refusal(error, "scripted/refusing", status, reason, ours)
 
 
 async def test_any_status_but_200_is_a_refusal(
@@ -239,7 +235,8 @@ async def test_a_closed_port_is_unreachable(
             error, _ = await request_failure(adapter, make_target(url), is_streamed=is_streamed)
             assert error.reason == "unreachable"
             assert error.message.startswith("scripted/one: 127.0.0.1")
-            assert error.details == {"model": "scripted/one", "reason": "unreachable"}
+            details = {"model": "scripted/one", "reason": "unreachable", "retry_after": 5}
+            assert error.details == details
 
 
 async def test_a_server_without_tls_is_unreachable_by_https(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from app.domain.agents.llm.openai_adapter import OpenAIAdapter
@@ -125,7 +124,12 @@ async def test_a_request_has_functions_and_response_format(
     body = await _send(
         adapter, models, make_target(models.url), functions=(function,), response_format=form
     )
-    assert body["tools"] == [{"type": "function", "function": msgspec.to_builtins(function)}]
+    described = {
+        "name": "weather",
+        "description": "Tells the weather",
+        "parameters": parameters,
+    }
+    assert body["tools"] == [{"type": "function", "function": described}]
     assert body["response_format"] == form
 
 
@@ -134,7 +138,7 @@ async def test_functions_that_may_not_be_called_are_sent_with_tool_choice_none(
 ) -> None:
     functions = (Function("weather", "Tells the weather", {"type": "object"}),)
     target = make_target(models.url)
-    body = await _send(adapter, models, target, functions=functions, may_call=False)
+    body = await _send(adapter, models, target, functions=functions, tool_choice="none")
     assert body["tool_choice"] == "none"
     assert body["tools"][0]["function"]["name"] == "weather"
     assert "tool_choice" not in await _send(adapter, models, target, functions=functions)

@@ -9,7 +9,14 @@ from contextlib import aclosing
 import pytest
 
 from app.domain.agents.llm.openai_adapter import OpenAIAdapter
-from app.domain.agents.llm.protocol import AnswerPart, Text, ToolCall, UsedTokens
+from app.domain.agents.llm.protocol import (
+    Accepted,
+    AnswerPart,
+    Finished,
+    Text,
+    ToolCall,
+    UsedTokens,
+)
 from tests.agents.llm.answers import StepHold, make_request
 from tests.agents.llm.openai_provider import (
     DONE,
@@ -64,7 +71,7 @@ async def test_the_text_of_one_packet_is_one_part(adapter: OpenAIAdapter) -> Non
         serve_packets(SSE + deltas + STOP + DONE) as url,
         aclosing(adapter.answer(make_target(url), make_request())) as answer,
     ):
-        parts = [part async for part in answer]
+        parts = [part async for part in answer if not isinstance(part, Accepted | Finished)]
     assert join_texts(parts) == [Text("".join(f"{number} " for number in range(200)))]
     assert len(parts) < 10
 
@@ -191,6 +198,7 @@ async def test_closing_the_answer_closes_the_provider_s_connection(
     async with aclosing(
         adapter.answer(make_target(models.url, "scripted/left"), make_request())
     ) as parts:
+        assert await anext(parts) == Accepted()
         assert await anext(parts) == Text("one")
     hold.release()
     await until(lambda: models.closed_early == closed_before + 1)

@@ -70,6 +70,23 @@ async def test_prompt_and_completion_are_priced_apart() -> None:
     assert await prices.cost_usd("gpt-4o", 0, 1000) == pytest.approx(0.01)
 
 
+async def test_speech_costs_by_characters_or_by_tokens_and_seconds() -> None:
+    assert await prices.speech_cost_usd("openai/tts-1", 1000, 0, 0.0) == pytest.approx(0.015)
+    cost = await prices.speech_cost_usd("openai/gpt-4o-mini-tts", 1000, 250, 60.0)
+    assert cost == pytest.approx(250 * 2.5e-6 + 60 * 0.00025)
+    assert await prices.speech_cost_usd("scripted/never-heard-of", 1000, 250, 60.0) == 0.0
+
+
+async def test_tokens_of_speech_are_estimated_where_they_are_charged() -> None:
+    text = "Good morning, everybody."
+    tokens = await prices.estimate_speech_tokens("openai/gpt-4o-mini-tts", text)
+    assert tokens == estimate_tokens(text)
+    for name in ("openai/tts-1", "scripted/never-heard-of"):
+        assert await prices.estimate_speech_tokens(name, text) == 0
+        assert not await prices.charges_speech_by_second(name)
+    assert await prices.charges_speech_by_second("openai/gpt-4o-mini-tts")
+
+
 async def test_a_window_is_the_table_s_or_a_careful_guess() -> None:
     assert await prices.window_of("openai/gpt-4o") == 128_000
     assert await prices.window_of("gemini/gemini-2.5-flash") == 1_048_576

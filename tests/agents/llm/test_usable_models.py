@@ -21,6 +21,7 @@ MODEL_FIELDS = {
     "context_window",
     "input_cost_per_million",
     "output_cost_per_million",
+    "takes_images",
 }
 
 
@@ -59,6 +60,7 @@ async def test_a_hosted_provider_s_models_are_those_of_the_table(admin: Client) 
         "context_window": 200_000,
         "input_cost_per_million": 3.0,
         "output_cost_per_million": 15.0,
+        "takes_images": True,
     }
 
 
@@ -68,6 +70,7 @@ async def test_an_address_s_models_are_those_it_lists(admin: Client, models: Mod
         "context_window": None,
         "input_cost_per_million": None,
         "output_cost_per_million": None,
+        "takes_images": None,
     }
     assert await list_models(admin) == [
         {"id": "scripted/one", "provider": "scripted", **unknown},
@@ -152,6 +155,7 @@ async def test_a_price_is_known_by_the_rest_of_the_name(admin: Client) -> None:
         "context_window": 128_000,
         "input_cost_per_million": 2.5,
         "output_cost_per_million": 10.0,
+        "takes_images": True,
     }
 
 

@@ -36,6 +36,12 @@ async def test_limits_show_what_the_headers_of_the_same_answer_show(world: World
     assert minute["limit"] == int(answer.headers["x-ratelimit-limit"]) == 60
     assert minute["remaining"] == int(answer.headers["x-ratelimit-remaining"]) == 58
     assert minute["reset"] == int(answer.headers["x-ratelimit-reset"])
+    for _ in range(60):
+        await client.get("/auth/me")
+    answer = await client.get("/api/v1/usage")
+    minute = answer.json()["limits"]["minute"]
+    assert minute["limit"] == int(answer.headers["x-ratelimit-limit"]) == 120
+    assert minute["remaining"] == int(answer.headers["x-ratelimit-remaining"]) == 57
 
 
 async def test_reading_the_limits_of_a_tenant_charges_it_nothing(
@@ -135,22 +141,25 @@ async def test_without_redis_it_is_unknown_what_remains(world: World, stores: St
     await app.state.services.close()
 
 
-def test_what_remains_is_never_negative_and_a_burst_raises_it(subtests: pytest.Subtests) -> None:
+def test_what_remains_is_never_negative_and_a_burst_raises_the_limit(
+    subtests: pytest.Subtests,
+) -> None:
     plan = PLANS["free"]
     cases = [
-        # Start of the burst, used units, remaining ones.
-        (0, 10, 50),
-        (0, 70, 0),
-        (995, 70, 50),
-        (990, 70, 0),
-        (985, 70, 0),
-        (995, 130, 0),
+        # Start of the burst, used units, limit and remaining units.
+        (0, 10, 60, 50),
+        (0, 70, 60, 0),
+        (995, 45, 120, 75),
+        (995, 70, 120, 50),
+        (990, 70, 60, 0),
+        (985, 70, 60, 0),
+        (995, 130, 120, 0),
     ]
-    for start, used, remaining in cases:
+    for start, used, limit, remaining in cases:
         with subtests.test(start=start, used=used):
             state = LimiterState(1000, start, used, 1060, 2000, 4600, 3, 87400)
             limits = build_limits("free", plan, state, ExecutionLoad(9, 4), _STORAGE)
-            assert (limits.minute.limit, limits.minute.remaining) == (60, remaining)
+            assert (limits.minute.limit, limits.minute.remaining) == (limit, remaining)
             assert limits.hour.remaining == 0
             assert limits.day.remaining == 9997
             executions = limits.workflow_executions

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.agents.usage import service as usage
+from app.domain.agents.usage.service import ModelCall
 from app.kit import clock
 from app.services import Services
 from tests.agents.usage.rows import add_count, add_usage, get_usage, store_requests, sum_days
@@ -55,6 +56,28 @@ async def test_a_turn_counts_for_its_day_agent_and_model(talk: Talker, services:
     after = await get_usage(talk.client)
     for name in ("by_agent", "by_model"):
         assert after[name] == report[name]
+
+
+async def test_a_call_without_an_agent_counts_for_its_tenant_and_model(
+    world: World, services: Services
+) -> None:
+    clients = [await world.user("tenant_admin") for _ in range(2)]
+    for number, client in enumerate(clients, 1):
+        call = ModelCall("embedding", "acme/embedder", 10 * number, 0, 0.5 * number)
+        await usage.add_call(services.db, client.tenant_id, None, call)
+        await usage.add_call(services.db, client.tenant_id, f"agt_{client.tenant_id}", call)
+    for is_rolled in (False, True):
+        if is_rolled:
+            await usage.roll_up(services)
+        for number, client in enumerate(clients, 1):
+            for period in PERIODS:
+                report = await get_usage(client, period=period)
+                sums = {"prompt_tokens": 20 * number, "cost_usd": 1.0 * number}
+                for part in (report["totals"], *report["by_model"]):
+                    assert part.items() >= sums.items()
+                (agent,) = report["by_agent"]
+                assert agent["agent_id"] == f"agt_{client.tenant_id}"
+                assert agent["prompt_tokens"] == 10 * number
 
 
 async def test_periods_have_whole_hours_or_days_in_utc(

@@ -10,7 +10,12 @@ from app.domain.agents.llm.errors import ModelFailed
 from app.domain.agents.llm.protocol import Message
 from app.domain.agents.tools.offers import CallOutcome, ToolOffer
 from app.domain.conversations.chat.agent_loop import TokenBudget, run_loop
-from app.domain.conversations.chat.stream_events import TextDelta, ToolResult, ToolUse
+from app.domain.conversations.chat.stream_events import (
+    ModelAccepted,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+)
 from app.domain.conversations.chat.toolbox import Report
 from tests.assertions import until
 from tests.conversations.chat.agent_loop import LoopRunner, StubToolbox, join_text
@@ -66,8 +71,9 @@ async def test_an_abandoned_answer_counts_as_used(loop_runner: LoopRunner) -> No
         loop_runner.build_config(live=True), [Message("user", "Hello")], loop_runner.budget
     )
     async with aclosing(loop_events) as steps:
-        async for _ in steps:
-            break
+        async for step in steps:
+            if isinstance(step, TextDelta):
+                break
     assert loop_runner.budget.completion_tokens == 21
 
 
@@ -78,7 +84,7 @@ async def test_an_outcome_is_reported_with_its_status(
         with subtests.test(status=status):
             loop_runner.script(reply_with_calls(("tool", {"a": 1})), Reply())
             steps = await loop_runner.run(StubToolbox(CallOutcome({"b": 2}, status)))
-            used, result = (step for step in steps if not isinstance(step, TextDelta))
+            used, result = (step for step in steps if isinstance(step, ToolUse | ToolResult))
             assert isinstance(used, ToolUse)
             assert (used.tool, used.input, used.function) == ("Tool", {"a": 1}, "tool")
             assert isinstance(result, ToolResult)
@@ -127,6 +133,7 @@ async def test_closing_the_loop_cancels_running_tools(loop_runner: LoopRunner) -
         loop_runner.build_config(toolbox), [Message("user", "Hello")], loop_runner.budget
     )
     async with aclosing(loop_events) as steps:
+        assert await anext(steps) == ModelAccepted()
         assert isinstance(await anext(steps), ToolUse)
         assert isinstance(await anext(steps), ToolUse)
         pending = asyncio.ensure_future(anext(steps))

@@ -191,6 +191,6 @@ async def test_a_question_that_a_failed_turn_keeps_can_be_asked_again(talk: Talk
     attachment = await attach(talk)
     talk.script(Reply(status=400), Reply(texts=["Now."]))
     ids = {"attachments": [attachment["id"]]}
-    refused(await send_chat(talk.client, talk, "Hi", **ids), 502, "provider_error")
+    refused(await send_chat(talk.client, talk, "Hi", **ids), 400, "provider_rejected")
     assert (await talk.say("Hi", **ids))["message"]["content"] == "Now."
     assert "The code of the safe is 4711." in asked_texts(talk)[-1]

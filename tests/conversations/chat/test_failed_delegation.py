@@ -141,7 +141,7 @@ async def test_a_call_of_a_child_whose_model_fails_fails(talk: Talker) -> None:
     child.script(Reply(status=400, message="no such luck"))
     call = await _run_single_call(talk, build_call("kid"))
     assert call["status"] == "failed"
-    assert call["output"]["code"] == "provider_error"
+    assert call["output"]["code"] == "provider_rejected"
     assert call["output"]["error"] == "it could not answer"
     assert json.loads(call["model_message"]) == call["output"]
 
@@ -207,8 +207,8 @@ async def test_calls_before_a_failure_of_the_parents_model_are_stored(talk: Talk
     child.script(Reply(texts=["Done."], usage=(30, 3)))
     talk.script(reply_with_calls(build_call("kid"), usage=(10, 1)), Reply(status=400))
     answer = await send_chat(talk.client, talk)
-    assert answer.status_code == 502
-    assert answer.json()["error"]["code"] == "provider_error"
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "provider_rejected"
     (conversation_id,) = await list_ids(talk)
     _, reply = await list_messages(talk, conversation_id)
     assert reply["status"] == "failed"

@@ -30,7 +30,7 @@ def _refusal() -> Reply:
 
 async def _fail(talk: Talker, message: str = "Lost", **more: Any) -> dict[str, Any]:
     talk.script(_refusal(), Reply(texts=["Back"]))
-    return refused(await send_chat(talk.client, talk, message, **more), 502, "provider_error")
+    return refused(await send_chat(talk.client, talk, message, **more), 400, "provider_rejected")
 
 
 async def test_the_question_and_the_failure_stay_in_the_conversation(talk: Talker) -> None:
@@ -40,7 +40,7 @@ async def test_the_question_and_the_failure_stay_in_the_conversation(talk: Talke
     question, answer = await list_messages(talk, conversation["id"])
     assert (question["role"], question["content"], question["error"]) == ("user", "Lost", None)
     assert (answer["role"], answer["content"], answer["status"]) == ("assistant", "", "failed")
-    assert answer["error"] == {"code": "provider_error", "message": error["message"]}
+    assert answer["error"] == {"code": "provider_rejected", "message": error["message"]}
     assert "no such deployment" in answer["error"]["message"]
 
 
@@ -69,7 +69,7 @@ async def test_an_event_tells_of_the_failure(talk: Talker) -> None:
             "conversation_id": conversation_id,
             "message_id": failed["id"],
             "source": "console",
-            "code": "provider_error",
+            "code": "provider_rejected",
             "reason": "refused",
         }
     ]
@@ -87,7 +87,7 @@ async def test_the_log_has_the_failure_even_where_messages_are_not_logged(
             conversation_id = (await list_ids(talk))[0]
             entries = await list_log_entries(talk, type="message", conversation_id=conversation_id)
             assert [entry["role"] for entry in entries] == roles
-            assert entries[0]["data"]["error"]["code"] == "provider_error"
+            assert entries[0]["data"]["error"]["code"] == "provider_rejected"
 
 
 async def test_the_figures_count_it(talk: Talker, services: Services) -> None:

@@ -33,14 +33,14 @@ async def test_a_refusal_of_the_model_fails_the_job_at_once(
     assert job["status"] == "failed"
     assert "reply" not in job
     assert job["finished_at"]
-    assert job["error"]["code"] == "provider_error"
+    assert job["error"]["code"] == "provider_rejected"
     assert "not today" in job["error"]["message"]
     assert job["error"]["details"]["reason"] == "refused"
     assert len(talk.asked) == 1
     event = (await list_event_data(talk, "agent.chat.completed"))[0]
     assert (event["status"], event["job_id"]) == ("failed", job["job_id"])
     # The provider's message is in the job, for its owner.
-    assert (event["message"], event["error"]) == (None, "provider_error")
+    assert (event["message"], event["error"]) == (None, "provider_rejected")
 
 
 async def test_a_failed_job_leaves_its_turn_and_a_free_conversation(
@@ -92,7 +92,7 @@ async def test_a_job_fails_after_its_last_attempt(talk: Talker, services: Servic
     await run_next_attempt(services, job)
     view = await get_job(talk, job)
     assert view["status"] == "failed"
-    assert view["error"]["code"] == "provider_error"
+    assert view["error"]["code"] == "rate_limited"
     assert view["error"]["details"]["reason"] == "rate_limited"
     assert len(await list_event_data(talk, "agent.chat.completed")) == 1
     talk.script(Reply())

@@ -65,7 +65,7 @@ async def test_the_log_keeps_what_was_replaced(talk: Talker) -> None:
 
 async def test_a_failed_turn_is_tried_again(talk: Talker) -> None:
     talk.script(Reply(status=400), Reply(status=400), Reply(texts=["Now."]))
-    refused(await send_chat(talk.client, talk, "Hi"), 502, "provider_error")
+    refused(await send_chat(talk.client, talk, "Hi"), 400, "provider_rejected")
     conversation = (await talk.client.get(f"{talk.path}/conversations")).json()["data"][0]
     for _ in range(2):
         again = await _last_answer(talk, conversation["id"])

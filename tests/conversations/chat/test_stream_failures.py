@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.assertions import until
+from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import list_messages
 from tests.conversations.chat.database import fetch_rows, fetch_value
 from tests.conversations.chat.delegation_scripts import attach_sub_agent
@@ -16,6 +16,7 @@ from tests.conversations.chat.stream_helpers import (
     create_silent_agent,
     encode_delta,
     open_stream,
+    post_stream,
     stream_chat,
 )
 from tests.lengths import rounds
@@ -47,21 +48,21 @@ async def wait_until_free(talk: Talker, conversation_id: str, services: Services
     assert reply["message"]["content"] == "Free"
 
 
-async def test_a_model_that_refuses_ends_the_stream_with_an_error(
+async def test_a_model_that_refuses_decides_the_status_of_the_stream(
     world: World, models: ModelServer, server: Server, services: Services, subtests: pytest.Subtests
 ) -> None:
-    for status, reason in ((400, "refused"), (429, "rate_limited"), (503, "unavailable")):
+    for status, reason, ours in (
+        (400, "refused", (400, "provider_rejected")),
+        (429, "rate_limited", (429, "rate_limited")),
+        (503, "unavailable", (502, "provider_error")),
+    ):
         with subtests.test(status=status, reason=reason):
             talk = await talker(world, models)
             talk.script(Reply(status=status, message="not today", headers={"Retry-After": "0"}))
-            events = await stream_chat(server, talk)
-            assert [name for name, _ in events] == ["message_start", "error"]
-            error = events[1][1]
-            assert set(error) == {"code", "message", "details"}
-            assert error["code"] == "provider_error"
+            error = refused(await post_stream(server, talk, {"message": "Hi"}), *ours)
             assert "not today" in error["message"]
             assert error["details"]["reason"] == reason
-            conversation_id = conversation_of(events)
+            conversation_id = error["details"]["conversation_id"]
             question, failed = await list_messages(talk, conversation_id)
             assert (question["content"], question["status"]) == ("Hi", "complete")
             assert (failed["content"], failed["status"]) == ("", "failed")
@@ -73,7 +74,8 @@ async def test_a_conversation_whose_first_turn_failed_counts_once(
     talk: Talker, server: Server
 ) -> None:
     talk.script(Reply(status=400), Reply())
-    conversation_id = conversation_of(await stream_chat(server, talk))
+    answer = await post_stream(server, talk, {"message": "Hi"})
+    conversation_id = answer.json()["error"]["details"]["conversation_id"]
     await talk.say("Again", conversation_id=conversation_id)
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
     assert stats["total_messages"] == 4
@@ -185,6 +187,7 @@ async def test_a_disconnect_closes_the_connection_of_a_silent_model(
 async def test_a_disconnect_before_the_first_text_stores_nothing(
     talk: Talker, server: Server, silent_model: SilentModel, services: Services
 ) -> None:
+    silent_model.response = b": a moment\n\n"
     agent = await create_silent_agent(talk, silent_model)
     async with open_stream(server, agent) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
@@ -216,15 +219,34 @@ async def test_a_disconnect_ends_a_delegated_task(
     await wait_until_free(talk, conversation_id, services)
 
 
+async def test_a_disconnect_before_the_model_answers_leaves_nothing(
+    talk: Talker, server: Server, silent_model: SilentModel, services: Services
+) -> None:
+    agent = await create_silent_agent(talk, silent_model)
+    leaving = asyncio.create_task(post_stream(server, agent, {"message": "Hi"}))
+    await until(lambda: silent_model.connections == 1)
+    leaving.cancel()
+    await until(lambda: silent_model.connections == 0, DISCONNECT_SECONDS)
+    await until_none(services, agent)
+
+
 async def test_a_disconnect_ends_the_retries_of_a_model_request(
     talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(status=503, headers={"Retry-After": "9"}))
-    async with open_stream(server, talk) as events:
-        conversation_id = (await anext(events))[1]["conversation_id"]
-        await until(lambda: len(talk.asked) == 1)
-    await wait_until_free(talk, conversation_id, services)
-    assert len(talk.asked) == 2
+    leaving = asyncio.create_task(post_stream(server, talk, {"message": "Hi"}))
+    await until(lambda: len(talk.asked) == 1)
+    leaving.cancel()
+    await until_none(services, talk)
+    assert len(talk.asked) == 1
+
+
+async def until_none(services: Services, talk: Talker) -> None:
+    """Waits until the agent has no conversation."""
+    sql = "SELECT count(*) FROM conversations WHERE agent_id = $1"
+    async with asyncio.timeout(10):
+        while await fetch_value(services, sql, talk.agent_id):  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.01)
 
 
 async def test_concurrent_disconnects_leave_no_conversation_busy(

@@ -159,7 +159,7 @@ async def test_a_failed_answer_is_not_replayed(talk: Talker) -> None:
     headers, body = {"idempotency-key": "a"}, {"message": "Hi"}
     talk.script(Reply(status=400), Reply())
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
-    refused(answer, 502, "provider_error")
+    refused(answer, 400, "provider_rejected")
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
     assert answer.status_code == 200
     assert len(talk.asked) == 2

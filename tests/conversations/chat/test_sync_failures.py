@@ -26,26 +26,35 @@ from tests.world import World
 async def test_a_models_refusal_is_reported_with_its_reason(
     world: World, models: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    for status, reason, requests in (
-        (400, "refused", 1),
-        (401, "refused", 1),
-        (403, "refused", 1),
-        (404, "refused", 1),
-        (408, "timeout", 1),
-        (429, "rate_limited", 3),
-        (500, "unavailable", 3),
-        (503, "unavailable", 3),
-        (504, "timeout", 1),
+    for status, reason, requests, ours in (
+        (400, "refused", 1, (400, "provider_rejected")),
+        (401, "refused", 1, (409, "model_not_configured")),
+        (404, "refused", 1, (400, "provider_rejected")),
+        (408, "timeout", 1, (502, "provider_error")),
+        (422, "refused", 1, (422, "provider_rejected")),
+        (429, "rate_limited", 3, (429, "rate_limited")),
+        (500, "unavailable", 3, (502, "provider_error")),
     ):
         with subtests.test(status=status, reason=reason, requests=requests):
             talk = await talker(world, models)
             talk.script(Reply(status=status, message="not today", headers=RETRY_AT_ONCE))
-            error = refused(await send_chat(talk.client, talk), 502, "provider_error")
-            assert error["details"] == {
+            answer = await send_chat(talk.client, talk)
+            error = refused(answer, *ours)
+            [conversation_id] = await list_ids(talk)
+            failed = (await list_messages(talk, conversation_id))[1]
+            details = {
                 "model": f"scripted/{talk.model}",
                 "reason": reason,
                 "provider_status": status,
+                "conversation_id": conversation_id,
+                "message_id": failed["id"],
             }
+            if requests > 1:
+                assert answer.headers["retry-after"] == "1"
+                assert error["details"] == {**details, "retry_after": 1}
+            else:
+                assert answer.headers["x-should-retry"] == "false"
+                assert error["details"] == details
             assert "not today" in error["message"]
             # Transient failures are retried; refusals and timeouts are not.
             assert len(talk.asked) == requests
@@ -103,7 +112,9 @@ async def test_a_transient_failure_is_retried(talk: Talker) -> None:
 
 async def test_a_long_retry_after_is_not_waited_for(talk: Talker) -> None:
     talk.script(Reply(status=429, headers={"Retry-After": "3600"}))
-    error = refused(await send_chat(talk.client, talk), 502, "provider_error")
+    answer = await send_chat(talk.client, talk)
+    error = refused(answer, 429, "rate_limited")
+    assert answer.headers["retry-after"] == "3600"
     assert error["details"]["reason"] == "rate_limited"
     assert len(talk.asked) == 1
 
@@ -111,7 +122,7 @@ async def test_a_long_retry_after_is_not_waited_for(talk: Talker) -> None:
 async def test_a_failure_does_not_contain_the_provider_key(talk: Talker) -> None:
     talk.script(Reply(status=401, message="wrong key sk-scripted-0123456789 given"))
     answer = await send_chat(talk.client, talk)
-    assert answer.status_code == 502
+    assert answer.status_code == 409
     assert "sk-scripted" not in answer.text
 
 
@@ -260,7 +271,7 @@ async def test_a_failing_sub_agent_does_not_fail_the_turn(talk: Talker) -> None:
     reply = await talk.say("Hi")
     assert reply["message"]["content"] == "I managed alone"
     assert reply["tool_calls"][0]["status"] == "failed"
-    assert reply["tool_calls"][0]["output"]["code"] == "provider_error"
+    assert reply["tool_calls"][0]["output"]["code"] == "provider_rejected"
 
 
 async def test_a_turn_has_ten_rounds_of_calls_at_most(talk: Talker) -> None:
@@ -287,7 +298,7 @@ async def test_rounds_before_a_failure_are_stored(talk: Talker) -> None:
     await talk.with_helper()
     call = ("delegate_to_helper", {"task": "x"})
     talk.script(Reply(texts=["Let me ask."], calls=[call]), Reply(status=400), Reply())
-    refused(await send_chat(talk.client, talk, "Hi"), 502, "provider_error")
+    refused(await send_chat(talk.client, talk, "Hi"), 400, "provider_rejected")
     [conversation_id] = await list_ids(talk)
     messages = await list_messages(talk, conversation_id)
     assert [(item["content"], item["status"]) for item in messages] == [

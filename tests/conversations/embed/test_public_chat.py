@@ -21,7 +21,9 @@ async def test_a_reply_has_exactly_the_documented_fields(site: Site) -> None:
     answer = await site.ask("When does the shop open?")
     assert answer.status_code == 200
     reply = answer.json()
-    assert set(reply) == {"session_id", "conversation_id", "assistant_reply", "sources"}
+    ids = {"session_id", "conversation_id"}
+    assert set(reply) == {*ids, "assistant_reply", "sources", "finish_reason"}
+    assert reply["finish_reason"] == "stop"
     assert set(reply["assistant_reply"]) == {"id", "role", "content", "created_at"}
     assert reply["session_id"] == site.session
     assert re.fullmatch(r"cnv_[0-9a-v]{26}", reply["conversation_id"])

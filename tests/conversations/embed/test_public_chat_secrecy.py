@@ -67,13 +67,23 @@ _PROVIDER_MESSAGE = (
 )
 
 
-async def test_visitors_do_not_see_the_providers_message(site: Site) -> None:
-    site.talk.script(Reply(status=401, message=_PROVIDER_MESSAGE))
-    answer = await site.ask()
-    assert error_of(answer) == (502, "provider_error")
-    assert "details" not in answer.json()["error"]
-    for secret in ("sk-scripted", "org-Acme", site.talk.model, "401"):
-        assert secret not in answer.text
+async def test_visitors_do_not_see_the_providers_message(
+    site: Site, subtests: pytest.Subtests
+) -> None:
+    for status, expected in (
+        (400, (502, "provider_error")),
+        (401, (503, "unavailable")),
+        (429, (503, "unavailable")),
+        (504, (502, "provider_error")),
+    ):
+        with subtests.test(status=status):
+            headers = {"Retry-After": "3600"}
+            site.talk.script(Reply(status=status, message=_PROVIDER_MESSAGE, headers=headers))
+            answer = await site.ask()
+            assert error_of(answer) == expected
+            assert set(answer.json()["error"]["details"]) == {"message_id"}
+            for secret in ("sk-scripted", "org-Acme", site.talk.model, "provider_status"):
+                assert secret not in answer.text
 
 
 async def test_a_public_stream_does_not_contain_the_providers_message(
@@ -87,7 +97,7 @@ async def test_a_public_stream_does_not_contain_the_providers_message(
             answer, events = await stream_chat(server, site)
             name, data = events[-1]
             assert (name, data["code"]) == ("error", "provider_error")
-            assert set(data) == {"code", "message"}
+            assert data["details"] == {"message_id": events[0][1]["message_id"]}
             for secret in ("sk-scripted", "org-Acme", site.talk.model):
                 assert secret not in answer.text
 

@@ -2,10 +2,12 @@
 
 import itertools
 import time
+from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI
+from openai.types import Model
 
 from tests.conversations.embed.factories import KEYS_PATH, create_embed_key
 from tests.conversations.openai.completions import COMPLETIONS_PATH, HI, code_of, with_key
@@ -25,9 +27,10 @@ async def test_a_users_agents_are_the_models(talk: Talker, client: AsyncOpenAI) 
         "/api/v1/agents", {"name": "x", "primary_model": "y", "system_prompt": "z"}
     )
     listed_models = [model async for model in client.models.list()]
-    assert [(model.id, model.owned_by) for model in listed_models] == [
-        (draft.agent_id, "Draft"),
-        (talk.agent_id, "Talker"),
+    tenant_id = talk.client.tenant_id
+    assert [(model.id, model.owned_by, name_of(model)) for model in listed_models] == [
+        (draft.agent_id, tenant_id, "Draft"),
+        (talk.agent_id, tenant_id, "Talker"),
     ]
     assert foreign_agent.json()["id"] not in {model.id for model in listed_models}
     assert {model.object for model in listed_models} == {"model"}
@@ -37,7 +40,27 @@ async def test_a_users_agents_are_the_models(talk: Talker, client: AsyncOpenAI) 
 async def test_a_key_lists_its_own_agent(talk: Talker, visitor: AsyncOpenAI) -> None:
     await talk.agent("Another")
     listed_models = [model async for model in visitor.models.list()]
-    assert [(model.id, model.owned_by) for model in listed_models] == [(talk.agent_id, "Talker")]
+    assert [(model.id, name_of(model)) for model in listed_models] == [(talk.agent_id, "Talker")]
+    assert abs(listed_models[0].created - time.time()) < 60
+
+
+def name_of(model: Model) -> Any:
+    return (model.model_extra or {})["name"]
+
+
+async def test_a_model_can_be_got_alone(talk: Talker, any_client: AsyncOpenAI) -> None:
+    model = await any_client.models.retrieve(talk.agent_id)
+    assert (model.id, model.owned_by) == (talk.agent_id, talk.client.tenant_id)
+
+
+async def test_another_model_is_not_found(talk: Talker, any_client: AsyncOpenAI) -> None:
+    stranger = await talker(talk.world, talk.models)
+    archived = await talk.agent("Old")
+    await talk.client.put(archived.path, {"status": "archived"})
+    for agent_id in (stranger.agent_id, archived.agent_id, "gpt-4o"):
+        with pytest.raises(openai.NotFoundError) as refusal:
+            await any_client.models.retrieve(agent_id)
+        assert (refusal.value.code, refusal.value.type) == ("agent_not_found", "not_found_error")
 
 
 async def test_every_listed_model_can_be_chatted_with(

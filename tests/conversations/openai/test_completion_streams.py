@@ -138,21 +138,38 @@ async def test_closing_the_stream_ends_the_turn_and_stores_the_partial_answer(
 # Failures
 
 
-async def test_a_providers_failure_is_a_provider_error(
-    talk: Talker, any_client: AsyncOpenAI
+async def test_a_providers_refusal_has_its_status_and_its_words(
+    talk: Talker, client: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    talk.script(Reply(status=400, message="the window is too small"))
-    with pytest.raises(openai.InternalServerError) as failure:
-        await any_client.chat.completions.create(model=talk.agent_id, messages=HI)
-    assert (failure.value.status_code, code_of(failure.value)) == (502, "provider_error")
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            talk.script(Reply(status=400, message="the window is too small"))
+            with pytest.raises(openai.BadRequestError) as failure:
+                await client.chat.completions.create(
+                    model=talk.agent_id, messages=HI, stream=stream
+                )
+            assert code_of(failure.value) == "provider_rejected"
+            assert failure.value.type == "invalid_request_error"
+            assert "the window is too small" in failure.value.message
+            assert failure.value.response.headers["x-should-retry"] == "false"
 
 
-async def test_a_stream_that_fails_at_once_raises(talk: Talker, any_client: AsyncOpenAI) -> None:
-    talk.script(Reply(status=400))
-    stream = await any_client.chat.completions.create(model=talk.agent_id, messages=HI, stream=True)
-    with pytest.raises(openai.APIError) as failure:
-        await read_chunks(stream)
-    assert code_of(failure.value) == "provider_error"
+async def test_retries_are_the_clients_own(
+    talk: Talker, client: AsyncOpenAI, subtests: pytest.Subtests
+) -> None:
+    for stream in (False, True):
+        with subtests.test(stream=stream):
+            before = len(talk.asked)
+            headers = {"Retry-After": "0.1"}
+            talk.script(Reply(status=429, headers=headers, message="slow down"))
+            patient = client.with_options(max_retries=1)
+            with pytest.raises(openai.RateLimitError) as failure:
+                await patient.chat.completions.create(
+                    model=talk.agent_id, messages=HI, stream=stream
+                )
+            assert len(talk.asked) == before + 2
+            assert (failure.value.code, failure.value.type) == ("rate_limited", "rate_limit_error")
+            assert failure.value.response.headers["retry-after"] == "1"
 
 
 async def test_a_stream_that_fails_in_the_middle_raises_after_the_text_before_it(
@@ -173,12 +190,13 @@ async def test_a_stream_that_fails_in_the_middle_raises_after_the_text_before_it
     assert await _list_messages(talk) == [("Hi", "complete"), ("Half", "failed")]
 
 
-async def test_a_failed_stream_has_no_done_event(talk: Talker) -> None:
+async def test_a_failed_stream_ends_with_the_error_and_done(talk: Talker) -> None:
     talk.script(Reply(texts=["Half", " lost"], error_after=1))
     answer = await post_completion(talk, {"stream": True})
-    last = answer.text.removesuffix("\n\n").split("\n\n")[-1]
-    assert set(json.loads(last.removeprefix("data: "))) == {"error"}
-    assert "[DONE]" not in answer.text
+    *_, last, done = answer.text.removesuffix("\n\n").split("\n\n")
+    error = json.loads(last.removeprefix("data: "))["error"]
+    assert {"code", "message", "type", "param"} <= set(error)
+    assert done == "data: [DONE]"
     assert '"finish_reason":"stop"' not in answer.text
 
 
@@ -203,14 +221,14 @@ async def test_visitors_do_not_see_the_providers_message(
 
             with pytest.raises(openai.APIError) as failure:
                 await ask()
-            assert code_of(failure.value) == "provider_error"
+            assert code_of(failure.value) == "unavailable"
             for secret in ("sk-scripted", "org-Acme", talk.model):
                 assert secret not in f"{failure.value} {failure.value.body}"
 
 
 async def test_the_providers_key_is_masked_for_the_owner(talk: Talker, client: AsyncOpenAI) -> None:
     talk.script(Reply(status=401, message=_PROVIDER_MESSAGE))
-    with pytest.raises(openai.InternalServerError) as failure:
+    with pytest.raises(openai.ConflictError) as failure:
         await client.chat.completions.create(model=talk.agent_id, messages=HI)
     assert "org-Acme" in str(failure.value)
     assert "sk-scripted" not in f"{failure.value} {failure.value.body}"

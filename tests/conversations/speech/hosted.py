@@ -1,4 +1,4 @@
-"""Web processes whose speech models are those of a scripted provider."""
+"""Web processes whose speech and embedding models are those of a scripted provider."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,12 +13,15 @@ PROVIDER = "hearing"
 
 
 @asynccontextmanager
-async def serve_hosted(stores: Stores, ear: str, mouth: str) -> AsyncIterator[World]:
+async def serve_hosted(
+    stores: Stores, ear: str, mouth: str, embedder: str = "local/wordllama"
+) -> AsyncIterator[World]:
     """Yields a process that hears with one model of the provider and speaks with another."""
     settings = msgspec.structs.replace(
         stores.settings,
         transcription_model=f"{PROVIDER}/{ear}",
         speech_model=f"{PROVIDER}/{mouth}",
+        embedding_model=embedder,
     )
     world = World(create_app(settings))
     yield world

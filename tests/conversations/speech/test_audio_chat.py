@@ -10,6 +10,7 @@ import pytest
 
 from app.domain.conversations.chat.schemas import ChatReply
 from app.domain.conversations.speech import audio, speech_jobs
+from app.jobs import background
 from app.main import create_app
 from app.services import Services
 from tests.assertions import refused, wait_until
@@ -96,8 +97,14 @@ async def test_unreadable_recordings_are_refused_by_their_content(
 async def test_a_recording_without_speech_is_refused_with_a_clear_error(
     served_voice: Voice, services: Services
 ) -> None:
-    error = refused(await served_voice.send(tone(volume=0.0)), 422, "validation_error")
+    answer = await served_voice.send(tone(volume=0.0))
+    error = refused(answer, 422, "validation_error")
     assert error["details"] == {"audio": "has no speech that could be recognised"}
+    # The recogniser has worked: unlike other invalid input, it costs as much as an answer.
+    remaining = int(answer.headers["x-ratelimit-remaining"])
+    await background.drain()
+    following = await served_voice.talk.client.get("/auth/me")
+    assert following.headers["x-ratelimit-remaining"] == str(remaining - 1)
     assert served_voice.talk.asked == []
     await wait_until(lambda: is_removed(services, served_voice))
 

@@ -11,6 +11,7 @@ from litestar import Litestar
 from app.domain.agents.llm import prices
 from app.domain.agents.usage import queries as usage_queries
 from app.services import Services
+from tests.agents.usage.rows import get_usage
 from tests.assertions import refused, wait_until
 from tests.conversations.speech.calls import Voice, is_removed
 from tests.conversations.speech.hosted import serve_hosted
@@ -106,6 +107,10 @@ async def test_calls_to_the_provider_are_stored_as_usage(
             "cost": 0.01,
         }
     ]
+    report = await get_usage(hosted_voice.talk.client)
+    by_model = {row["model"]: (row["total_tokens"], row["cost_usd"]) for row in report["by_model"]}
+    assert by_model[f"hearing/{EAR}"] == (34, 0.07)
+    assert by_model[f"hearing/{MOUTH}"] == (0, 0.01)
 
 
 async def test_a_call_whose_usage_is_not_stored_is_not_made_again(
@@ -139,7 +144,7 @@ async def test_a_failed_call_is_not_stored_as_usage(
     hosted_voice: Voice, models: ModelServer, services: Services
 ) -> None:
     models.script(EAR, Reply(status=401))
-    refused(await hosted_voice.send(tone()), 502, "provider_error")
+    refused(await hosted_voice.send(tone()), 409, "model_not_configured")
     models.script(EAR, Reply())
     assert await _list_usage(services, hosted_voice, "transcription") == []
 
@@ -176,7 +181,7 @@ async def test_a_failure_of_the_provider_is_reported_without_the_key(
         await hosted_voice.send(tone()),
         await hosted_voice.request_speech({"text": "Hello"}),
     ):
-        error = refused(answer, 502, "provider_error")
+        error = refused(answer, 409, "model_not_configured")
         assert error["details"]["provider_status"] == 401
         assert "sk-scripted" not in answer.text
     models.script(MOUTH, Reply())

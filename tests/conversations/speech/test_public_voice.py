@@ -75,6 +75,7 @@ async def test_a_recording_is_answered_with_its_transcript(visitor: Visit) -> No
         "conversation_id",
         "assistant_reply",
         "sources",
+        "finish_reason",
         "transcript",
     }
     assert reply["session_id"] == visitor.session_id

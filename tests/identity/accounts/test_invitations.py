@@ -75,6 +75,15 @@ async def test_an_unknown_sort_is_refused(admin: Client) -> None:
 
 async def test_a_revoked_invitation_cannot_be_used(admin: Client, anonymous: Client) -> None:
     invitation = await invite(admin)
+    answer = await admin.post(f"/users/invitations/{invitation['id']}/revoke")
+    assert (answer.status_code, set(answer.json())) == (200, {"message"})
+    assert await _join(anonymous, invitation) == 422
+
+
+async def test_an_invitation_is_revoked_as_in_release_0_1_0(
+    admin: Client, anonymous: Client
+) -> None:
+    invitation = await invite(admin)
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
     assert await _join(anonymous, invitation) == 422
@@ -82,15 +91,15 @@ async def test_a_revoked_invitation_cannot_be_used(admin: Client, anonymous: Cli
 
 async def test_a_revoked_invitation_is_not_found(admin: Client) -> None:
     invitation = await invite(admin)
-    await admin.delete(f"/users/invitations/{invitation['id']}")
-    answer = await admin.delete(f"/users/invitations/{invitation['id']}")
+    await admin.post(f"/users/invitations/{invitation['id']}/revoke")
+    answer = await admin.post(f"/users/invitations/{invitation['id']}/revoke")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "invitation_not_found")
 
 
 async def test_a_used_invitation_cannot_be_revoked(admin: Client, anonymous: Client) -> None:
     invitation = await invite(admin)
     await _join(anonymous, invitation)
-    assert (await admin.delete(f"/users/invitations/{invitation['id']}")).status_code == 409
+    assert (await admin.post(f"/users/invitations/{invitation['id']}/revoke")).status_code == 409
 
 
 async def test_an_invitation_above_the_callers_role_cannot_be_revoked(
@@ -98,7 +107,7 @@ async def test_an_invitation_above_the_callers_role_cannot_be_revoked(
 ) -> None:
     above = await world.user("super_admin", admin.tenant_id)
     invitation = await invite(above, "super_admin")
-    answer = await admin.delete(f"/users/invitations/{invitation['id']}")
+    answer = await admin.post(f"/users/invitations/{invitation['id']}/revoke")
     assert (answer.status_code, answer.json()["error"]["details"]["your_role"]) == (
         403,
         "tenant_admin",
@@ -107,7 +116,7 @@ async def test_an_invitation_above_the_callers_role_cannot_be_revoked(
 
 async def test_revoking_is_in_the_event_log(admin: Client) -> None:
     invitation = await invite(admin)
-    await admin.delete(f"/users/invitations/{invitation['id']}")
+    await admin.post(f"/users/invitations/{invitation['id']}/revoke")
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.invitation_revoked"
     assert entry["data"] == {"invitation_id": invitation["id"], "email": invitation["email"]}

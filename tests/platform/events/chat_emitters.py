@@ -20,7 +20,7 @@ async def emit_agent_chat_failed(context: EmitterContext) -> None:
     talker = await context.create_talker()
     talker.script(Reply(status=401))
     answer = await context.admin.post(f"{talker.path}/chat", {"message": "Hi"})
-    assert answer.status_code == 502
+    assert answer.status_code == 409
     job = await post_json(context.admin, f"{talker.path}/chat/async", {"message": "Hi"}, 202)
     await _run_job(context, job["job_id"])
     rows = await load_events(context.services, context.tenant_id, "agent.chat.failed")

@@ -26,7 +26,7 @@ async def emit_user_invited(context: EmitterContext) -> None:
 
 async def emit_user_invitation_revoked(context: EmitterContext) -> None:
     invitation = await _create_invitation(context)
-    read_json(await context.admin.delete(f"/users/invitations/{invitation['id']}"))
+    read_json(await context.admin.post(f"/users/invitations/{invitation['id']}/revoke"))
 
 
 async def emit_user_registered(context: EmitterContext) -> None:
@@ -194,7 +194,23 @@ async def emit_tenant_updated(context: EmitterContext) -> None:
     read_json(await super_admin.put(path, {"name": "Another name"}))
 
 
+async def _create_service_key(context: EmitterContext) -> str:
+    body = {"name": "Import", "role": "viewer"}
+    return str((await post_json(context.admin, "/api/v1/service-keys", body))["id"])
+
+
+async def emit_service_key_created(context: EmitterContext) -> None:
+    await _create_service_key(context)
+
+
+async def emit_service_key_revoked(context: EmitterContext) -> None:
+    path = f"/api/v1/service-keys/{await _create_service_key(context)}"
+    read_json(await context.admin.delete(path), 204)
+
+
 EMITTERS: dict[str, Emitter] = {
+    "system.service_key.created": emit_service_key_created,
+    "system.service_key.revoked": emit_service_key_revoked,
     "system.tenant.created": emit_tenant_created,
     "system.tenant.updated": emit_tenant_updated,
     "system.tenant.deleted": emit_tenant_deleted,

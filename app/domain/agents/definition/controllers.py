@@ -80,7 +80,7 @@ class AgentController(Controller):
         await service.delete(tx, services, agent_id)
 
     @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:write")
-    async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
+    async def list_agent_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
         """The newest first; the first one is the current version."""
         return await service.list_versions(tx, agent_id, page_in)
 
@@ -91,7 +91,7 @@ class AgentController(Controller):
         needs="agents:write",
         status_code=200,
     )
-    async def restore_version(
+    async def restore_agent_version(
         self, tx: Tx, principal: Principal, agent_id: Id, version: Id
     ) -> AgentView:
         return await service.restore_version(tx, principal, agent_id, version)
@@ -101,7 +101,7 @@ class AgentController(Controller):
         summary="Compare two versions",
         needs="agents:write",
     )
-    async def diff_versions(
+    async def diff_agent_versions(
         self, tx: Tx, agent_id: Id, from_version: Id, to_version: Id
     ) -> Data[VersionDiff]:
         """The changes that lead from the first version to the second one. Texts are cut after
@@ -133,11 +133,12 @@ class SubAgentController(Controller):
 
     @post("/attach", summary="Attach an agent", needs="agents:write")
     async def attach_sub_agent(
-        self, tx: Tx, agent_id: Id, data: JSONBody[AttachSubAgent]
+        self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[AttachSubAgent]
     ) -> SubAgentView:
         """Lets the agent delegate tasks to another existing agent. A cycle is refused with 409
         `sub_agent_cycle`.
         """
+        principal.require_agent(data.agent_id)
         return await sub_agents.attach(tx, agent_id, data)
 
     @post("/direct", summary="Create a sub-agent", stores=True, needs="agents:write")

@@ -1,5 +1,6 @@
 """SQL of agents, their versions and their sub-agents."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -74,8 +75,9 @@ WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.agent_id = $2
 ORDER BY s.created_at, s.id
 """
 _LIST_USABLE = f"""
-SELECT id, name, created_at FROM agents
+SELECT id, tenant_id, name, created_at FROM agents
 WHERE ($1::text IS NULL OR tenant_id = $1) AND parent_id IS NULL AND status <> 'archived'
+  AND ($2::text[] IS NULL OR id = ANY($2))
 ORDER BY created_at DESC, id DESC LIMIT {_MAX_USABLE}
 """
 
@@ -218,9 +220,12 @@ async def find_log_settings(tx: Tx, agent_id: str) -> LogSettings | None:
     return await _LOG_SETTINGS.find(tx, tenant_of(tx), _FIND_LOG_SETTINGS, agent_id)
 
 
-async def list_usable(tx: Tx) -> list[Row]:
-    """Returns agents that can be chatted with, the newest first. The list has no pages."""
-    return await fast.rows(tx, tenant_of(tx), _LIST_USABLE)
+async def list_usable(tx: Tx, agent_ids: Collection[str] | None = None) -> list[Row]:
+    """Returns those of the agents that can be chatted with, the newest first; without `agent_ids`
+    all of them. The list has no pages.
+    """
+    ids = None if agent_ids is None else list(agent_ids)
+    return await fast.rows(tx, tenant_of(tx), _LIST_USABLE, ids)
 
 
 async def list_sub_agents(tx: Tx, agent_id: str) -> list[SubAgentView]:

@@ -2,6 +2,7 @@
 
 from . import documents, local_embedder
 from .chunk_store import ChunkStore
+from .embedding import embed_inputs
 from .file_reader import FileReader
 from .parsing import FORMATS, MIME_TYPES, Unreadable, kind_of
 from .retrieval import Passages, find_passages

@@ -55,7 +55,7 @@ class KnowledgeController(Controller):
         idempotent=False,
         full_files=4,
     )
-    async def train(
+    async def train_agent(
         self,
         services: Services,
         principal: Principal,
@@ -75,7 +75,7 @@ class KnowledgeController(Controller):
         status_code=200,
         idempotent=False,
     )
-    async def search(
+    async def search_documents(
         self, services: Services, principal: Principal, agent_id: Id, data: JSONBody[SearchRequest]
     ) -> Data[list[PassageView]]:
         """The passages that come nearest to this question, the best first. No model answers. A turn
@@ -145,7 +145,7 @@ class KnowledgeController(Controller):
         needs="agents:write",
         media_type="application/octet-stream",
     )
-    async def get_content(
+    async def get_document_content(
         self, services: Services, principal: Principal, agent_id: Id, document_id: Id
     ) -> Stream:
         """The file as it was uploaded, as an attachment."""

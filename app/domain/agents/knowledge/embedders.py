@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.domain.agents.llm.api import Models, Target, estimate_tokens
+from app.domain.agents.llm.api import EmbeddingInputs, Models, Target, estimate_tokens
 from app.domain.agents.llm.errors import ModelFailed
 
 from . import local_embedder
@@ -16,7 +16,7 @@ _HOSTED_CONCURRENCY = 4
 class Embedder:
     def __init__(self, models: Models) -> None:
         self._models = models
-        self._local = local_embedder.TokenTable()
+        self.local = local_embedder.TokenTable()
 
     async def embed(
         self, target: Target, texts: Sequence[str], on_used: Callable[[int], None]
@@ -26,14 +26,28 @@ class Embedder:
         fails.
         """
         if target.model == local_embedder.NAME:
-            return await asyncio.to_thread(self._local.embed, list(texts))
-        batches = [texts[i : i + _HOSTED_BATCH] for i in range(0, len(texts), _HOSTED_BATCH)]
+            return await asyncio.to_thread(self.local.embed, list(texts))
+        return await self.embed_hosted(target, list(texts), on_used)
+
+    async def embed_hosted(
+        self,
+        target: Target,
+        inputs: EmbeddingInputs,
+        on_used: Callable[[int], None],
+        *,
+        dimensions: int | None = None,
+        concurrency: int = _HOSTED_CONCURRENCY,
+    ) -> Any:
+        """Like `embed`, for a provider's model. Without concurrency, the first failure is also the
+        last call.
+        """
+        batches = [inputs[i : i + _HOSTED_BATCH] for i in range(0, len(inputs), _HOSTED_BATCH)]
         parts: list[Any] = []
-        for start in range(0, len(batches), _HOSTED_CONCURRENCY):
+        for start in range(0, len(batches), concurrency):
             answers = await asyncio.gather(
                 *(
-                    self._embed_batch(target, batch, on_used)
-                    for batch in batches[start : start + _HOSTED_CONCURRENCY]
+                    self._embed_batch(target, batch, on_used, dimensions)
+                    for batch in batches[start : start + concurrency]
                 ),
                 return_exceptions=True,
             )
@@ -47,12 +61,20 @@ class Embedder:
         return _join(target, parts)
 
     async def _embed_batch(
-        self, target: Target, texts: Sequence[str], on_used: Callable[[int], None]
+        self,
+        target: Target,
+        inputs: EmbeddingInputs,
+        on_used: Callable[[int], None],
+        dimensions: int | None,
     ) -> list[list[float]]:
-        answer = await self._models.embed(target, list(texts))
+        answer = await self._models.embed(target, inputs, dimensions)
         # A provider that reports no tokens has used some all the same.
-        on_used(answer.prompt_tokens or sum(map(estimate_tokens, texts)))
+        on_used(answer.prompt_tokens or sum(map(_estimate, inputs)))
         return answer.vectors
+
+
+def _estimate(item: str | list[int]) -> int:
+    return estimate_tokens(item) if isinstance(item, str) else len(item)
 
 
 def _join(target: Target, parts: list[Any]) -> Any:

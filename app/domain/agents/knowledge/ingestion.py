@@ -1,10 +1,5 @@
 """Puts one document into its agent's table: read, embed, replace its chunks in one commit."""
 
-from typing import Any
-
-from app.domain.agents.llm.api import LOCAL, Target, cost_usd, load_target, provider_of
-from app.domain.agents.usage import api as usage
-from app.domain.agents.usage.api import ModelCall
 from app.kit.files import FileNotStored
 from app.services import Services
 from db.fast import Row
@@ -12,7 +7,6 @@ from db.fast import Row
 from . import parsing
 from .chunk_store import ChunkStore
 from .chunks import Chunk, EmbeddedDocument
-from .embedders import Embedder
 from .parsing import Unreadable
 from .writer_lease import Writer
 
@@ -30,28 +24,6 @@ async def read_document(services: Services, row: Row) -> list[Chunk]:
     except FileNotStored:
         raise Unreadable("is no longer stored; upload it again") from None
     return await parsing.read_chunks(content, kind)
-
-
-async def embed_texts(
-    services: Services, tenant_id: str, agent_id: str, model: str, texts: list[str]
-) -> Any:
-    """Returns a matrix with a row per text, and stores what a provider's model was used for. Raises
-    ModelFailed, ModelNotConfigured.
-    """
-    if provider_of(model) == LOCAL:
-        target = Target(model, LOCAL)
-    else:
-        async with services.db.tx(tenant_id, autocommit=True) as tx:
-            target = await load_target(tx, services.keyring, tenant_id, model)
-    used: list[int] = []
-    try:
-        return await services.get(Embedder).embed(target, texts, used.append)
-    finally:
-        # Also when some of the calls failed.
-        if used:
-            tokens = sum(used)
-            call = ModelCall("embedding", model, tokens, 0, await cost_usd(model, tokens, 0))
-            await usage.add_call(services.db, tenant_id, agent_id, call)
 
 
 async def replace_chunks(services: Services, writer: Writer, document: EmbeddedDocument) -> bool:

@@ -17,6 +17,7 @@ from db.session import Tx
 from . import ingestion, maintenance, queries, reconciliation, table_queries
 from .chunk_store import ChunkStore, TableRef
 from .chunks import EmbeddedDocument
+from .embedding import embed_texts
 from .events import DocumentProcessed
 from .files import document_folder
 from .ingestion import MAINTAIN_SECONDS
@@ -61,7 +62,7 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     if base is None:
         raise NoKnowledgeBase(row["agent_id"])
     model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
-    vectors = await ingestion.embed_texts(services, tenant_id, row["agent_id"], model, texts)
+    vectors = await embed_texts(services, tenant_id, row["agent_id"], model, texts)
     return EmbeddedDocument(job.ref_id, row["name"], row["version"], model, chunks, vectors)
 
 

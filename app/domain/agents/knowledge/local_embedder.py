@@ -4,6 +4,7 @@ The tokenizer and the table of 32,000 rows come from the wheel `wordllama`, whos
 """
 
 import threading
+from collections.abc import Iterator
 from typing import Any, Final
 
 from app.kit import wheels
@@ -12,7 +13,11 @@ NAME: Final = "local/wordllama"
 DIMENSIONS: Final = 256
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
+# The tokenizer takes more than a hundred bytes for each token of a batch.
 _BATCH = 256
+_BATCH_CHARS = 64 * 1024
+# Rows that are added up at a time.
+_SLICE = 4096
 
 
 class TokenTable:
@@ -27,18 +32,29 @@ class TokenTable:
         """Returns a float32 matrix with a row per text, each of length 1. The row of a text
         without tokens is zero.
         """
+        return self.embed_and_count(texts)[0]
+
+    def embed_and_count(self, texts: list[str]) -> tuple[Any, int]:
+        """Returns the matrix of `embed`, and the number of tokens of all texts."""
         import numpy as np  # noqa: PLC0415  # only processes that embed load it
 
         self._load()
-        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        for start in range(0, len(texts), _BATCH):
-            batch = texts[start : start + _BATCH]
+        vectors, tokens = np.zeros((len(texts), DIMENSIONS), np.float32), 0
+        for start, batch in _batches(texts):
             encodings = self._tokenizer.encode_batch(batch, add_special_tokens=False)
             for number, encoding in enumerate(encodings, start):
-                if encoding.ids:
-                    vectors[number] = self._rows[encoding.ids].mean(axis=0, dtype=np.float32)
+                if ids := encoding.ids:
+                    vectors[number] = self._mean(ids)
+                    tokens += len(ids)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths == 0, 1, lengths)
+        return vectors / np.where(lengths == 0, 1, lengths), tokens
+
+    def _mean(self, ids: list[int]) -> Any:
+        sums = [
+            self._rows[ids[start : start + _SLICE]].sum(axis=0, dtype="float32")
+            for start in range(0, len(ids), _SLICE)
+        ]
+        return sum(sums[1:], sums[0]) / len(ids)
 
     def _load(self) -> None:
         with self._loading:
@@ -52,3 +68,15 @@ class TokenTable:
             )
             self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
             self._rows = load_file(folder / _WEIGHTS)["embedding.weight"]
+
+
+def _batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yields texts that are encoded together, and the number of the first."""
+    start, chars = 0, 0
+    for number, text in enumerate(texts):
+        chars += len(text)
+        if number > start and (number - start == _BATCH or chars > _BATCH_CHARS):
+            yield start, texts[start:number]
+            start, chars = number, len(text)
+    if start < len(texts):
+        yield start, texts[start:]

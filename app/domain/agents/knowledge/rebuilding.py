@@ -14,7 +14,7 @@ from app.services import Services
 
 from . import table_queries
 from .chunk_store import ChunkStore, DocumentState, TableMissing, TableRef
-from .ingestion import embed_texts
+from .embedding import embed_texts
 from .work_kinds import DROP_TABLE
 from .writer_lease import NoKnowledgeBase, TableReplaced, Writer, hold_table
 

@@ -16,7 +16,7 @@ from app.services import Services
 from . import fusion, local_embedder, queries, table_queries
 from .chunk_store import ChunkStore, Matches, SearchRequest, TableMissing, TableRef
 from .chunks import StoredChunk
-from .ingestion import embed_texts
+from .embedding import embed_texts
 from .previews import cut_preview
 
 _INSTRUCTIONS = """\

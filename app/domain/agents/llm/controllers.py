@@ -16,7 +16,9 @@ class ModelController(Controller):
     @get(summary="List usable models", needs="models:read")
     async def list_models(self, services: Services, principal: Principal) -> Data[list[ModelView]]:
         """The values that `primary_model` of an agent can have now: the local model while it runs,
-        and the models of each provider for which this tenant has a key.
+        and the models of each provider for which this tenant has a key. The embedded models of
+        embeddings and speech are `local/wordllama`, `local/espeak` and `local/moonshine`, for the
+        routes in OpenAI's wire format.
         """
         async with services.db.tx(principal.home, autocommit=True) as tx:
             targets = await keys.list_default_targets(tx, services.keyring, principal.home)
@@ -28,11 +30,11 @@ class ProviderKeyController(Controller):
     tags = ["Models"]
 
     @get(summary="List provider keys", needs="models:read")
-    async def list_keys(self, tx: Tx) -> Data[list[ProviderKeyView]]:
+    async def list_provider_keys(self, tx: Tx) -> Data[list[ProviderKeyView]]:
         return Data(await keys.list_all(tx))
 
     @post(summary="Add a provider key", needs="models:write")
-    async def create_key(
+    async def create_provider_key(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateProviderKey]
     ) -> ProviderKeyView:
         """The key is encrypted at once and never shown again; `key_hint` has its last characters.
@@ -42,7 +44,7 @@ class ProviderKeyController(Controller):
         return await keys.create(tx, services.keyring, guard, principal.home, data)
 
     @delete("/{key_id:str}", summary="Delete a provider key", needs="models:write")
-    async def delete_key(self, tx: Tx, key_id: Id) -> None:
+    async def delete_provider_key(self, tx: Tx, key_id: Id) -> None:
         await keys.delete(tx, key_id)
 
     @post(
@@ -53,7 +55,9 @@ class ProviderKeyController(Controller):
         idempotent=False,
         cost="execute",
     )
-    async def test_key(self, services: Services, principal: Principal, key_id: Id) -> KeyTest:
+    async def test_provider_key(
+        self, services: Services, principal: Principal, key_id: Id
+    ) -> KeyTest:
         """Sends the provider a real request: it lists its models or voices, answers with one token,
         or searches the web for one result. A key that fails is `success: false`, not an error.
         """

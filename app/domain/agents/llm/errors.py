@@ -1,4 +1,5 @@
-from typing import Any, Literal
+import math
+from typing import Any, Final, Literal
 
 from app.kit.errors import Conflict, NotFound, ProviderError, Unavailable
 
@@ -6,12 +7,25 @@ Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refus
 # Failures that a retry may resolve. A timeout is not one of them, because the provider charges for
 # an answer that arrives too late.
 TRANSIENT: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavailable", "broken"})
+# When a caller should try again, where the provider does not say it.
+_RETRY_SECONDS = 5
+_MAX_RETRY_SECONDS = 86_400
+# Tells the SDKs of OpenAI and others that the same request would fail again.
+_NO_RETRY: Final = {"x-should-retry": "false"}
+
+_RATE_LIMITED = 429
+_UNPROCESSABLE = 422
+_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+_TIMEOUTS = frozenset({408, 504})
+_KEY_REFUSED = frozenset({401, 403})
 
 
 class ProviderKeyNotFound(NotFound, code="provider_key_not_found"): ...
 
 
-class ModelNotConfigured(Conflict, code="model_not_configured"): ...
+class ModelNotConfigured(Conflict, code="model_not_configured"):
+    def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message, details=details, headers=_NO_RETRY)
 
 
 class ModelBusy(Unavailable):
@@ -41,6 +55,54 @@ class ModelFailed(ProviderError):
         details: dict[str, Any] = {"model": model, "reason": reason}
         if status is not None:
             details["provider_status"] = status
-        super().__init__(message, details=details)
+        headers = _NO_RETRY
+        if reason in TRANSIENT:
+            seconds = _RETRY_SECONDS if retry_after is None else math.ceil(retry_after)
+            seconds = min(max(1, seconds), _MAX_RETRY_SECONDS)
+            headers = {"Retry-After": str(seconds)}
+            # The last event of a stream has no headers.
+            details["retry_after"] = seconds
+        super().__init__(message, details=details, headers=headers)
         self.reason = reason
         self.retry_after = retry_after
+
+
+class ModelRateLimited(ModelFailed, status=429, code="rate_limited"):
+    """The provider limits the tenant's requests."""
+
+
+class ModelRejected(ModelFailed, status=400, code="provider_rejected"):
+    """The provider found something wrong with the request."""
+
+
+class ModelRejectedContent(ModelFailed, status=422, code="provider_rejected"):
+    """The provider understood the request, but found its content wrong."""
+
+
+class ModelKeyRefused(ModelFailed, status=409, code="model_not_configured"):
+    """The provider does not accept the tenant's key."""
+
+
+def reason_of(status: int) -> Reason:
+    if status == _RATE_LIMITED:
+        return "rate_limited"
+    if status in _TIMEOUTS:
+        return "timeout"
+    return "unavailable" if status >= _SERVER_ERROR else "refused"
+
+
+def refused_by_provider(
+    model: str, status: int, message: str, retry_after: float | None = None
+) -> ModelFailed:
+    """Returns the error for a provider's answer with this status."""
+    error_class = ModelFailed
+    if status == _RATE_LIMITED:
+        error_class = ModelRateLimited
+    elif status in _KEY_REFUSED:
+        error_class = ModelKeyRefused
+    elif status == _UNPROCESSABLE:
+        error_class = ModelRejectedContent
+    elif _CLIENT_ERROR <= status < _SERVER_ERROR and status not in _TIMEOUTS:
+        error_class = ModelRejected
+    reason = reason_of(status)
+    return error_class(model, reason, message, status=status, retry_after=retry_after)

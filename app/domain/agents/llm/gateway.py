@@ -3,15 +3,16 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
+from typing import Final
 
 import msgspec
 from redis.asyncio import Redis
 
 from app.jobs import background
 from app.kit import logs
-from app.kit.errors import Unavailable
+from app.kit.errors import Invalid, Unavailable
 from app.net.egress import Egress, Guard
 from app.observe import heartbeat, metrics
 from app.observe.heartbeat import Beat
@@ -19,18 +20,23 @@ from db.connection_use import check_wait
 
 from . import prices
 from .errors import TRANSIENT, ModelFailed, ModelNotConfigured
-from .litellm_adapter import LiteLLMAdapter
+from .litellm_adapter import LITELLM_PROVIDERS, UNSUPPORTED, LiteLLMAdapter
 from .local_queue import LocalQueue
 from .local_texts import TextFilter
 from .openai_adapter import OpenAIAdapter
 from .protocol import (
+    Accepted,
     Adapter,
     AnswerPart,
+    EmbeddingInputs,
     Embeddings,
+    ModelOptions,
     ModelRequest,
+    SpeechOptions,
     Target,
     Text,
     Transcription,
+    TranscriptionOptions,
     Waiting,
 )
 from .providers import LOCAL, PROVIDERS
@@ -54,6 +60,8 @@ _ADDRESS_SECONDS = 5.0
 _NO_ADDRESS_SECONDS = 0.5
 # How long an address stays valid without a heartbeat.
 _EXPIRY_SECONDS = 120.0
+# What the server of the local model ignores.
+_LOCAL_LACKS: Final = frozenset({"reasoning_effort", "verbosity"})
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
 
@@ -119,14 +127,18 @@ class Models:
         """Retries only while no part was passed on."""
         provider = target.provider if target.provider in {LOCAL, *PROVIDERS} else "other"
         adapter, target = await self._resolve(target)
-        delays = iter(RETRY_SECONDS)
-        has_parts = False
+        delays = iter(RETRY_SECONDS if request.may_retry else ())
+        has_parts = is_accepted = False
         while True:
             started, outcome = time.perf_counter(), "interrupted"
             try:
                 async with aclosing(adapter.answer(target, request)) as parts:
                     async for part in parts:
-                        has_parts = True
+                        if not isinstance(part, Accepted):
+                            has_parts = True
+                        elif is_accepted:
+                            continue
+                        is_accepted = True
                         yield part
             except ModelFailed as error:
                 outcome = error.reason
@@ -154,8 +166,38 @@ class Models:
             self._resolve_remote(target)
         elif target.model != LOCAL_MODEL or not self._has_local:
             raise ModelNotConfigured(
-                f"{target.model} is not served here; choose a model of GET /api/v1/models"
+                f"This instance has no model {target.model}; GET /api/v1/models lists its models"
             )
+
+    async def check_images(self, target: Target) -> None:
+        """Raises Invalid for a model that takes no images."""
+        if not await prices.takes_images(target.model):
+            raise Invalid.field(
+                "image_url",
+                f"{target.model} takes no images; GET /api/v1/models lists the models that do",
+            )
+
+    async def check_options(self, target: Target, options: ModelOptions) -> None:
+        """Raises Invalid for options that the model's provider lacks."""
+        wanted = set(options.fields())
+        missing: set[str] = set()
+        if target.provider == LOCAL:
+            missing = wanted & _LOCAL_LACKS
+        elif target.base_url is None and target.provider in LITELLM_PROVIDERS:
+            missing = await self._litellm.find_unsupported(target, wanted)
+        _refuse_parameters(target, missing)
+
+    def check_parameters(self, target: Target, names: Collection[str]) -> None:
+        """Raises Invalid for parameters of embeddings or speech that the provider lacks, and
+        ModelNotConfigured without a key.
+        """
+        adapter, _ = self._resolve_remote(target)
+        if adapter is self._litellm:
+            _refuse_parameters(target, UNSUPPORTED.intersection(names))
+
+    def takes_tokens(self, target: Target) -> bool:
+        """Whether an embedding model takes texts as the numbers of their tokens."""
+        return self._resolve_remote(target)[0] is not self._litellm
 
     async def is_ready(self, target: Target) -> bool:
         try:
@@ -164,18 +206,24 @@ class Models:
             return False
         return True
 
-    async def embed(self, target: Target, texts: list[str]) -> Embeddings:
+    async def embed(
+        self, target: Target, inputs: EmbeddingInputs, dimensions: int | None = None
+    ) -> Embeddings:
         adapter, target = await self._resolve(target)
-        return await adapter.embed(target, texts)
+        return await adapter.embed(target, inputs, dimensions)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
+    async def transcribe(
+        self, target: Target, audio: bytes, media_type: str, options: TranscriptionOptions
+    ) -> Transcription:
         adapter, target = await self._resolve(target)
-        return await adapter.transcribe(target, audio, media_type)
+        return await adapter.transcribe(target, audio, media_type, options)
 
-    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
+    async def speak(
+        self, target: Target, text: str, voice: str | None, options: SpeechOptions
+    ) -> bytes:
         """Returns the text as speech, an MP3 file."""
         adapter, target = await self._resolve(target)
-        return await adapter.speak(target, text, voice)
+        return await adapter.speak(target, text, voice, options)
 
     async def list_models(self, target: Target, seconds: float = 5.0) -> list[str]:
         """Returns the models that an OpenAI-compatible endpoint lists itself."""
@@ -256,16 +304,18 @@ async def _with_progress(
     """
     started = time.monotonic()
     async with aclosing(answer):
-        first = asyncio.ensure_future(anext(answer, None))
-        try:
-            while not (await asyncio.wait([first], timeout=_PROGRESS_SECONDS))[0]:
-                yield Waiting(round(time.monotonic() - started))
-            part = first.result()
-        finally:
-            first.cancel()
-            await asyncio.wait([first])
-        if part is not None:
-            yield part
+        part: AnswerPart | None = Accepted()
+        while isinstance(part, Accepted):
+            next_part = asyncio.ensure_future(anext(answer, None))
+            try:
+                while not (await asyncio.wait([next_part], timeout=_PROGRESS_SECONDS))[0]:
+                    yield Waiting(round(time.monotonic() - started))
+                part = next_part.result()
+            finally:
+                next_part.cancel()
+                await asyncio.wait([next_part])
+            if part is not None:
+                yield part
         async for part in answer:
             yield part
 
@@ -285,6 +335,12 @@ async def _without_noise(
                 return
     if rest := texts.finish():
         yield Text(rest)
+
+
+def _refuse_parameters(target: Target, names: Collection[str]) -> None:
+    Invalid.check(
+        (name, f"{target.provider} has no such parameter; leave it out") for name in sorted(names)
+    )
 
 
 def _is_model_name(name: str) -> bool:

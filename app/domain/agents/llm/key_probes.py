@@ -7,9 +7,9 @@ from yarl import URL
 
 from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout
 
-from .errors import ModelFailed
+from .errors import ModelFailed, refused_by_provider
 from .protocol import Target
-from .provider_failures import error_message, reason_of
+from .provider_failures import error_message
 
 _SECONDS = 5.0
 _OK = 200
@@ -88,7 +88,7 @@ def _explain(target: Target, status: int, body: Any) -> str:
     if isinstance(detail, dict) and detail.get("status") == _MISSING_PERMISSIONS:
         return "The provider accepted the key, which is restricted: what it may do was not tested"
     message = error_message(target, _find_message(body), f"the provider answered {status}")
-    raise ModelFailed(target.model, reason_of(status), message, status=status)
+    raise refused_by_provider(target.model, status, message)
 
 
 def _decode(raw: bytes) -> Any:

@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -19,12 +19,26 @@ from app.kit.texts import storable
 from app.net.retry_after import parse_retry_after
 
 from .answer_builder import AnswerBuilder
-from .errors import ModelFailed, Reason
+from .errors import ModelFailed, Reason, refused_by_provider
+from .gemini_stream import WatchedLines, watch_lines
 from .openai_adapter import IDLE_SECONDS
 from .openai_audio import EXTENSIONS
+from .openai_completions import finished
 from .openai_requests import common_fields
-from .protocol import AnswerPart, Embeddings, ModelRequest, Target, Text, Transcription, UsedTokens
-from .provider_failures import answer_incomplete, check_mp3, embeddings_missing, mask_key, reason_of
+from .protocol import (
+    Accepted,
+    AnswerPart,
+    EmbeddingInputs,
+    Embeddings,
+    ModelRequest,
+    SpeechOptions,
+    Target,
+    Text,
+    Transcription,
+    TranscriptionOptions,
+    UsedTokens,
+)
+from .provider_failures import answer_incomplete, check_mp3, embeddings_missing, mask_key
 
 
 class LiteLLMProvider(msgspec.Struct, frozen=True):
@@ -81,11 +95,24 @@ _REASONS: dict[str, Reason] = {
     "InternalServerError": "unavailable",
     "BadGatewayError": "unavailable",
 }
+# They do not change the answer, so a provider without them gets the request all the same.
+_ANNOTATIONS = frozenset({"user", "metadata"})
+# Parameters of embeddings and speech that litellm leaves out, or answers in a form of its own.
+UNSUPPORTED: Final = frozenset(
+    {"dimensions", "instructions", "prompt", "response_format", "timestamp_granularities"}
+)
 _MAX_CAUSES = 20
 _DEFAULT_VOICE = "alloy"
 _LIBRARY_TEXT = re.compile(
     r"(litellm\.)?\w+(Error|Exception)( - |: )|\. Handle with `litellm.*", re.DOTALL
 )
+
+
+def _chat_arguments(request: ModelRequest) -> dict[str, Any]:
+    arguments = common_fields(request)
+    # litellm takes `metadata` for its own log.
+    arguments.pop("metadata", None)
+    return arguments | {"temperature": request.temperature, "max_tokens": request.max_tokens}
 
 
 class LiteLLMAdapter:
@@ -102,19 +129,21 @@ class LiteLLMAdapter:
         is_streamed = request.is_streamed
         url = _require_url(target, provider.chat_url, "chat models")
         library = await self._litellm()
-        arguments = {**_common_arguments(target, url), **common_fields(request)}
-        arguments |= {"temperature": request.temperature, "max_tokens": request.max_tokens}
+        arguments = {**_common_arguments(target, url), **_chat_arguments(request)}
         builder = AnswerBuilder(target)
         used: list[UsedTokens] = []
+        finish_reason = ""
         answer: Any = None
-        lines: _WatchedLines | None = None
+        lines: WatchedLines | None = None
         try:
             async with asyncio.timeout(IDLE_SECONDS):
                 answer = await library.acompletion(**arguments)
                 if is_streamed and provider.name == "gemini":
-                    lines = await _watch_lines(answer)
+                    lines = await watch_lines(answer)
+            yield Accepted()
             async for chunk in _chunks(answer, is_streamed=is_streamed):
                 used += _used_tokens(chunk)
+                finish_reason = _finish_reason(chunk) or finish_reason
                 for text in _texts(chunk, builder):
                     yield text
         except ModelFailed:
@@ -130,25 +159,32 @@ class LiteLLMAdapter:
             yield tokens
         for call in builder.tool_calls():
             yield call
+        yield finished(finish_reason, has_calls=builder.last_index >= 0)
 
-    async def embed(self, target: Target, texts: list[str]) -> Embeddings:
+    async def embed(
+        self, target: Target, inputs: EmbeddingInputs, dimensions: int | None = None
+    ) -> Embeddings:
+        """`dimensions` is not passed on: see `UNSUPPORTED`."""
+        del dimensions
         embed_url = LITELLM_PROVIDERS[target.provider].embed_url
         url = _require_url(target, embed_url, "embeddings")
         library = await self._litellm()
         try:
             async with asyncio.timeout(IDLE_SECONDS):
-                answer = await library.aembedding(**_common_arguments(target, url), input=texts)
+                answer = await library.aembedding(**_common_arguments(target, url), input=inputs)
             # In the order of the texts: litellm gives every embedding of Gemini the index 0.
             vectors = [list(map(float, item["embedding"])) for item in answer.data]
             prompt_tokens = int(getattr(answer.usage, "prompt_tokens", 0) or 0)
         except Exception as error:
             raise _failure(target, error, has_answer=False) from error
-        if len(vectors) != len(texts):
+        if len(vectors) != len(inputs):
             raise embeddings_missing(target)
         return Embeddings(vectors, UsedTokens.from_provider(prompt_tokens, 0).prompt_tokens)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
-        arguments = _audio_arguments(target)
+    async def transcribe(
+        self, target: Target, audio: bytes, media_type: str, options: TranscriptionOptions
+    ) -> Transcription:
+        arguments = {**_audio_arguments(target), **options.fields()}
         library = await self._litellm()
         file = (f"audio.{EXTENSIONS[media_type]}", audio, media_type)
         try:
@@ -158,8 +194,14 @@ class LiteLLMAdapter:
         except Exception as error:
             raise _failure(target, error, has_answer=False) from error
 
-    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
-        arguments = {**_audio_arguments(target), "voice": voice or _DEFAULT_VOICE}
+    async def speak(
+        self, target: Target, text: str, voice: str | None, options: SpeechOptions
+    ) -> bytes:
+        arguments = {
+            **_audio_arguments(target),
+            **options.fields(),
+            "voice": voice or _DEFAULT_VOICE,
+        }
         library = await self._litellm()
         try:
             async with asyncio.timeout(IDLE_SECONDS):
@@ -168,6 +210,18 @@ class LiteLLMAdapter:
         except Exception as error:
             raise _failure(target, error, has_answer=False) from error
         return check_mp3(target, content)
+
+    async def find_unsupported(self, target: Target, names: set[str]) -> set[str]:
+        """Returns those of the parameters that litellm would leave out for this model."""
+        wanted = names - _ANNOTATIONS
+        if not wanted:
+            return set()
+        library = await self._litellm()
+        provider = LITELLM_PROVIDERS[target.provider].name
+        supported = library.get_supported_openai_params(
+            model=target.name_at_provider, custom_llm_provider=provider
+        )
+        return wanted - set(supported or ())
 
     async def close(self) -> None:
         if self._importing is not None:
@@ -217,60 +271,10 @@ def _common_arguments(target: Target, url: str) -> dict[str, Any]:
     }
 
 
-class _GeminiCandidate(msgspec.Struct):
-    finish_reason: str | None = msgspec.field(default=None, name="finishReason")
-
-
-class _GeminiError(msgspec.Struct):
-    code: int = 500
-    message: str = ""
-
-
-class _GeminiEvent(msgspec.Struct):
-    candidates: list[_GeminiCandidate] = []
-    prompt_feedback: Any = msgspec.field(default=None, name="promptFeedback")
-    error: _GeminiError | None = None
-
-
-_event_decoder = msgspec.json.Decoder(_GeminiEvent)
-
-
-class _WatchedLines:
-    """Passes on the lines of a Gemini stream and notes its end and its error, which litellm does
-    not report.
-    """
-
-    def __init__(self, lines: Any) -> None:
-        self.is_finished = False
-        self.error: _GeminiError | None = None
-        self._lines = lines
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> str:
-        line = str(await anext(self._lines))
-        with suppress(msgspec.DecodeError):
-            event = _event_decoder.decode(line.removeprefix("data:"))
-            has_reason = any(candidate.finish_reason for candidate in event.candidates)
-            self.is_finished |= bool(event.prompt_feedback) or has_reason
-            self.error = event.error or self.error
-        return line
-
-    async def aclose(self) -> None:
-        await self._lines.aclose()
-
-
-async def _watch_lines(answer: Any) -> _WatchedLines:
-    stream = await answer.fetch_stream()
-    stream.streaming_response = lines = _WatchedLines(stream.streaming_response)
-    return lines
-
-
-def _check_end(target: Target, answer: Any, lines: _WatchedLines | None) -> None:
+def _check_end(target: Target, answer: Any, lines: WatchedLines | None) -> None:
     if lines is not None and lines.error is not None:
         message = mask_key(target, f"{target.model}: {lines.error.message}")
-        raise ModelFailed(target.model, reason_of(lines.error.code), message)
+        raise refused_by_provider(target.model, lines.error.code, message)
     if not (answer.received_finish_reason if lines is None else lines.is_finished):
         raise answer_incomplete(target)
 
@@ -319,6 +323,10 @@ def _texts(answer: Any, builder: AnswerBuilder) -> list[Text]:
     return texts
 
 
+def _finish_reason(answer: Any) -> str:
+    return next((str(item.finish_reason) for item in answer.choices if item.finish_reason), "")
+
+
 def _used_tokens(answer: Any) -> list[UsedTokens]:
     usage = getattr(answer, "usage", None)
     if usage is None:
@@ -333,12 +341,11 @@ def _failure(target: Target, error: Exception, *, has_answer: bool) -> ModelFail
     responses = (cause.response for cause in causes if type(cause).__name__ == "HTTPStatusError")
     response = next(responses, None)
     if response is not None:
-        return ModelFailed(
+        return refused_by_provider(
             target.model,
-            reason_of(response.status_code),
+            response.status_code,
             mask_key(target, f"{target.model}: {_provider_message(error, response)}"),
-            status=response.status_code,
-            retry_after=parse_retry_after(response.headers.get("retry-after")),
+            parse_retry_after(response.headers.get("retry-after")),
         )
     names = {base.__name__ for cause in causes for base in type(cause).__mro__}
     default: Reason = "broken" if has_answer else "refused"

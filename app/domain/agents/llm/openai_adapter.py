@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -9,18 +10,28 @@ import msgspec
 from app.net.egress import BlockedAddress, Egress, EgressError, EgressTimeout
 from app.net.retry_after import parse_retry_after
 
-from .errors import ModelFailed, Reason
+from .errors import ModelFailed, Reason, refused_by_provider
 from .openai_audio import encode_transcription, read_transcription, speech_body
 from .openai_completions import CompletionParser, Usage, decode
 from .openai_requests import completion_body
 from .openai_responses import read_body, read_events
-from .protocol import AnswerPart, Embeddings, ModelRequest, Target, Transcription, UsedTokens
+from .protocol import (
+    Accepted,
+    AnswerPart,
+    EmbeddingInputs,
+    Embeddings,
+    ModelRequest,
+    SpeechOptions,
+    Target,
+    Transcription,
+    TranscriptionOptions,
+    UsedTokens,
+)
 from .provider_failures import (
     answer_incomplete,
     check_mp3,
     embeddings_missing,
     error_message,
-    reason_of,
 )
 
 TOTAL_SECONDS = 600.0
@@ -69,6 +80,7 @@ class OpenAIAdapter:
             target, "POST", "/chat/completions", body, seconds, is_streamed=is_streamed
         )
         async with opening as response:
+            yield Accepted()
             if not is_streamed or "event-stream" not in response.headers.get("Content-Type", ""):
                 for part in parser.parse(await read_body(target, response, _MAX_ANSWER_BYTES)):
                     yield part
@@ -83,19 +95,27 @@ class OpenAIAdapter:
             raise answer_incomplete(target)
         for call in parser.tool_calls():
             yield call
+        yield parser.finished()
 
-    async def embed(self, target: Target, texts: list[str]) -> Embeddings:
-        body = msgspec.json.encode({"model": target.name_at_provider, "input": texts})
+    async def embed(
+        self, target: Target, inputs: EmbeddingInputs, dimensions: int | None = None
+    ) -> Embeddings:
+        fields: dict[str, Any] = {"model": target.name_at_provider, "input": inputs}
+        if dimensions is not None:
+            fields["dimensions"] = dimensions
+        body = msgspec.json.encode(fields)
         async with self._open(target, "POST", "/embeddings", body, TOTAL_SECONDS) as response:
             answer = decode(_embeddings_decoder, target, await read_body(target, response))
         ordered = sorted(answer.data, key=lambda item: item.index)
-        if [item.index for item in ordered] != list(range(len(texts))):
+        if [item.index for item in ordered] != list(range(len(inputs))):
             raise embeddings_missing(target)
         used = UsedTokens.from_provider(answer.usage.prompt_tokens, 0)
         return Embeddings([item.embedding for item in ordered], used.prompt_tokens)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
-        body, content_type = encode_transcription(target, audio, media_type)
+    async def transcribe(
+        self, target: Target, audio: bytes, media_type: str, options: TranscriptionOptions
+    ) -> Transcription:
+        body, content_type = encode_transcription(target, audio, media_type, options)
         opening = self._open(
             target,
             "POST",
@@ -108,8 +128,11 @@ class OpenAIAdapter:
             raw = await read_body(target, response, _MAX_ANSWER_BYTES)
         return read_transcription(target, raw)
 
-    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
-        body = msgspec.json.encode(speech_body(target, text, voice))
+    async def speak(
+        self, target: Target, text: str, voice: str | None, options: SpeechOptions
+    ) -> bytes:
+        """Returns the text as speech, an MP3 file."""
+        body = msgspec.json.encode(speech_body(target, text, voice, options))
         async with self._open(target, "POST", "/audio/speech", body, TOTAL_SECONDS) as response:
             return check_mp3(target, await read_body(target, response))
 
@@ -167,10 +190,9 @@ def _refusal(target: Target, response: aiohttp.ClientResponse, raw: bytes) -> Mo
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = None
-    return ModelFailed(
+    return refused_by_provider(
         target.model,
-        reason_of(response.status),
+        response.status,
         error_message(target, body, f"the provider answered {response.status}"),
-        status=response.status,
-        retry_after=parse_retry_after(response.headers.get("Retry-After")),
+        parse_retry_after(response.headers.get("Retry-After")),
     )

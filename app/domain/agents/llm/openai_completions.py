@@ -5,9 +5,17 @@ from typing import Any
 import msgspec
 
 from .answer_builder import AnswerBuilder
-from .errors import ModelFailed
-from .protocol import AnswerPart, Target, Text, ToolCall, UsedTokens
-from .provider_failures import error_message, reason_of
+from .errors import ModelFailed, refused_by_provider
+from .protocol import AnswerPart, Finished, FinishReason, Target, Text, ToolCall, UsedTokens
+from .provider_failures import error_message
+
+# Other words mean that the model said all that it had to say.
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+}
 
 
 class _FunctionDelta(msgspec.Struct):
@@ -59,6 +67,12 @@ def decode(decoder: msgspec.json.Decoder[Any], target: Target, raw: bytes) -> An
         ) from error
 
 
+def finished(reason: str, *, has_calls: bool) -> Finished:
+    """Some providers report "stop" for an answer that consists of calls."""
+    known = _FINISH_REASONS.get(reason)
+    return Finished(known or ("tool_calls" if has_calls else "stop"))
+
+
 class CompletionParser:
     """Turns the chunks of one answer into parts. Tool calls are complete after the last chunk."""
 
@@ -66,6 +80,7 @@ class CompletionParser:
         self.is_finished = False
         self._target = target
         self._answer = AnswerBuilder(target)
+        self._finish_reason = ""
 
     def parse_packet(self, events: list[bytes]) -> tuple[list[AnswerPart], ModelFailed | None]:
         """Returns the parts of one packet with adjacent texts joined, and the failure that ended
@@ -102,7 +117,7 @@ class CompletionParser:
                 function = delta.function
                 self._answer.add_call(index, delta.id, function.name, function.arguments)
             if choice.finish_reason:
-                self.is_finished = True
+                self.is_finished, self._finish_reason = True, choice.finish_reason
         usage = completion.usage
         if usage is not None:
             parts.append(UsedTokens.from_provider(usage.prompt_tokens, usage.completion_tokens))
@@ -111,10 +126,15 @@ class CompletionParser:
     def tool_calls(self) -> list[ToolCall]:
         return self._answer.tool_calls()
 
+    def finished(self) -> Finished:
+        return finished(self._finish_reason, has_calls=self._answer.last_index >= 0)
+
     def _failure(self, error: Any) -> ModelFailed:
         code = error.get("code") if isinstance(error, dict) else None
-        reason = reason_of(code) if isinstance(code, int) else "refused"
-        return ModelFailed(self._target.model, reason, error_message(self._target, error))
+        message = error_message(self._target, error)
+        if isinstance(code, int):
+            return refused_by_provider(self._target.model, code, message)
+        return ModelFailed(self._target.model, "refused", message)
 
     def _call_index(self, delta: _CallDelta) -> int:
         """Without an index, a delta with an id starts a new call; others continue the last."""

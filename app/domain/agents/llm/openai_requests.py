@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .protocol import Message, ModelRequest, Target
+from .protocol import Function, Image, Message, ModelRequest, NamedFunction, Target, ToolChoice
 from .providers import LOCAL, provider_of
 
 # The beginning of the lines around quoted material in a prompt. The local model is so small that it
@@ -19,10 +19,13 @@ def completion_body(target: Target, request: ModelRequest) -> dict[str, Any]:
     body = {"model": name, **common_fields(request)}
     is_openai = target.provider == "openai"
     body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
+    if is_openai:
+        # OpenAI takes it only for answers that it stores.
+        body.pop("metadata", None)
     if not (is_openai and name.startswith(_REASONING_PREFIXES)):
         body["temperature"] = request.temperature
     if provider_of(target.model) == LOCAL:
-        body["stop"] = [f"\n{QUOTATION_MARK}"]
+        body["stop"] = [f"\n{QUOTATION_MARK}", *(request.options.stop or [])]
     return body
 
 
@@ -31,11 +34,12 @@ def common_fields(request: ModelRequest) -> dict[str, Any]:
     body: dict[str, Any] = {"messages": [_message_body(message) for message in request.messages]}
     if request.functions:
         body["tools"] = [
-            {"type": "function", "function": msgspec.to_builtins(function)}
+            {"type": "function", "function": _function_body(function)}
             for function in request.functions
         ]
-        if not request.may_call:
-            body["tool_choice"] = "none"
+        if request.tool_choice != "auto":
+            body["tool_choice"] = _choice_body(request.tool_choice)
+    body |= request.options.fields()
     if request.response_format is not None:
         body["response_format"] = request.response_format
     if request.is_streamed:
@@ -43,8 +47,32 @@ def common_fields(request: ModelRequest) -> dict[str, Any]:
     return body
 
 
+def _function_body(function: Function) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.to_builtins(function)
+    if function.strict is None:
+        del body["strict"]
+    return body
+
+
+def _choice_body(choice: ToolChoice) -> str | dict[str, Any]:
+    if isinstance(choice, NamedFunction):
+        return {"type": "function", "function": {"name": choice.name}}
+    return choice
+
+
+def _part_body(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    image = {"url": part.url}
+    if part.detail is not None:
+        image["detail"] = part.detail
+    return {"type": "image_url", "image_url": image}
+
+
 def _message_body(message: Message) -> dict[str, Any]:
-    content = None if message.tool_calls and not message.content else message.content
+    content: Any = None if message.tool_calls and not message.content else message.content
+    if message.parts:
+        content = [_part_body(part) for part in message.parts]
     body: dict[str, Any] = {"role": message.role, "content": content}
     if message.tool_calls:
         body["tool_calls"] = [
@@ -57,4 +85,6 @@ def _message_body(message: Message) -> dict[str, Any]:
         ]
     if message.tool_call_id is not None:
         body["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        body["name"] = message.name
     return body

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from .protocol import estimate_tokens
+from .providers import LOCAL, provider_of
+
 _FILE = "model_prices_and_context_window_backup.json"
 _DEFAULT_WINDOW = 16_384
 
@@ -19,7 +22,9 @@ class Price(msgspec.Struct):
     input_cost_per_audio_token: float = 0.0
     input_cost_per_second: float = 0.0
     input_cost_per_character: float = 0.0
+    output_cost_per_second: float = 0.0
     max_input_tokens: int | float | None = None
+    supports_vision: bool | None = None
 
 
 Table = dict[str, Price]
@@ -74,10 +79,26 @@ async def transcription_cost_usd(
     return by_tokens or seconds * price.input_cost_per_second
 
 
-async def speech_cost_usd(model: str, characters: int) -> float:
-    """Returns 0 for a model whose price by characters is unknown."""
+async def charges_speech_by_second(model: str) -> bool:
     price = find(await table(), model)
-    return 0.0 if price is None else characters * price.input_cost_per_character
+    return price is not None and price.output_cost_per_second > 0
+
+
+async def estimate_speech_tokens(model: str, text: str) -> int:
+    """Returns 0 for a model that charges for characters: providers report no tokens of speech."""
+    price = find(await table(), model)
+    return estimate_tokens(text) if price is not None and price.input_cost_per_token else 0
+
+
+async def speech_cost_usd(model: str, characters: int, tokens: int, seconds: float) -> float:
+    """By characters, or by tokens of the text and seconds of the speech, whichever the model has a
+    price for; 0 when it is unknown.
+    """
+    price = find(await table(), model)
+    if price is None:
+        return 0.0
+    by_tokens = tokens * price.input_cost_per_token + seconds * price.output_cost_per_second
+    return characters * price.input_cost_per_character or by_tokens
 
 
 async def window_of(model: str) -> int:
@@ -86,6 +107,14 @@ async def window_of(model: str) -> int:
     if price is None or not price.max_input_tokens:
         return _DEFAULT_WINDOW
     return int(price.max_input_tokens)
+
+
+async def takes_images(model: str) -> bool:
+    """A model that is not in the table may take images: its provider decides."""
+    if provider_of(model) == LOCAL:
+        return False
+    price = find(await table(), model)
+    return price is None or bool(price.supports_vision)
 
 
 def models_of(prices: Table, provider: str) -> list[str]:

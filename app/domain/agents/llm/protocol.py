@@ -1,7 +1,8 @@
 """The provider-independent interface of a language model.
 
-One request yields a stream of answer parts: text as it arrives, complete tool calls, and the used
-tokens at the end. `Models` hides retries, keys and addresses.
+One request yields a stream of answer parts: that the provider accepted it, text as it arrives,
+complete tool calls, and at the end why it ended and the used tokens. `Models` hides retries, keys
+and addresses.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 Role = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 _MAX_REPORTED_TOKENS = 10_000_000
 
 
@@ -22,11 +24,23 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
+class Image(msgspec.Struct, frozen=True):
+    """A picture as a data URL, for models that take images."""
+
+    url: str
+    detail: Literal["auto", "low", "high"] | None = None
+
+
 class Message(msgspec.Struct, frozen=True):
+    """`parts` are sent instead of `content` where the message has images."""
+
     role: Role
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    parts: tuple[str | Image, ...] = ()
+    # Of the participant who wrote it.
+    name: str | None = None
 
 
 class Function(msgspec.Struct, frozen=True):
@@ -35,6 +49,39 @@ class Function(msgspec.Struct, frozen=True):
     name: str
     description: str
     parameters: dict[str, Any]
+    # Whether the arguments must match the parameters exactly; None leaves it to the provider.
+    strict: bool | None = None
+
+
+class NamedFunction(msgspec.Struct, frozen=True):
+    """The function that the model has to call."""
+
+    name: str
+
+
+ToolChoice = Literal["auto", "none", "required"] | NamedFunction
+
+
+class ModelOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Parameters that are passed to the provider under these names. A provider that lacks one
+    refuses the request.
+    """
+
+    top_p: float | None = None
+    stop: list[str] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    parallel_tool_calls: bool | None = None
+
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -69,11 +116,14 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float = 0.7
     max_tokens: int = 2048
     functions: tuple[Function, ...] = ()
-    # False when the history contains calls, but the model must not make new ones.
-    may_call: bool = True
+    # "none" when the history contains calls, but the model must not make new ones.
+    tool_choice: ToolChoice = "auto"
+    options: ModelOptions = ModelOptions()
     response_format: dict[str, Any] | None = None
     # False when no client reads the stream: a whole answer costs less to process.
     is_streamed: bool = True
+    # False for clients that repeat a failed request themselves.
+    may_retry: bool = True
     # Both for the local model alone, which few requests can use at a time.
     tenant_id: str = ""
     queue: QueueLimits = QueueLimits()
@@ -81,8 +131,18 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class Accepted(msgspec.Struct, frozen=True):
+    """The provider has answered with a status that means success."""
+
+
 class Text(msgspec.Struct, frozen=True):
     text: str
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """Why the answer ended."""
+
+    reason: FinishReason
 
 
 class UsedTokens(msgspec.Struct, frozen=True):
@@ -108,12 +168,43 @@ class Waiting(msgspec.Struct, frozen=True):
     seconds: int
 
 
-AnswerPart = Text | ToolCall | UsedTokens | QueuePosition | Waiting
+AnswerPart = Accepted | Text | ToolCall | Finished | UsedTokens | QueuePosition | Waiting
+
+
+# Texts, or texts as the numbers of their tokens.
+EmbeddingInputs = list[str] | list[list[int]]
 
 
 class Embeddings(msgspec.Struct, frozen=True):
     vectors: list[list[float]]
     prompt_tokens: int
+
+
+class TranscriptionOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Parameters that are passed to the provider under these names. `verbose_json` asks for the
+    language, and for the times of segments or words.
+    """
+
+    language: str | None = None
+    prompt: str | None = None
+    temperature: float | None = None
+    response_format: Literal["json", "verbose_json"] = "json"
+    timestamp_granularities: list[str] | None = None
+
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
+
+
+class SpeechOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Parameters that are passed to the provider under these names."""
+
+    speed: float | None = None
+    instructions: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
 
 
 class Transcription(msgspec.Struct, frozen=True):
@@ -122,6 +213,10 @@ class Transcription(msgspec.Struct, frozen=True):
     text: str
     used: UsedTokens | None = None
     seconds: float | None = None
+    # Only of an answer that was asked for as `verbose_json`.
+    language: str | None = None
+    segments: list[Any] | None = None
+    words: list[Any] | None = None
 
 
 class Adapter(Protocol):
@@ -129,11 +224,17 @@ class Adapter(Protocol):
 
     def answer(self, target: Target, request: ModelRequest) -> AsyncGenerator[AnswerPart, None]: ...
 
-    async def embed(self, target: Target, texts: list[str]) -> Embeddings: ...
+    async def embed(
+        self, target: Target, inputs: EmbeddingInputs, dimensions: int | None
+    ) -> Embeddings: ...
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription: ...
+    async def transcribe(
+        self, target: Target, audio: bytes, media_type: str, options: TranscriptionOptions
+    ) -> Transcription: ...
 
-    async def speak(self, target: Target, text: str, voice: str | None) -> bytes: ...
+    async def speak(
+        self, target: Target, text: str, voice: str | None, options: SpeechOptions
+    ) -> bytes: ...
 
     async def close(self) -> None: ...
 

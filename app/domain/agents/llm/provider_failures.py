@@ -4,24 +4,13 @@ from typing import Any
 
 from app.net.redaction import Redactor
 
-from .errors import ModelFailed, Reason
+from .errors import ModelFailed
 from .protocol import Target
 
 MAX_TOOL_CALLS = 64
 _MAX_MESSAGE_CHARS = 500
 _MASK = "***"
 _MIN_CHARS = 4
-_RATE_LIMITED = 429
-_SERVER_ERROR = 500
-_TIMEOUTS = {408, 504}
-
-
-def reason_of(status: int) -> Reason:
-    if status == _RATE_LIMITED:
-        return "rate_limited"
-    if status in _TIMEOUTS:
-        return "timeout"
-    return "unavailable" if status >= _SERVER_ERROR else "refused"
 
 
 def too_many_calls(target: Target) -> ModelFailed:

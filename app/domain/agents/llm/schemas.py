@@ -77,6 +77,7 @@ class ModelView(msgspec.Struct):
         "context_window": 4096,
         "input_cost_per_million": 0.0,
         "output_cost_per_million": 0.0,
+        "takes_images": False,
     }
 
     id: str
@@ -84,3 +85,7 @@ class ModelView(msgspec.Struct):
     context_window: int | None
     input_cost_per_million: float | None
     output_cost_per_million: float | None
+    takes_images: Annotated[
+        bool | None,
+        Meta(description="Whether messages may have images; null where only the provider knows"),
+    ]

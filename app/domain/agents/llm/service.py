@@ -22,7 +22,7 @@ async def list_usable(models: Models, targets: list[Target]) -> list[ModelView]:
     table = await prices.table()
     views = []
     if await models.local_address() is not None:
-        views.append(ModelView(LOCAL_MODEL, LOCAL, LOCAL_WINDOW, 0.0, 0.0))
+        views.append(ModelView(LOCAL_MODEL, LOCAL, LOCAL_WINDOW, 0.0, 0.0, takes_images=False))
     names_by_target = await asyncio.gather(
         *(_list_names(models, table, target) for target in targets)
     )
@@ -46,7 +46,7 @@ async def _list_names(models: Models, table: prices.Table, target: Target) -> li
 def _view(table: prices.Table, name: str) -> ModelView:
     price = prices.find(table, name)
     if price is None:
-        return ModelView(name, name.partition("/")[0], None, None, None)
+        return ModelView(name, name.partition("/")[0], None, None, None, None)
     window = int(price.max_input_tokens) if price.max_input_tokens else None
     return ModelView(
         name,
@@ -54,4 +54,5 @@ def _view(table: prices.Table, name: str) -> ModelView:
         window,
         round(price.input_cost_per_token * _MILLION, 6),
         round(price.output_cost_per_token * _MILLION, 6),
+        bool(price.supports_vision),
     )

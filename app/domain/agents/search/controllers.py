@@ -12,11 +12,11 @@ class WebSearchController(Controller):
     tags = ["Web search"]
 
     @get("/config", summary="Get the web search config", needs="agents:write")
-    async def get_config(self, tx: Tx, agent_id: Id) -> WebSearchConfigView:
+    async def get_web_search_config(self, tx: Tx, agent_id: Id) -> WebSearchConfigView:
         return await service.get_config(tx, agent_id)
 
     @put("/config", summary="Change the web search config", needs="agents:write")
-    async def update_config(
+    async def update_web_search_config(
         self, context: Context, agent_id: Id, data: JSONBody[UpdateWebSearchConfig]
     ) -> WebSearchConfigView:
         """Any subset of the fields. An enabled search whose engine lacks its address or key is
@@ -25,12 +25,12 @@ class WebSearchController(Controller):
         return await service.update_config(context, agent_id, data)
 
     @post("/enable", summary="Enable web search", needs="agents:write", status_code=200)
-    async def enable(self, context: Context, agent_id: Id) -> WebSearchConfigView:
+    async def enable_web_search(self, context: Context, agent_id: Id) -> WebSearchConfigView:
         """Offers the function `web_search` to the agent's model. What it finds are the `sources`
         of the reply.
         """
         return await service.set_enabled(context, agent_id, enabled=True)
 
     @post("/disable", summary="Disable web search", needs="agents:write", status_code=200)
-    async def disable(self, context: Context, agent_id: Id) -> WebSearchConfigView:
+    async def disable_web_search(self, context: Context, agent_id: Id) -> WebSearchConfigView:
         return await service.set_enabled(context, agent_id, enabled=False)

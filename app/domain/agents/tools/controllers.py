@@ -62,7 +62,7 @@ class ToolController(Controller):
         return Data(await service.create(context, data))
 
     @get("/categories", summary="List categories", needs="tools:read")
-    async def list_categories(self, tx: Tx) -> Data[list[CategoryView]]:
+    async def list_tool_categories(self, tx: Tx) -> Data[list[CategoryView]]:
         return Data(await service.list_categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
@@ -105,7 +105,7 @@ class ToolController(Controller):
         return Data(result)
 
     @get("/{tool_id:str}/executions", summary="List executions", needs="tools:read")
-    async def list_executions(
+    async def list_tool_executions(
         self,
         tx: Tx,
         principal: Principal,
@@ -126,13 +126,13 @@ class ToolController(Controller):
         summary="Get an execution",
         needs="tools:read",
     )
-    async def get_execution(
+    async def get_tool_execution(
         self, tx: Tx, principal: Principal, tool_id: Id, execution_id: Id
     ) -> Data[ExecutionView]:
         return Data(await executions.get(tx, principal, tool_id, execution_id))
 
     @get("/{tool_id:str}/stats", summary="Get a tool's statistics", needs="tools:read")
-    async def get_stats(
+    async def get_tool_stats(
         self,
         tx: Tx,
         tool_id: Id,
@@ -172,7 +172,7 @@ class AgentToolController(Controller):
         return Data(await attachments.attach(context, agent_id, data))
 
     @patch("/{tool_id:str}", summary="Change an attachment", needs="agents:write")
-    async def patch_attachment(
+    async def patch_agent_tool(
         self,
         context: Context,
         agent_id: Id,

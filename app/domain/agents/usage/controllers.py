@@ -36,6 +36,7 @@ class UsageController(Controller):
 
         A request counts when the rate limiter admitted it, and within seconds; an execution of a
         workflow when it starts, and a run of a tool when it ends. With a filter, what is not
-        counted by agent or model is null.
+        counted by agent or model is null. Calls without an agent, such as those of
+        `/v1/embeddings`, are in the totals and by model.
         """
         return await build_report(context, period, agent_id, model)

@@ -56,10 +56,10 @@ def build_limits(
     hour = WindowLimit(plan.requests_per_hour or None, None, None)
     day = WindowLimit(plan.requests_per_day or None, None, None)
     if state is not None:
-        ceiling = _minute_ceiling(plan, state)
-        minute = _build_window(minute.limit, ceiling, state.minute_units, state.minute_reset)
-        hour = _build_window(hour.limit, hour.limit, state.hour_requests, state.hour_reset)
-        day = _build_window(day.limit, day.limit, state.day_requests, state.day_reset)
+        limit = _minute_limit(plan, state)
+        minute = _build_window(limit, state.minute_units, state.minute_reset)
+        hour = _build_window(hour.limit, state.hour_requests, state.hour_reset)
+        day = _build_window(day.limit, state.day_requests, state.day_reset)
     starts, concurrent = plan.workflow_executions_per_minute, plan.concurrent_executions
     executions = ExecutionLimits(
         StartLimit(starts, max(0, starts - load.started)),
@@ -68,13 +68,13 @@ def build_limits(
     return UsageLimits(plan_name, minute, hour, day, executions, storage)
 
 
-def _minute_ceiling(plan: Plan, state: LimiterState) -> int:
-    """Returns the limit that holds now, which is higher during a burst."""
+def _minute_limit(plan: Plan, state: LimiterState) -> int:
+    """Returns the limit that is in force now, which is higher during a burst."""
     is_burst = state.burst_start > 0 and state.now < state.burst_start + plan.burst_seconds
     return plan.requests_per_minute * (plan.burst_multiplier if is_burst else 1)
 
 
-def _build_window(limit: int | None, ceiling: int | None, used: int, reset: int) -> WindowLimit:
-    if ceiling is None:
+def _build_window(limit: int | None, used: int, reset: int) -> WindowLimit:
+    if limit is None:
         return WindowLimit(None, None, None)
-    return WindowLimit(limit, max(0, ceiling - used), reset)
+    return WindowLimit(limit, max(0, limit - used), reset)

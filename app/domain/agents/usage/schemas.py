@@ -56,8 +56,9 @@ class AgentStats(msgspec.Struct):
 
 
 class ModelSums(msgspec.Struct, kw_only=True):
-    """What models were used for, in turns and for hosted embeddings, transcription and speech.
-    `cost_usd` is 0 for models whose price is not known; `conversations` counts those that began.
+    """What models were used for, in turns, for hosted embeddings, transcription and speech, and for
+    `/v1/embeddings`. `cost_usd` is 0 for models whose price is not known; `conversations` counts
+    those that began.
     """
 
     example: ClassVar[dict[str, Any]] = _MODEL_EXAMPLE
@@ -151,7 +152,7 @@ class ExecutionLimits(msgspec.Struct):
 
 class UsageLimits(msgspec.Struct):
     """The limits of the plan, and what remains of them. `minute` counts units: a read costs 1, a
-    write 2, an execution 5, a chat 10.
+    write 2, an execution 5, a chat 10; during a burst, its limit is that of the burst.
     """
 
     example: ClassVar[dict[str, Any]] = {

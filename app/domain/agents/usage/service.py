@@ -29,7 +29,7 @@ _BATCH_SIZE = 5000
 
 
 class ModelCall(msgspec.Struct, frozen=True):
-    """A successful call to a provider's model outside of a turn."""
+    """A successful call to a model outside of a turn."""
 
     source: Literal["embedding", "transcription", "speech", "form"]
     model: str
@@ -38,11 +38,14 @@ class ModelCall(msgspec.Struct, frozen=True):
     cost_usd: float
 
 
-async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall) -> None:
+async def add_call(db: Database, tenant_id: str, agent_id: str | None, call: ModelCall) -> None:
     """Stores the usage of a call at once, in a transaction of its own: the provider charges for it
     whatever becomes of the work that it was made for. An error of the database is logged: the work
-    has its result, and must not make the call again.
+    has its result, and must not make the call again. A call without an agent counts for the tenant
+    alone.
     """
+    # Hours have a row for each agent, so that one without an agent needs an id of the tenant's own.
+    agent_id = agent_id or tenant_id
     row = msgspec.structs.asdict(call) | {
         "conversation_id": "",
         "message_id": new_id("usg"),

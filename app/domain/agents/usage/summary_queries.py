@@ -25,7 +25,8 @@ KINDS: Final = ("requests", "tool_executions", "workflow_executions")
 def _usage_sql(table: str, date: str, since: str, owned: str) -> str:
     counts = ", ".join(f"0 AS {kind}" for kind in KINDS)
     return f"""
-    SELECT {date} AS date, agent_id, model, {", ".join(MODEL_SUMS)}, {counts}
+    SELECT {date} AS date, nullif(agent_id, u.tenant_id) AS agent_id, model,
+           {", ".join(MODEL_SUMS)}, {counts}
     FROM {table} u WHERE {owned} AND {since}
       AND ($3::text IS NULL OR agent_id = $3) AND ($4::text IS NULL OR model = $4)"""
 

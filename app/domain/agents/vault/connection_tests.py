@@ -83,7 +83,7 @@ async def run(
         message, success = f"no answer within {_TIMEOUT_SECONDS:g} s", False
     latency_ms = round((time.perf_counter() - start) * 1000)
     result = TestResult(success, message, latency_ms, clock.now())
-    actor = Actor("user", principal.user_id, address)
+    actor = Actor(principal.kind, principal.user_id, address)
     await _store_result(services, tenant_id, credential_id, version, result, actor)
     return result
 

@@ -52,12 +52,12 @@ class CredentialController(Controller):
         return await service.create(context, data)
 
     @get("/types", summary="List the types of credentials", needs="credentials:read")
-    async def list_types(self) -> Data[list[TypeView]]:
+    async def list_credential_types(self) -> Data[list[TypeView]]:
         """Each with the JSON Schema of its secrets; `tested_by` describes its connection test."""
         return Data(service.list_types())
 
     @get("/audit", summary="Read the audit trail", needs="credentials:read")
-    async def list_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
+    async def list_vault_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
         """The audit rows of all credentials, the latest first."""
         return await audit.list_entries(tx, page_in)
 
@@ -93,7 +93,7 @@ class CredentialController(Controller):
         return await service.reveal(services, principal, address, credential_id)
 
     @put("/{credential_id:str}/secrets", summary="Replace the secrets", needs="credentials:write")
-    async def update_secrets(
+    async def update_credential_secrets(
         self, context: Context, credential_id: Id, data: JSONBody[UpdateSecrets]
     ) -> CredentialView:
         """Replaces all secrets; those that the body leaves out are deleted."""
@@ -118,16 +118,18 @@ class CredentialController(Controller):
     @get(
         "/{credential_id:str}/audit", summary="Read a credential's audit", needs="credentials:read"
     )
-    async def list_own_audit(self, tx: Tx, page_in: Page, credential_id: Id) -> Paged[AuditEntry]:
+    async def list_credential_audit(
+        self, tx: Tx, page_in: Page, credential_id: Id
+    ) -> Paged[AuditEntry]:
         """The latest first; also of a deleted credential."""
         return await service.list_audit(tx, page_in, credential_id)
 
     @get("/{credential_id:str}/access", summary="List access rules", needs="credentials:read")
-    async def list_access(self, tx: Tx, credential_id: Id) -> Data[list[AccessRule]]:
+    async def list_credential_access(self, tx: Tx, credential_id: Id) -> Data[list[AccessRule]]:
         return Data(await service.list_rules(tx, credential_id))
 
     @post("/{credential_id:str}/access", summary="Grant access", needs="credentials:write")
-    async def grant_access(
+    async def grant_credential_access(
         self, context: Context, credential_id: Id, data: JSONBody[GrantAccess]
     ) -> AccessRule:
         """Lets one agent, tool, workflow or channel use the credential; checked at every use.
@@ -142,5 +144,7 @@ class CredentialController(Controller):
         summary="Revoke access",
         needs="credentials:write",
     )
-    async def revoke_access(self, context: Context, credential_id: Id, access_id: Id) -> None:
+    async def revoke_credential_access(
+        self, context: Context, credential_id: Id, access_id: Id
+    ) -> None:
         await service.revoke_access(context, credential_id, access_id)

@@ -175,7 +175,7 @@ class AuditEntry(msgspec.Struct):
     credential_id: str
     action: Action
     actor_id: str | None
-    actor_type: Literal["user", "agent", "tool", "workflow", "channel", "system"]
+    actor_type: Literal["user", "service_key", "agent", "tool", "workflow", "channel", "system"]
     integration: str | None
     ip_address: str | None
     success: bool

@@ -54,7 +54,7 @@ class _AllowedHosts(msgspec.Struct):
 
 
 def _build_actor(context: RequestContext) -> Actor:
-    return Actor("user", context.principal.user_id, context.address)
+    return Actor(context.principal.kind, context.principal.user_id, context.address)
 
 
 def list_types() -> list[TypeView]:

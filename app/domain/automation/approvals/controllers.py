@@ -91,7 +91,7 @@ class ApprovalLinkController(Controller):
         errors=(404, 409),
         idempotent=False,
     )
-    async def look_up(
+    async def look_up_approval(
         self, tx: Tx, services: Services, data: JSONBody[LookUp]
     ) -> Data[LinkedApproval]:
         """With the token of a link that was mailed to one of those who are asked. A token that is
@@ -108,7 +108,7 @@ class ApprovalLinkController(Controller):
         errors=(404, 409),
         idempotent=False,
     )
-    async def decide(
+    async def decide_by_link(
         self, tx: Tx, services: Services, data: JSONBody[LinkDecision]
     ) -> Data[LinkedApproval]:
         """As the user to whom the link was mailed, with the same rules as for approving. The link

@@ -16,14 +16,14 @@ class IncomingWebhookController(Controller):
     tags = ["Incoming webhooks"]
 
     @get(summary="List incoming webhooks", needs="webhooks:read")
-    async def list_incoming(
+    async def list_incoming_webhooks(
         self, context: Context, page_in: Page, active: Active = None, sort: Sort = None
     ) -> Paged[IncomingView]:
         """Sort by name, slug, created_at or updated_at; the default is the newest first."""
         return await service.list_page(context, page_in, active=active, sort=sort)
 
     @post(summary="Create an incoming webhook", needs="webhooks:write")
-    async def create_incoming(
+    async def create_incoming_webhook(
         self, context: Context, data: JSONBody[CreateIncoming]
     ) -> IncomingView:
         """`url` is the public address. With `verification`, only payloads with a valid signature of
@@ -32,18 +32,18 @@ class IncomingWebhookController(Controller):
         return await service.create(context, data)
 
     @get("/{webhook_id:str}", summary="Get an incoming webhook", needs="webhooks:read")
-    async def get_incoming(self, context: Context, webhook_id: Id) -> IncomingView:
+    async def get_incoming_webhook(self, context: Context, webhook_id: Id) -> IncomingView:
         return await service.get(context, webhook_id)
 
     @put("/{webhook_id:str}", summary="Change an incoming webhook", needs="webhooks:write")
-    async def update_incoming(
+    async def update_incoming_webhook(
         self, context: Context, webhook_id: Id, data: JSONBody[UpdateIncoming]
     ) -> IncomingView:
         """Any subset of the fields. With `verification: null`, no signature is required."""
         return await service.update(context, webhook_id, data)
 
     @delete("/{webhook_id:str}", summary="Delete an incoming webhook", needs="webhooks:write")
-    async def delete_incoming(self, tx: Tx, webhook_id: Id) -> None:
+    async def delete_incoming_webhook(self, tx: Tx, webhook_id: Id) -> None:
         """Deletes its log as well."""
         await service.delete(tx, webhook_id)
 

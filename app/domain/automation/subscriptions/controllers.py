@@ -87,14 +87,16 @@ class SubscriptionController(Controller):
         needs="events:write",
         status_code=200,
     )
-    async def rotate_secret(self, context: Context, subscription_id: Id) -> ChangedSubscription:
+    async def rotate_subscription_secret(
+        self, context: Context, subscription_id: Id
+    ) -> ChangedSubscription:
         """Of a subscription that delivers to an address of its own. For 24 hours the old secret
         signs as well.
         """
         return await service.rotate_secret(context, subscription_id)
 
     @get("/{subscription_id:str}/executions", summary="List deliveries", needs="events:read")
-    async def list_deliveries(
+    async def list_subscription_deliveries(
         self,
         tx: Tx,
         page_in: Page,
@@ -113,7 +115,7 @@ class SubscriptionController(Controller):
         summary="Get a delivery",
         needs="events:read",
     )
-    async def get_delivery(
+    async def get_subscription_delivery(
         self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> FullDelivery:
         endpoint = await service.find_endpoint(tx, subscription_id)
@@ -128,7 +130,7 @@ class SubscriptionController(Controller):
         needs="events:write",
         status_code=202,
     )
-    async def redeliver(
+    async def redeliver_to_subscription(
         self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> DeliveryView:
         endpoint = await service.load_endpoint(tx, subscription_id)
@@ -141,12 +143,12 @@ class WorkflowSubscriptionController(Controller):
     opt = {"needs": "events:write"}
 
     @post("/activate", summary="Activate a workflow's subscriptions", status_code=200)
-    async def activate(self, tx: Tx, workflow_id: Id) -> Switched:
+    async def activate_subscriptions(self, tx: Tx, workflow_id: Id) -> Switched:
         """`updated` counts those that were not active before."""
         return await service.switch(tx, workflow_id, active=True)
 
     @post("/deactivate", summary="Deactivate a workflow's subscriptions", status_code=200)
-    async def deactivate(self, tx: Tx, workflow_id: Id) -> Switched:
+    async def deactivate_subscriptions(self, tx: Tx, workflow_id: Id) -> Switched:
         """`updated` counts those that were active before."""
         return await service.switch(tx, workflow_id, active=False)
 

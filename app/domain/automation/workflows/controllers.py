@@ -128,14 +128,16 @@ class WorkflowController(Controller):
         return Data(await service.unpublish(tx, workflow_id))
 
     @get("/{workflow_id:str}/versions", summary="List versions", needs="workflows:read")
-    async def list_versions(self, tx: Tx, page_in: Page, workflow_id: Id) -> Paged[VersionSummary]:
+    async def list_workflow_versions(
+        self, tx: Tx, page_in: Page, workflow_id: Id
+    ) -> Paged[VersionSummary]:
         """The newest first."""
         return await service.list_versions(tx, workflow_id, page_in)
 
     @get(
         "/{workflow_id:str}/versions/{version:str}", summary="Get a version", needs="workflows:read"
     )
-    async def get_version(
+    async def get_workflow_version(
         self, tx: Tx, principal: Principal, workflow_id: Id, version: Id
     ) -> Data[WorkflowVersionView]:
         """Callers without workflows:write see no configs of nodes."""
@@ -146,7 +148,7 @@ class WorkflowController(Controller):
         summary="Compare two versions",
         needs="workflows:write",
     )
-    async def diff_versions(
+    async def diff_workflow_versions(
         self, tx: Tx, workflow_id: Id, version: Id, other: Id
     ) -> Data[VersionDiff]:
         """What changed from the first version to the second. Nodes are compared by their ids; of
@@ -162,7 +164,7 @@ class WorkflowController(Controller):
         needs="workflows:write",
         status_code=200,
     )
-    async def restore_version(
+    async def restore_workflow_version(
         self, tx: Tx, services: Services, principal: Principal, workflow_id: Id, version: Id
     ) -> Data[WorkflowView]:
         """As a new version, which is not published yet."""
@@ -197,7 +199,7 @@ class WorkflowController(Controller):
         return Response(Data(accepted), status_code=202)
 
     @get("/{workflow_id:str}/executions", summary="List executions", needs="workflows:read")
-    async def list_executions(
+    async def list_workflow_executions(
         self,
         context: Context,
         page_in: Page,
@@ -241,7 +243,7 @@ class WorkflowExecutionController(Controller):
     tags = ["Workflows"]
 
     @get(summary="List executions of all workflows", needs="workflows:read")
-    async def list_all_executions(
+    async def list_all_workflow_executions(
         self,
         context: Context,
         page_in: Page,
@@ -260,7 +262,7 @@ class WorkflowExecutionController(Controller):
         return await executions.list_page(context, filters, page_in, sort)
 
     @get("/{execution_id:str}", summary="Get an execution", needs="workflows:read")
-    async def get_execution(
+    async def get_workflow_execution(
         self,
         services: Services,
         principal: Principal,
@@ -280,7 +282,9 @@ class WorkflowExecutionController(Controller):
         needs="workflows:execute",
         status_code=200,
     )
-    async def cancel_execution(self, context: Context, execution_id: Id) -> Data[FullExecution]:
+    async def cancel_workflow_execution(
+        self, context: Context, execution_id: Id
+    ) -> Data[FullExecution]:
         """Effects of its nodes so far stay. 409 `invalid_state` when it has ended."""
         return Data(await executions.cancel(context, execution_id))
 
@@ -292,7 +296,9 @@ class WorkflowExecutionController(Controller):
         status_code=202,
         cost="execute",
     )
-    async def retry_execution(self, context: Context, execution_id: Id) -> Data[FullExecution]:
+    async def retry_workflow_execution(
+        self, context: Context, execution_id: Id
+    ) -> Data[FullExecution]:
         """Continues a failed or cancelled execution: the nodes that failed or were cancelled run
         again, and completed ones keep their outputs.
         """

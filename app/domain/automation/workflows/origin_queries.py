@@ -10,7 +10,10 @@ _FIND = f"""
 SELECT w.name AS workflow_name, e.trigger_type,
        CASE e.trigger_type
        WHEN 'manual' THEN (
-           SELECT {user_name_sql("u")} FROM users u WHERE u.id = e.started_by)
+           SELECT coalesce(
+               (SELECT {user_name_sql("u")} FROM users u WHERE u.id = e.started_by),
+               (SELECT k.name FROM service_keys k
+                WHERE k.tenant_id = e.tenant_id AND k.id = e.started_by)))
        WHEN 'form' THEN (
            SELECT f.name FROM forms f WHERE f.tenant_id = e.tenant_id AND f.id = e.trigger_id)
        WHEN 'webhook' THEN (

@@ -10,7 +10,11 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from app.domain.agents.llm.api import (
+    Accepted,
+    Finished,
+    Function,
     Message,
+    ModelOptions,
     ModelRequest,
     Models,
     QueueLimits,
@@ -18,13 +22,24 @@ from app.domain.agents.llm.api import (
     Target,
     Text,
     ToolCall,
+    ToolChoice,
     UsedTokens,
     Waiting,
     estimate_tokens,
 )
 
 from . import tool_calls
-from .stream_events import LoopEvent, Progress, QueueMoved, TextDelta, ToolResult, ToolUse
+from .stream_events import (
+    ClientCall,
+    LoopEnded,
+    LoopEvent,
+    ModelAccepted,
+    Progress,
+    QueueMoved,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+)
 from .tool_calls import Offers, Round
 from .toolbox import Toolbox
 
@@ -81,6 +96,18 @@ class Journal(Protocol):
     async def save(self) -> None: ...
 
 
+class ClientFunctions(msgspec.Struct, frozen=True):
+    """Functions that the caller runs itself. A call of one ends the turn; its id is the prefix and
+    its number.
+    """
+
+    functions: tuple[Function, ...] = ()
+    id_prefix: str = ""
+
+    def names(self) -> set[str]:
+        return {function.name for function in self.functions}
+
+
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The model that is asked, and what it may call."""
 
@@ -94,6 +121,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     response_format: dict[str, Any] | None = None
     queue: QueueLimits = QueueLimits()
+    client: ClientFunctions = ClientFunctions()
+    # For the first request of the turn: a model that has to call something every time never ends.
+    tool_choice: ToolChoice = "auto"
+    options: ModelOptions = ModelOptions()
+    may_retry: bool = True
 
 
 async def run_loop(
@@ -104,43 +136,69 @@ async def run_loop(
 ) -> AsyncGenerator[LoopEvent, None]:
     offers = tool_calls.collect_offers(config.toolboxes)
     rounds = journal.rounds if journal else []
-    text = ""
-    for earlier_round in rounds:
+    for number, earlier_round in enumerate(rounds):
         for model, used in earlier_round.used.items():
             budget.add(model, *used)
         if earlier_round.text:
-            yield TextDelta(_separator(text) + earlier_round.text)
-            text = earlier_round.text
+            yield TextDelta(_separator(rounds[:number]) + earlier_round.text)
         before = budget.since(earlier_round.used)
         async with aclosing(_run_calls(earlier_round, offers, journal, budget, before)) as events:
             async for event in events:
                 yield event
         messages += tool_calls.round_messages(earlier_round)
-    while True:
+    while not _is_over(rounds):
         may_call = len(rounds) < MAX_ROUNDS and not budget.is_exhausted
-        this_round, before, deltas = Round("", []), budget.copy(), list[str]()
-        asking = _ask(config, messages, offers, this_round, budget, may_call=may_call)
-        async with aclosing(asking) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, QueueMoved | Progress):
-                    yield piece
-                    continue
-                yield TextDelta(piece if deltas else _separator(text) + piece)
-                deltas.append(piece)
-        this_round.text = "".join(deltas)
-        text = this_round.text or text
-        if not this_round.calls or not may_call:
+        this_round, before = Round("", []), budget.copy()
+        choice = (config.tool_choice if not rounds else "auto") if may_call else "none"
+        asking = _ask_for_round(config, messages, offers, rounds, this_round, budget, choice)
+        async with aclosing(asking) as parts:
+            async for part in parts:
+                yield part
+        if not may_call or not this_round.has_calls:
+            reason = this_round.finish_reason
+            yield LoopEnded("stop" if reason == "tool_calls" else reason)
             return
         rounds.append(this_round)
         async with aclosing(_run_calls(this_round, offers, journal, budget, before)) as events:
             async for event in events:
                 yield event
         messages += tool_calls.round_messages(this_round)
+    for call in rounds[-1].client_calls:
+        yield ClientCall(call.id, call.name, call.arguments)
+    # The arguments of the last call may have been cut off.
+    yield LoopEnded("length" if rounds[-1].finish_reason == "length" else "tool_calls")
 
 
-def _separator(text: str) -> str:
+def _is_over(rounds: list[Round]) -> bool:
+    """True when the client has to run something."""
+    return bool(rounds and rounds[-1].client_calls)
+
+
+def _separator(rounds: list[Round]) -> str:
     """Text after a round of calls is a paragraph of its own."""
+    text = next((earlier.text for earlier in reversed(rounds) if earlier.text), "")
     return "\n\n" if text and not text[-1].isspace() else ""
+
+
+async def _ask_for_round(
+    config: LoopConfig,
+    messages: list[Message],
+    offers: Offers,
+    rounds: list[Round],
+    this_round: Round,
+    budget: TokenBudget,
+    tool_choice: ToolChoice,
+) -> AsyncGenerator[ModelAccepted | QueueMoved | Progress | TextDelta, None]:
+    deltas: list[str] = []
+    asking = _ask(config, messages, offers, this_round, budget, tool_choice)
+    async with aclosing(asking) as pieces:
+        async for piece in pieces:
+            if not isinstance(piece, str):
+                yield piece
+                continue
+            yield TextDelta(piece if deltas else _separator(rounds) + piece)
+            deltas.append(piece)
+    this_round.text = "".join(deltas)
 
 
 async def _ask(
@@ -149,13 +207,12 @@ async def _ask(
     offers: Offers,
     this_round: Round,
     budget: TokenBudget,
-    *,
-    may_call: bool,
-) -> AsyncGenerator[str | QueueMoved | Progress, None]:
+    tool_choice: ToolChoice,
+) -> AsyncGenerator[str | ModelAccepted | QueueMoved | Progress, None]:
     """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
     budget.
     """
-    request = _build_request(config, messages, offers, may_call=may_call)
+    request = _build_request(config, messages, offers, tool_choice)
     used: UsedTokens | None = None
     texts: list[str] = []
     budget.requests += 1
@@ -166,8 +223,12 @@ async def _ask(
                     case Text(text):
                         texts.append(text)
                         yield text
-                    case ToolCall(_, name, arguments):
-                        this_round.calls.append(tool_calls.new_call(offers, name, arguments))
+                    case Accepted():
+                        yield ModelAccepted()
+                    case ToolCall():
+                        _add_call(config.client, offers, this_round, piece)
+                    case Finished(reason):
+                        this_round.finish_reason = reason
                     case UsedTokens():
                         used = piece
                     case QueuePosition(position):
@@ -178,15 +239,25 @@ async def _ask(
         _add_usage(config.target.model, messages, texts, this_round, budget, used)
 
 
+def _add_call(client: ClientFunctions, offers: Offers, this_round: Round, call: ToolCall) -> None:
+    if call.name in client.names():
+        call_id = f"{client.id_prefix}{len(this_round.client_calls)}"
+        this_round.client_calls.append(ToolCall(call_id, call.name, call.arguments))
+    else:
+        this_round.calls.append(tool_calls.new_call(offers, call.name, call.arguments))
+
+
 def _build_request(
-    config: LoopConfig, messages: list[Message], offers: Offers, *, may_call: bool
+    config: LoopConfig, messages: list[Message], offers: Offers, tool_choice: ToolChoice
 ) -> ModelRequest:
     return ModelRequest(
         messages=messages,
         temperature=config.temperature,
         max_tokens=config.max_tokens,
-        functions=tuple(offer.function for _, offer in offers.values()),
-        may_call=may_call,
+        functions=(*(offer.function for _, offer in offers.values()), *config.client.functions),
+        tool_choice=tool_choice,
+        options=config.options,
+        may_retry=config.may_retry,
         response_format=config.response_format,
         is_streamed=config.live,
         tenant_id=config.tenant_id,
@@ -205,7 +276,7 @@ def _add_usage(
     """An answer that broke off, or came without figures, has used tokens all the same."""
     prompt_tokens = sum(estimate_tokens(message.content) for message in messages)
     completion_tokens = estimate_tokens("".join(texts))
-    if used is None and (texts or this_round.calls):
+    if used is None and (texts or this_round.calls or this_round.client_calls):
         used = UsedTokens(prompt_tokens, completion_tokens)
     if used is not None:
         at_least = (prompt_tokens + completion_tokens) // 2
@@ -219,8 +290,11 @@ async def _run_calls(
     budget: TokenBudget,
     before: dict[str, list[int]],
 ) -> AsyncGenerator[ToolUse | ToolResult, None]:
-    """The calls of a round, stored before they run and once they have."""
-    has_new_calls = journal is not None and any(call.status is None for call in this_round.calls)
+    """The calls of a round, stored before they run and once they have. Calls for the client are
+    stored as well, so that another attempt ends the turn with the same ones.
+    """
+    is_new = any(call.status is None for call in this_round.calls) or not this_round.calls
+    has_new_calls = journal is not None and is_new
     if journal is not None and has_new_calls:
         this_round.used = budget.since(before)
         await journal.save()

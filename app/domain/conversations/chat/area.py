@@ -123,7 +123,8 @@ AREA: Final = Area(
             "chat_jobs",
             "conversations",
             "octet_length(t.progress::text) + coalesce(octet_length(t.reply::text), 0)"
-            " + coalesce(octet_length(t.context::text), 0)",
+            " + coalesce(octet_length(t.context::text), 0)"
+            " + coalesce(octet_length(t.client::text), 0)",
             from_end=True,
         ),
         CountedTable(

@@ -25,7 +25,7 @@ from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Tx
 
-from . import persistence, queries, turn_queries
+from . import persistence, queries, turn_queries, turn_usage
 from .agent_loop import TokenBudget
 from .errors import JobFinished, JobNotFound
 from .events import ChatCompleted, ChatMessage
@@ -58,7 +58,8 @@ async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> J
         context=data.context,
     )
     # On the request's own connection: with a second one, many such requests starve each other.
-    return await _accept(context.tx, context.services, agent_id, question)
+    turn = await accept_question(context.tx, context.services, agent_id, question)
+    return JobAccepted(turn.holder, "pending", turn.conversation_id)
 
 
 async def accept_for_caller(
@@ -74,7 +75,7 @@ async def accept_for_caller(
     end. Returns the id of the job.
     """
     question = Question(speaker=Speaker(), source="workflow", text=text, context=context)
-    return (await _accept(tx, services, agent_id, question, caller_id)).job_id
+    return (await accept_question(tx, services, agent_id, question, caller_id)).holder
 
 
 async def cancel_for_caller(tx: Tx, services: Services, tenant_id: str, job_id: str) -> None:
@@ -84,9 +85,10 @@ async def cancel_for_caller(tx: Tx, services: Services, tenant_id: str, job_id: 
         tx.after_commit.append(partial(services.doorbell.announce_done, work_id))
 
 
-async def _accept(
+async def accept_question(
     tx: Tx, services: Services, agent_id: str, question: Question, caller_id: str | None = None
-) -> JobAccepted:
+) -> Turn:
+    """Returns the turn that a job will run, whose holder is the job."""
     runtime = await agents.load_runtime(tx, services.keyring, agent_id)
     services.get(Models).check_key(runtime.target)
     job_id, user_id = new_id("job"), question.speaker.user_id
@@ -102,12 +104,15 @@ async def _accept(
         dedupe_key=job_id,
     )
     chat_context = as_json(question.context) if question.context is not None else None
+    client = as_json(turn.client.without_images()) if question.client is not None else None
     ids = (job_id, agent_id, turn.conversation_id, user_id, work_id, turn.message_id)
-    await queries.add_job(tx, runtime.tenant_id, *ids, chat_context, caller_id)
-    return JobAccepted(job_id, "pending", turn.conversation_id)
+    await queries.add_job(tx, runtime.tenant_id, *ids, chat_context, caller_id, client)
+    return turn
 
 
 async def _store_question(tx: Tx, runtime: AgentRuntime, turn: Turn) -> None:
+    if not turn.client.has_question:
+        return
     asked = ChatMessage(
         runtime.agent_id,
         turn.conversation_id,
@@ -265,7 +270,7 @@ async def _add_usage(
     if not budget.by_model and failure is None:
         return
     ids, user_id = (job["conversation_id"], job["message_id"]), job["user_id"]
-    rows = await persistence.build_usage_rows(budget, job["model"], *ids, user_id, source_of(job))
+    rows = await turn_usage.build_rows(budget, job["model"], *ids, user_id, source_of(job))
     if failure is not None:
         rows[0] |= {"turns": 1, "messages": 2, "failures": 1, "conversations": int(job["is_new"])}
     correlation_id = trace.current().correlation_id

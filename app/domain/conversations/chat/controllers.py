@@ -7,7 +7,7 @@ from app.context import RequestContext
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.schemas import AgentStats, Period
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
-from app.http.disconnect import while_awaited
+from app.http.disconnect import while_awaited, while_connected
 from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
@@ -29,10 +29,10 @@ from .schemas import (
     RateMessage,
 )
 from .service import AgentReference
-from .sse_encoding import encode_stream
+from .sse_encoding import EVENTS, encode_stream
 from .start_turn import Question
 from .turn import Speaker
-from .uploads import AttachmentUpload
+from .upload_schemas import AttachmentUpload
 
 LogEntryType = Literal["message", "tool_call", "token_usage", "training"]
 
@@ -48,7 +48,7 @@ class ChatController(Controller):
         cost="chat",
         status_code=200,
         idempotent="long_running",
-        errors=(502,),
+        errors=(400, 502),
     )
     async def chat(
         self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
@@ -68,19 +68,24 @@ class ChatController(Controller):
         cost="chat",
         status_code=200,
         idempotent=False,
+        errors=(400, 502),
         media_type=MEDIA_TYPE,
+        events=EVENTS,
     )
     async def chat_stream(
-        self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
+        self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[ChatRequest]
     ) -> Response[bytes]:
-        """Server-sent events: `message_start`, `content_delta`, `tool_use`, `tool_result`,
-        `message_stop`, or `error` with what went wrong. A client that stops reading ends the turn;
-        what was said until then stays in the conversation as `interrupted`. While the turn waits
-        for the local model, `queue` has its `position`: 1 is next, and at 0 its turn has come.
-        Until that model says its first word, `progress` has the `seconds` for which it has worked.
+        """The response begins when the model begins to answer, or the turn waits for it: a failure
+        before that has a status of its own. Server-sent events: `message_start`, `content_delta`,
+        `tool_use`, `tool_result`, `message_stop`, or `error` with what went wrong. A client that
+        stops reading ends the turn; what was said until then stays in the conversation as
+        `interrupted`. While the turn waits for the local model, `queue` has its `position`: 1 is
+        next, and at 0 its turn has come. Until that model says its first word, `progress` has the
+        `seconds` for which it has worked.
         """
         agent, question = _question(context, agent_id, data)
-        events = await service.stream(context.services, agent, question)
+        connection = while_connected(request)
+        events = await service.stream(context.services, agent, question, connection)
         return EventStream(encode_stream(events))
 
     @post(
@@ -119,7 +124,7 @@ class ChatController(Controller):
         return await attachments.add_for_user(services, principal, agent_id, data.file)
 
     @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat", signed_in=True)
-    async def get_job(
+    async def get_chat_job(
         self,
         services: Services,
         principal: Principal,
@@ -137,18 +142,18 @@ class ChatController(Controller):
         signed_in=True,
         status_code=200,
     )
-    async def cancel_job(self, context: Context, agent_id: Id, job_id: Id) -> JobView:
+    async def cancel_chat_job(self, context: Context, agent_id: Id, job_id: Id) -> JobView:
         return await chat_jobs.cancel(context, agent_id, job_id)
 
     @get("/status", summary="Get an agent's status", needs="agents:read")
-    async def get_status(
+    async def get_agent_status(
         self, services: Services, principal: Principal, agent_id: Id
     ) -> AgentStatus:
         """`is_online`: the agent is not archived, and its model can be asked."""
         return await conversations.get_agent_status(services, principal, agent_id)
 
     @get("/stats", summary="Get an agent's statistics", needs="usage:read")
-    async def get_stats(
+    async def get_agent_stats(
         self,
         tx: Tx,
         agent_id: Id,
@@ -157,7 +162,7 @@ class ChatController(Controller):
         return await usage.get_agent_stats(tx, agent_id, period)
 
     @get("/logs", summary="List an agent's log", needs="conversations:read")
-    async def list_logs(
+    async def list_chat_logs(
         self,
         tx: Tx,
         page_in: Page,

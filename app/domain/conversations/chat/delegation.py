@@ -15,7 +15,7 @@ from app.services import Services
 from . import history
 from .agent_loop import LoopConfig, TokenBudget, run_loop
 from .history import find_passages
-from .stream_events import Progress, QueueMoved, TextDelta, ToolResult, ToolUse
+from .stream_events import TextDelta, ToolResult, ToolUse
 from .toolbox import Report, Toolbox
 
 MAX_DEPTH: Final = 3
@@ -87,7 +87,7 @@ class Delegation:
             async for event in events:
                 if isinstance(event, TextDelta):
                     deltas.append(event.delta)
-                elif not isinstance(event, QueueMoved | Progress):
+                elif isinstance(event, ToolUse | ToolResult):
                     report(_nest(event, call_id))
         sources = tuple(passages.sources) if passages is not None else ()
         return CallOutcome("".join(deltas), sources=sources)

@@ -1,5 +1,6 @@
 """Which part of a conversation the model sees: the newest messages that fit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -7,13 +8,14 @@ import msgspec
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.knowledge import api as knowledge
 from app.domain.agents.knowledge.api import Passages
-from app.domain.agents.llm.api import Message, Role, ToolCall, upper_bound_tokens
+from app.domain.agents.llm.api import Message, ToolCall, upper_bound_tokens
 from app.services import Services
 
 from .schemas import MessageAttachment
 from .tool_calls import render_output
 
 MAX_TOKENS = 32_000
+_NO_RESULT = "The caller did not return a result of this call."
 # What a provider adds around each message.
 _TOKENS_PER_MESSAGE = 4
 
@@ -29,6 +31,8 @@ class PastMessage(msgspec.Struct):
     id: str = ""
     seq: int = 0
     attachments: list[MessageAttachment] = []
+    # What a client said before it.
+    before: list[Message] = []
 
 
 def system_message(
@@ -51,29 +55,17 @@ def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) ->
     """
     selected: list[list[Message]] = []
     for item in reversed(past):
-        if item.role == "assistant" and not item.content and not item.tool_calls:
-            # An answer that failed before its first word.
-            continue
         messages = _messages(item, with_calls=with_calls)
+        if not messages:
+            continue
         cost = sum(map(_cost, messages))
         if cost > budget:
             break
         budget -= cost
         selected.append(messages)
-    while selected and selected[-1][0].role != "user":
+    while selected and all(message.role != "user" for message in selected[-1]):
         selected.pop()
     return [message for messages in reversed(selected) for message in messages]
-
-
-def trim_history(messages: list[Message], budget: int) -> list[Message]:
-    """The same for a history that the caller sends along; its system messages stay."""
-    if sum(map(_cost, messages)) <= budget:
-        return messages
-    system = [message for message in messages if message.role == "system"]
-    others = [message for message in messages if message.role != "system"]
-    past = [PastMessage(message.role, message.content) for message in others]
-    budget -= sum(map(_cost, system))
-    return [*system, *select_history(past, budget, with_calls=False)]
 
 
 def _cost(message: Message) -> int:
@@ -88,13 +80,12 @@ def merge_neighbours(messages: list[Message]) -> list[Message]:
     merged: list[Message] = []
     for message in messages:
         last = merged[-1] if merged else None
-        is_plain = not message.tool_calls and message.tool_call_id is None
         if (
-            is_plain
-            and last is not None
+            last is not None
             and last.role == message.role
-            and not last.tool_calls
             and message.role != "system"
+            and _is_plain(message)
+            and _is_plain(last)
         ):
             # A question that failed may be asked again in the same words.
             if message.content != last.content:
@@ -102,6 +93,10 @@ def merge_neighbours(messages: list[Message]) -> list[Message]:
         else:
             merged.append(message)
     return merged
+
+
+def _is_plain(message: Message) -> bool:
+    return not message.tool_calls and message.tool_call_id is None and not message.parts
 
 
 def budget_for(window: int, max_tokens: int, *texts: str) -> int:
@@ -126,15 +121,33 @@ def _as_object(arguments: Any) -> str:
 
 
 def _messages(item: PastMessage, *, with_calls: bool) -> list[Message]:
+    """Empty for an answer that failed before its first word."""
+    if item.role == "user":
+        return [*item.before, Message("user", item.content)]
     own = [call for call in item.tool_calls if with_calls and call.get("function")]
-    if item.role == "user" or not own:
-        role: Role = "user" if item.role == "user" else "assistant"
-        return [Message(role, item.content)]
-    calls = tuple(ToolCall(call["id"], call["function"], _as_object(call["input"])) for call in own)
-    results = [
-        Message("tool", render_output(call["output"]), tool_call_id=call["id"]) for call in own
-    ]
-    return [Message("assistant", "", calls), *results, Message("assistant", item.content)]
+    messages = [*item.before, *call_messages([call for call in own if not call.get("is_client")])]
+    client_calls = [call for call in own if call.get("is_client")]
+    if client_calls:
+        # The answer ended with them.
+        return messages + call_messages(client_calls, item.content)
+    if item.content or messages:
+        messages.append(Message("assistant", item.content))
+    return messages
+
+
+def call_messages(calls: list[dict[str, Any]], content: str = "") -> list[Message]:
+    """The calls of an earlier answer and their results, as the model sees them."""
+    if not calls:
+        return []
+    made = tuple(
+        ToolCall(call["id"], call["function"], _as_object(call["input"])) for call in calls
+    )
+    results = [Message("tool", _result_of(call), tool_call_id=call["id"]) for call in calls]
+    return [Message("assistant", content, made), *results]
+
+
+def _result_of(call: dict[str, Any]) -> str:
+    return _NO_RESULT if call.get("status") == "requested" else render_output(call["output"])
 
 
 _MAX_TOKENS = 6000
@@ -161,9 +174,12 @@ async def find_passages(
     return await knowledge.find_passages(*ids, query, max_tokens, only_public=is_public)
 
 
-def build_query(text: str, past: list[PastMessage]) -> str:
+def build_query(
+    text: str, past: list[PastMessage], client_history: list[Message] | None = None
+) -> str:
     """Returns the question; a short one together with the question before it."""
-    questions = [message.content for message in past if message.role == "user"]
+    messages: Sequence[PastMessage | Message] = past if client_history is None else client_history
+    questions = [message.content for message in messages if message.role == "user"]
     if len(text.split()) >= _MIN_WORDS or not questions:
         return text
-    return f"{text}\n{questions[-1]}"
+    return f"{text}\n{questions[-1]}".strip()

@@ -15,8 +15,9 @@ from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 
-from . import chat_jobs, persistence, queries, start_turn, turn
+from . import chat_jobs, persistence, queries, start_turn, turn, turn_usage
 from .agent_loop import TokenBudget
+from .client_input import ClientInput
 from .errors import NoOutcome
 from .events import ChatCompleted
 from .schemas import ChatReply
@@ -117,6 +118,10 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
         history = await start_turn.read_history(tx, job.tenant_id, row["conversation_id"])
     async with job.checkpoint() as tx:
         await queries.mark_running(tx, job.tenant_id, job.ref_id)
+    client = ClientInput()
+    if row["client"] is not None:
+        client = msgspec.json.decode(row["client"], type=ClientInput)
+    has_question = client.has_question
     started = Turn(
         runtime=runtime,
         speaker=Speaker(row["user_id"]),
@@ -125,12 +130,13 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
         question_id="",
         message_id=row["message_id"],
         is_new=start_turn.has_no_answer(history),
-        text=row["question"],
+        text=row["question"] if has_question else "",
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
-        past=history[:-1],
-        attachments=history[-1].attachments if history else [],
+        past=history[:-1] if has_question else history,
+        attachments=history[-1].attachments if history and has_question else [],
         question_stored=True,
         holder=job.ref_id,
+        client=client,
     )
     return started, _JobJournal(job, msgspec.json.decode(row["progress"], type=list[Round]))
 
@@ -141,7 +147,7 @@ async def _add_usage_of_cancelled(job: Job, writer: _JobTurnWriter) -> None:
         return
     async with job.read() as tx:
         if await queries.find_unfinished_job(tx, job.tenant_id, job.ref_id) is None:
-            await persistence.add_usage(tx, writer.turn, writer.budget)
+            await turn_usage.add(tx, writer.turn, writer.budget)
 
 
 async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> None:
@@ -153,7 +159,7 @@ async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> Non
         )
         if not is_ended and writer is not None and budget is not None and budget.by_model:
             # Job and conversation were deleted with their agent meanwhile.
-            await persistence.add_usage(tx, writer.turn, budget)
+            await turn_usage.add(tx, writer.turn, budget)
 
 
 async def report_cancelled(job: Job) -> None:

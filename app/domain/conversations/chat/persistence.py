@@ -10,9 +10,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from app.domain.agents.llm.api import cost_usd
 from app.domain.agents.llm.errors import ModelBusy, ModelFailed
-from app.domain.agents.usage import api as usage_service
 from app.domain.area import Event
 from app.domain.platform.events import api as events
 from app.jobs import background
@@ -24,13 +22,14 @@ from app.services import Services
 from db import fast
 from db.session import Tx
 
-from . import attachment_queries, turn_queries
-from .agent_loop import TokenBudget
+from . import attachment_queries, turn_queries, turn_usage
+from .client_input import without_images
 from .errors import ConversationNotFound
 from .events import ChatFailed, ChatMessage
-from .schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage
+from .schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage, ToolCallView
 from .turn import OnTokens, Transcript, Turn
 from .turn_queries import FinishedConversation
+from .turn_usage import usage_of_turn
 
 log = logs.get("chat")
 
@@ -42,14 +41,16 @@ class TurnWriter:
     of one agent that end at the same time share it.
     """
 
-    def __init__(self, services: Services, turn: Turn, *, live: bool) -> None:
+    def __init__(self, services: Services, turn: Turn) -> None:
         self._services = services
         self._turn = turn
-        self._live = live
         self._on_tokens = turn.on_tokens
 
     async def save_complete(self, transcript: Transcript) -> ChatReply:
         await self._report_tokens(transcript)
+        if not self._turn.client.is_stored:
+            await self._discard(transcript)
+            return _reply(self._turn, transcript, clock.now())
         return await self._store(transcript, "complete")
 
     async def save_partial(self, transcript: Transcript, failure: ApiError | None) -> None:
@@ -57,6 +58,9 @@ class TurnWriter:
         not whose sender left before any answer, or was told by a busy model to come again.
         """
         await self._report_tokens(transcript)
+        if not self._turn.client.is_stored:
+            await self._discard(transcript, failure)
+            return
         if transcript.is_empty and (failure is None or isinstance(failure, ModelBusy)):
             await self._release()
             if transcript.budget.by_model:
@@ -94,6 +98,12 @@ class TurnWriter:
                 await _store_alone(tx, runtime.tenant_id, finished)
         return finished.reply
 
+    async def _discard(self, transcript: Transcript, failure: ApiError | None = None) -> None:
+        """Keeps only the usage."""
+        await self._release()
+        counts = {"turns": 1, "messages": 2, "failures": int(failure is not None)}
+        await self._add_usage(transcript, **counts)
+
     async def _report_tokens(self, transcript: Transcript) -> None:
         """Reports them once. In a task of its own: a caller who leaves now has used them."""
         budget, on_tokens = transcript.budget, self._on_tokens
@@ -102,15 +112,14 @@ class TurnWriter:
             self._on_tokens = None
             await asyncio.shield(background.spawn(_report(on_tokens, tokens)))
 
-    async def _add_usage(self, transcript: Transcript) -> None:
+    async def _add_usage(self, transcript: Transcript, **counts: int) -> None:
         async with self._services.db.tx(self._turn.runtime.tenant_id, autocommit=True) as tx:
-            await add_usage(tx, self._turn, transcript.budget)
+            await turn_usage.add(tx, self._turn, transcript.budget, **counts)
 
     async def _release(self) -> None:
         """Frees the conversation, or deletes it where the failed turn had created it."""
         turn = self._turn
-        # A streamed answer has named the conversation already.
-        is_known = self._live and turn.source == "console"
+        is_known = turn.is_announced and turn.source == "console"
         lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
         async with self._services.db.tx(turn.runtime.tenant_id, autocommit=True) as tx:
             if turn.created_conversation and not is_known:
@@ -172,7 +181,13 @@ async def keep_attachments(tx: Tx, turn: Turn) -> None:
 
 
 def question_data(turn: Turn) -> dict[str, Any]:
-    return {"attachments": turn.attachments} if turn.attachments else {}
+    data: dict[str, Any] = {"attachments": turn.attachments} if turn.attachments else {}
+    return data | _said_before(turn)
+
+
+def _said_before(turn: Turn) -> dict[str, Any]:
+    before = turn.client.before
+    return {"before": [without_images(message) for message in before]} if before else {}
 
 
 async def _store_alone(tx: Tx, tenant_id: str, finished: _FinishedTurn) -> None:
@@ -212,14 +227,6 @@ async def _write(
     )
 
 
-async def add_usage(tx: Tx, turn: Turn, budget: TokenBudget) -> None:
-    """Adds the usage of a turn that could not be stored."""
-    usage = await _usage(turn, budget)
-    agent_id, correlation_id = turn.runtime.agent_id, trace.current().correlation_id
-    rows = as_json(usage)
-    await usage_service.add_usage(tx, turn.runtime.tenant_id, agent_id, rows, correlation_id)
-
-
 async def _finish(
     turn: Turn,
     transcript: Transcript,
@@ -229,7 +236,7 @@ async def _finish(
 ) -> _FinishedTurn:
     response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
     reply = _reply(turn, transcript, clock.now())
-    usage = await _usage(turn, transcript.budget)
+    usage = await usage_of_turn(turn, transcript.budget)
     # The row of the agent's own model has what belongs to the turn as a whole.
     usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
     usage[0] |= {"conversations": int(turn.is_new), "failures": int(failure is not None)}
@@ -263,6 +270,7 @@ def _reply(turn: Turn, transcript: Transcript, now: datetime) -> ChatReply:
         TokenUsage(budget.prompt_tokens, budget.completion_tokens, total),
         transcript.sources,
         list(transcript.calls.values()),
+        transcript.finish_reason,
     )
 
 
@@ -303,44 +311,6 @@ def _message_event(
     )
 
 
-async def _usage(turn: Turn, budget: TokenBudget) -> list[dict[str, Any]]:
-    own_model, ids = turn.runtime.target.model, (turn.conversation_id, turn.message_id)
-    return await build_usage_rows(budget, own_model, *ids, turn.speaker.user_id, turn.source)
-
-
-async def build_usage_rows(
-    budget: TokenBudget,
-    own_model: str,
-    conversation_id: str,
-    message_id: str,
-    user_id: str | None,
-    source: str,
-) -> list[dict[str, Any]]:
-    """Returns a row per model, the agent's own first."""
-    by_model = {own_model: [0, 0], **budget.by_model}
-    rows: list[dict[str, Any]] = []
-    for model, (prompt_tokens, completion_tokens) in by_model.items():
-        cost = await cost_usd(model, prompt_tokens, completion_tokens)
-        rows.append(
-            {
-                "conversation_id": conversation_id,
-                "message_id": message_id,
-                "user_id": user_id,
-                "source": source,
-                "model": model,
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-                "cost_usd": round(cost, 9),
-                "turns": 0,
-                "conversations": 0,
-                "messages": 0,
-                "failures": 0,
-                "response_time_ms": 0,
-            }
-        )
-    return rows
-
-
 def _entries(
     turn: Turn,
     transcript: Transcript,
@@ -361,19 +331,11 @@ def _entries(
         question = {"role": "user", "content": turn.text, "data": question_data(turn)}
         add(turn.question_id, "message", turn.asked_at, logged=runtime.log_messages, **question)
     for call in reply.tool_calls:
-        data = msgspec.to_builtins(call) | {"message_id": turn.message_id}
-        data["function"] = transcript.functions.get(call.id, "")
-        add(
-            new_id("tcl"),
-            "tool_call",
-            done_at,
-            logged=runtime.log_tool_calls,
-            role="tool",
-            data=data,
-        )
+        called = {"role": "tool", "data": _call_data(turn, transcript, call)}
+        add(new_id("tcl"), "tool_call", done_at, logged=runtime.log_tool_calls, **called)
     text = reply.message.content
     answer: dict[str, Any] = {"role": "assistant", "content": text, "status": status}
-    answer["data"] = _answer_data(reply, failure)
+    answer["data"] = _answer_data(turn, reply, failure)
     # A failure without a text is logged even where messages are not.
     add(turn.message_id, "message", done_at, logged=runtime.log_messages or not text, **answer)
     for row in usage:
@@ -383,8 +345,18 @@ def _entries(
     return entries
 
 
-def _answer_data(reply: ChatReply, failure: ApiError | None) -> dict[str, Any]:
-    data: dict[str, Any] = {}
+def _call_data(turn: Turn, transcript: Transcript, call: ToolCallView) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(call) | {"message_id": turn.message_id}
+    data["function"] = transcript.functions.get(call.id, "")
+    return data | {"is_client": True} if call.status == "requested" else data
+
+
+def _answer_data(turn: Turn, reply: ChatReply, failure: ApiError | None) -> dict[str, Any]:
+    data: dict[str, Any] = {} if turn.client.has_question else _said_before(turn)
+    if reply.finish_reason != "stop":
+        data["finish_reason"] = reply.finish_reason
+    if turn.client.kept:
+        data["client"] = {**turn.client.kept, "usage": reply.usage}
     if reply.sources:
         data["sources"] = msgspec.to_builtins(reply.sources)
     if failure is not None:

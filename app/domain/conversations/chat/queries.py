@@ -7,6 +7,7 @@ from sqlalchemy import Select, select
 
 from app.domain.platform.events import api as events
 from app.kit import paging
+from app.kit.errors import ProviderError
 from app.kit.paging import Page, SortOrders
 from app.security.principal import Principal
 from db import fast
@@ -30,7 +31,8 @@ _SORT_ORDERS = SortOrders(
 _CONVERSATION = View(
     ConversationView, status="CASE WHEN ended_at IS NULL THEN 'active' ELSE 'ended' END"
 )
-_LOG_ENTRY = View(LogEntry)
+# What a client sent along may be as large as a request.
+_LOG_ENTRY = View(LogEntry, data="data - '{before,client}'::text[]")
 _MESSAGE = View(
     MessageView,
     "m",
@@ -49,7 +51,7 @@ _VISITOR_MESSAGE = View(
     sources="coalesce(data->'sources', '[]')",
     attachments="coalesce(data->'attachments', '[]')",
     error=f"""CASE WHEN status = 'failed' THEN
-        jsonb_build_object('code', data->'error'->>'code', 'message', '{CANNOT_ANSWER}') END""",
+        jsonb_build_object('code', '{ProviderError.code}', 'message', '{CANNOT_ANSWER}') END""",
     feedback=feedback_queries.select_sql(
         "newest.id", "newest.tenant_id", feedback_queries.OF_VISITOR
     ),
@@ -93,8 +95,8 @@ reply::text AS reply, error::text AS error, created_at, finished_at
 
 _ADD_JOB = """
 INSERT INTO chat_jobs (tenant_id, id, agent_id, conversation_id, user_id, work_id, message_id,
-                       context, caller_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9)
+                       context, caller_id, client)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10::jsonb)
 """
 
 _JOB = f"""
@@ -105,6 +107,7 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND agent_id = $3
 
 _UNFINISHED_JOB = f"""
 SELECT {_JOB_COLUMNS}, context::text AS context, progress::text AS progress,
+       client::text AS client,
        (SELECT e.content FROM conversation_entries e
         WHERE e.tenant_id = $1 AND e.conversation_id = chat_jobs.conversation_id
           AND e.type = 'message'

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.domain.agents.llm.api import FinishReason
 from app.domain.sources import SourceView
 from app.kit.validation import NOT_BLANK
 
@@ -80,6 +81,15 @@ class ChatRequest(msgspec.Struct, kw_only=True):
     attachments: AttachmentIds = []
 
 
+ReplyEnd = Annotated[
+    FinishReason,
+    Meta(
+        description="Why the answer ended: it was complete, reached the largest number of tokens, "
+        "calls functions of the caller, or was stopped by the provider's content filter"
+    ),
+]
+
+
 class ReplyMessage(msgspec.Struct):
     id: str
     role: Literal["assistant"]
@@ -101,7 +111,10 @@ class ToolCallView(msgspec.Struct):
     tool_id: str | None
     input: Any
     output: Any
-    status: Literal["completed", "failed", "timeout"]
+    status: Annotated[
+        Literal["completed", "failed", "timeout", "requested"],
+        Meta(description="`requested`: the caller runs the function, and has not sent its result"),
+    ]
     execution_time_ms: int
     parent_id: str | None = None
 
@@ -130,6 +143,7 @@ class ChatReply(msgspec.Struct):
         "usage": {"prompt_tokens": 42, "completion_tokens": 10, "total_tokens": 52},
         "sources": [SourceView.example],
         "tool_calls": [_CALL],
+        "finish_reason": "stop",
     }
 
     conversation_id: str
@@ -137,6 +151,7 @@ class ChatReply(msgspec.Struct):
     usage: TokenUsage
     sources: list[SourceView]
     tool_calls: list[ToolCallView]
+    finish_reason: ReplyEnd = "stop"
 
 
 class JobAccepted(msgspec.Struct):

@@ -9,22 +9,28 @@ from functools import partial
 from typing import NamedTuple
 
 from app.domain.agents.definition.api import AgentRuntime
-from app.domain.agents.llm.api import Models
-from app.domain.agents.llm.errors import ModelNotConfigured
+from app.domain.agents.llm.api import Models, NamedFunction
+from app.domain.agents.llm.errors import ModelKeyRefused, ModelNotConfigured, ModelRateLimited
 from app.kit import logs
-from app.kit.errors import ProviderError, Unavailable
+from app.kit.errors import ApiError, Invalid, ProviderError, Unavailable
 from app.services import Services
 from db.session import Scope
 
 from . import turn as turns
+from .agent_loop import TokenBudget
+from .client_input import ClientInput
+from .delegation import toolboxes_for
 from .errors import CANNOT_ANSWER
 from .persistence import TurnWriter
 from .schemas import ChatReply
 from .start_turn import Question, load_usable_runtime, resume_many, start_turn
 from .stream_events import StreamEvent
+from .tool_calls import collect_offers
 from .turn import Speaker, Turn
 
 log = logs.get("chat")
+
+_NOT_CONFIGURED_SECONDS = 60
 
 
 class AgentReference(NamedTuple):
@@ -47,15 +53,35 @@ async def answer(
 
 
 async def stream(
-    services: Services, agent: AgentRuntime | AgentReference, question: Question
+    services: Services,
+    agent: AgentRuntime | AgentReference,
+    question: Question,
+    connection: AbstractAsyncContextManager[None] | None = None,
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Returns the events of one turn. Raises before the stream starts when the turn is refused."""
+    """Returns the events of one turn once the model has begun to answer, or the turn waits for it.
+    Raises what happens before, so that the response has a status of its own. `connection`, the
+    caller's, cancels the turn until then.
+    """
     turn = await _start(services, agent, question)
-    return _run(services, turn, live=True)
+    events = _run(services, turn, live=True)
+    async with connection or nullcontext():
+        first = [await anext(events), await anext(events)]
+    turn.is_announced = True
+    return _continue(first, events)
+
+
+async def _continue(
+    first: list[StreamEvent], events: AsyncGenerator[StreamEvent, None]
+) -> AsyncGenerator[StreamEvent, None]:
+    async with aclosing(events):
+        for event in first:
+            yield event
+        async for event in events:
+            yield event
 
 
 def _run(services: Services, turn: Turn, *, live: bool) -> AsyncGenerator[StreamEvent, None]:
-    events = turns.run(services, turn, TurnWriter(services, turn, live=live), live=live)
+    events = turns.run(services, turn, TurnWriter(services, turn), live=live)
     return _hide_provider_errors(events) if turn.speaker.is_visitor else events
 
 
@@ -73,6 +99,8 @@ async def _start(
     else:
         await _check_model(services, agent, question.speaker)
         runtime = agent
+    if question.client is not None:
+        await check_client(services, runtime, question.speaker, question.client)
     async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
         return await start_turn(tx, runtime, question)
 
@@ -84,7 +112,26 @@ async def _check_model(services: Services, runtime: AgentRuntime, speaker: Speak
         if not speaker.is_visitor:
             raise
         log.warning("a visitor got no answer", agent_id=runtime.agent_id, reason=error.message)
-        raise Unavailable(CANNOT_ANSWER, 60) from error
+        raise Unavailable(CANNOT_ANSWER, _NOT_CONFIGURED_SECONDS) from error
+
+
+async def check_client(
+    services: Services, runtime: AgentRuntime, speaker: Speaker, client: ClientInput
+) -> None:
+    """Raises Invalid for functions that the agent has as well, and for what its model lacks."""
+    boxes = toolboxes_for(services, runtime, TokenBudget(), 0, is_public=speaker.is_visitor)
+    own = collect_offers(boxes)
+    names = [function.name for function in client.functions]
+    for name in names:
+        if name in own:
+            raise Invalid.field("tools", f"the agent has a tool {name}; rename your function")
+    # A visitor neither sees nor calls the tools of the agent.
+    choice, callable_names = client.tool_choice, {*names, *(() if speaker.is_visitor else own)}
+    if isinstance(choice, NamedFunction) and choice.name not in callable_names:
+        raise Invalid.field("tool_choice", f"there is no function {choice.name[:64]} in tools")
+    if choice == "required" and not callable_names:
+        raise Invalid.field("tool_choice", "needs a function in tools")
+    await services.get(Models).check_options(runtime.target, client.options)
 
 
 async def _hide_provider_errors(
@@ -97,4 +144,15 @@ async def _hide_provider_errors(
                 yield event
     except ProviderError as error:
         log.warning("a visitor got no answer", reason=error.message)
-        raise ProviderError(CANNOT_ANSWER) from error
+        raise _hide(error) from error
+
+
+def _hide(error: ProviderError) -> ApiError:
+    details = error.details or {}
+    hidden: ApiError = ProviderError(CANNOT_ANSWER)
+    if isinstance(error, ModelRateLimited | ModelKeyRefused):
+        seconds = details.get("retry_after", _NOT_CONFIGURED_SECONDS)
+        hidden = Unavailable(CANNOT_ANSWER, seconds)
+    # A visitor can ask for another answer instead of the one that failed.
+    hidden.details = {"message_id": details["message_id"]} if "message_id" in details else None
+    return hidden

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,6 +10,9 @@ from app.kit import error_mapping, sse
 from app.kit.error_mapping import ErrorBody
 
 from .stream_events import (
+    ClientCall,
+    LoopEnded,
+    ModelAccepted,
     Progress,
     QueueMoved,
     StreamEvent,
@@ -19,7 +22,20 @@ from .stream_events import (
     TurnFinished,
     TurnStarted,
 )
+from .stream_schemas import MessageStop, ToolResultEvent, ToolUseEvent
 
+# The events of a stream, in the order in which they come.
+EVENTS: Final[dict[str, Any]] = {
+    "message_start": TurnStarted,
+    "queue": QueueMoved,
+    "progress": Progress,
+    "tool_use": ToolUseEvent,
+    "tool_result": ToolResultEvent,
+    "content_delta": TextDelta,
+    "message_stop": MessageStop,
+    "error": ErrorBody,
+}
+_NAMES: Final = {kind: name for name, kind in EVENTS.items()}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,7 +48,8 @@ async def encode_stream(
     try:
         async with aclosing(events):
             async for event in events:
-                yield _to_sse(_without_content(event) if is_public else event)
+                if not isinstance(event, ModelAccepted | ClientCall | LoopEnded):
+                    yield _to_sse(_without_content(event) if is_public else event)
     except Exception as error:  # noqa: BLE001  # becomes the stream's last event
         yield sse.event("error", _encode(error_body(error)))
 
@@ -44,31 +61,31 @@ def error_body(error: Exception) -> ErrorBody:
     return ErrorBody(api_error.code, api_error.message, api_error.details)
 
 
-def _to_sse(event: StreamEvent) -> bytes:
+_Shown = TurnStarted | QueueMoved | Progress | TextDelta | ToolUse | ToolResult | TurnFinished
+
+
+def _to_sse(event: _Shown) -> bytes:
+    if isinstance(event, TextDelta):
+        return b"event: content_delta\ndata: %s\n\n" % _encode(event)
+    data = _to_data(event)
+    return sse.event(_NAMES[type(data)], _encode(data))
+
+
+def _to_data(event: _Shown) -> msgspec.Struct:
     match event:
-        case TextDelta():
-            return b"event: content_delta\ndata: %s\n\n" % _encode(event)
-        case TurnStarted():
-            return sse.event("message_start", _encode(event))
-        case QueueMoved():
-            return sse.event("queue", _encode(event))
-        case Progress():
-            return sse.event("progress", _encode(event))
         case ToolUse():
-            return sse.event("tool_use", _encode(_without_field(event, "function")))
-        case ToolResult():
+            return ToolUseEvent(event.id, event.tool, event.tool_id, event.input, event.parent_id)
+        case ToolResult(id=call_id, tool=tool, tool_id=tool_id, output=output, status=status):
             # The reply has the sources of all calls.
-            return sse.event("tool_result", _encode(_without_field(event, "sources")))
+            took, parent_id = event.execution_time_ms, event.parent_id
+            return ToolResultEvent(call_id, tool, tool_id, output, status, took, parent_id)
         case TurnFinished(reply):
-            stop = {
-                "message_id": reply.message.id,
-                "usage": reply.usage,
-                "sources": reply.sources,
-            }
-            return sse.event("message_stop", _encode(stop))
+            message_id, end = reply.message.id, reply.finish_reason
+            return MessageStop(message_id, reply.usage, reply.sources, end)
+    return event
 
 
-def _without_content(event: StreamEvent) -> StreamEvent:
+def _without_content(event: _Shown) -> _Shown:
     match event:
         case ToolUse():
             return ToolUse(event.id, event.tool, None, {}, event.parent_id)
@@ -76,9 +93,3 @@ def _without_content(event: StreamEvent) -> StreamEvent:
             took, parent_id = event.execution_time_ms, event.parent_id
             return ToolResult(call_id, tool, None, None, status, took, parent_id)
     return event
-
-
-def _without_field(event: msgspec.Struct, name: str) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(event)
-    del fields[name]
-    return fields

@@ -23,7 +23,8 @@ from db import fast
 from db.fast import Row
 from db.session import Scope, Tx
 
-from . import attachments, turn_queries
+from . import attachments, client_results, turn_queries
+from .client_input import ClientInput, message_id_of
 from .errors import ConversationBusy, ConversationNotFound, NotLastAnswer
 from .events import ChatStarted
 from .history import PastMessage
@@ -35,12 +36,11 @@ log = logs.get("chat")
 # A job keeps its conversation until it ends; nothing else frees it.
 _JOB_LEASE_SECONDS = 100 * 365 * 86400.0
 _decode_attachments = msgspec.json.Decoder(list[MessageAttachment]).decode
+_decode_messages = msgspec.json.Decoder(list[Message]).decode
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to an agent. The fields from `messages` to `response_format` are the OpenAI
-    endpoint's alone. `on_tokens` is called with the tokens that the turn used.
-    """
+    """A question to an agent. `on_tokens` is called with the tokens that the turn used."""
 
     speaker: Speaker
     source: Source
@@ -51,10 +51,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     # The ids of files that belong to the question.
     attachments: list[str] = []
     context: dict[str, Any] | None = None
-    messages: list[Message] = []
-    temperature: float | None = None
-    max_tokens: int | None = None
-    response_format: dict[str, Any] | None = None
+    # What only clients of OpenAI's wire formats send.
+    client: ClientInput | None = None
     on_tokens: OnTokens | None = None
 
 
@@ -64,6 +62,8 @@ async def start_turn(
     """Takes the conversation for one turn, or creates one. 409 while another turn has it."""
     if question.replaces is not None and question.conversation_id is None:
         raise Invalid.field("replaces", "needs the conversation_id of that answer")
+    if question.client is not None and question.client.history:
+        question = await _resolve_history(tx, runtime, question, question.client)
     turn = _new_turn(runtime, question, job_id)
     turn.attachments = await attachments.find_usable(
         tx, runtime, question.speaker, question.attachments
@@ -74,9 +74,21 @@ async def start_turn(
     else:
         rows = await _open(tx, turn, seconds)
     turn = await _with_past(tx, turn, rows)
+    await _check_last(tx, turn)
+    if turn.client.results:
+        await client_results.add(tx, turn)
     if question.replaces is not None:
         await _replace_last(tx, turn, question.replaces)
     return turn
+
+
+async def _resolve_history(
+    tx: Tx, runtime: AgentRuntime, question: Question, client: ClientInput
+) -> Question:
+    ids = (tx, runtime, question.speaker)
+    client, known = await client_results.resolve(*ids, client)
+    known = question.conversation_id or known
+    return msgspec.structs.replace(question, client=client, conversation_id=known)
 
 
 async def load_usable_runtime(services: Services, scope: Scope, agent_id: str) -> AgentRuntime:
@@ -125,6 +137,9 @@ async def _release(services: Services, turns: list[Turn]) -> None:
 
 def _new_turn(runtime: AgentRuntime, question: Question, job_id: str | None) -> Turn:
     question_id, message_id = new_id("msg"), new_id("msg")
+    if job_id is not None:
+        # A client that knows its answer finds the job by it.
+        message_id = message_id_of(job_id)
     known = question.conversation_id
     return Turn(
         runtime=runtime,
@@ -137,10 +152,8 @@ def _new_turn(runtime: AgentRuntime, question: Question, job_id: str | None) -> 
         text=question.text,
         context=question.context,
         holder=job_id or message_id,
-        temperature=question.temperature,
-        max_tokens=question.max_tokens,
-        response_format=question.response_format,
-        messages=question.messages,
+        client=question.client or ClientInput(),
+        question_stored=question.client is not None and not question.client.has_question,
         on_tokens=question.on_tokens,
     )
 
@@ -191,16 +204,51 @@ async def _replace_last(tx: Tx, turn: Turn, message_id: str) -> None:
     """
     past, questions = turn.past, [n for n, item in enumerate(turn.past) if item.role == "user"]
     if not questions or past[-1].id != message_id or past[-1].role != "assistant":
-        lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
-        if turn.created_conversation:
-            await turn_queries.delete_empty(tx, *lease)
-        else:
-            await turn_queries.release(tx, *lease)
+        await _give_back(tx, turn)
         raise NotLastAnswer("Only the last answer of a conversation can be replaced")
     turn.replaced_from = past[questions[-1]].seq
     if past[-1].content:
         turn.replaced_answer = (past[-1].id, past[-1].seq)
     turn.past = past[: questions[-1]]
+
+
+async def _check_last(tx: Tx, turn: Turn) -> None:
+    """Raises for a client that goes on after another answer than the last one, or with results of
+    calls that this answer did not make.
+    """
+    if turn.client.follows is not None:
+        past = _until(turn.past, turn.client.follows)
+        if past is None:
+            await _give_back(tx, turn)
+            raise NotLastAnswer("Only the last answer of a conversation can be continued")
+        turn.past = past
+    unknown = client_results.find_unknown(turn)
+    if unknown is not None:
+        await _give_back(tx, turn)
+        raise Invalid.field(
+            "call_id", f"the last answer of the conversation has no call {unknown[:64]}"
+        )
+
+
+def _until(past: list[PastMessage], message_id: str) -> list[PastMessage] | None:
+    """Returns the messages up to this answer, if only turns that failed before their first word
+    came later: the client tries again.
+    """
+    place = next((n for n, item in enumerate(past) if item.id == message_id), None)
+    later = past[place + 1 :] if place is not None else []
+    is_answered = any(item.role != "user" and (item.content or item.tool_calls) for item in later)
+    if place is None or is_answered:
+        return None
+    return past[: place + 1]
+
+
+async def _give_back(tx: Tx, turn: Turn) -> None:
+    """Ends the turn's hold of its conversation before anything was said."""
+    lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
+    if turn.created_conversation:
+        await turn_queries.delete_empty(tx, *lease)
+    else:
+        await turn_queries.release(tx, *lease)
 
 
 def has_no_answer(past: list[PastMessage]) -> bool:
@@ -237,7 +285,9 @@ def _to_messages(rows: list[Row]) -> list[PastMessage]:
         if row["type"] == "message":
             ids = (row["id"], row["seq"])
             attached = _decode_attachments(row["data"]) if row["data"] is not None else []
-            past.append(PastMessage(row["role"], row["content"] or "", calls, *ids, attached))
+            before = _decode_messages(row["before"]) if row["before"] is not None else []
+            said = (row["role"], row["content"] or "")
+            past.append(PastMessage(*said, calls, *ids, attached, before))
             calls = []
         elif row["data"] is not None:
             calls.append(msgspec.json.decode(row["data"]))

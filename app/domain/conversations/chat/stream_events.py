@@ -1,9 +1,10 @@
 """What happens in a turn, in order. Every way of chatting is made from these."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from app.domain.agents.llm.api import FinishReason
 from app.domain.agents.tools.api import CallStatus
 from app.domain.sources import SourceView
 
@@ -11,12 +12,23 @@ from .schemas import ChatReply
 
 
 class TurnStarted(msgspec.Struct, frozen=True):
+    example: ClassVar[dict[str, Any]] = {
+        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "message_id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    }
+
     conversation_id: str
     message_id: str
 
 
+class ModelAccepted(msgspec.Struct, frozen=True):
+    """A model has begun to answer."""
+
+
 class QueueMoved(msgspec.Struct, frozen=True):
     """The turn waits for the local model: at position 1 it is next, at 0 its turn has come."""
+
+    example: ClassVar[dict[str, Any]] = {"position": 1}
 
     position: int
 
@@ -24,11 +36,17 @@ class QueueMoved(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """The local model has worked for this many seconds, and has not said anything yet."""
 
+    example: ClassVar[dict[str, Any]] = {"seconds": 4, "stage": "thinking"}
+
     seconds: int
     stage: Literal["thinking"] = "thinking"
 
 
 class TextDelta(msgspec.Struct, frozen=True):
+    """The next part of the text."""
+
+    example: ClassVar[dict[str, Any]] = {"delta": "The shop opens"}
+
     delta: str
 
 
@@ -56,9 +74,30 @@ class ToolResult(msgspec.Struct, frozen=True):
     sources: tuple[SourceView, ...] = ()
 
 
+class ClientCall(msgspec.Struct, frozen=True):
+    """A call of a function that the client runs itself; `arguments` is the model's JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class LoopEnded(msgspec.Struct, frozen=True):
+    finish_reason: FinishReason
+
+
 class TurnFinished(msgspec.Struct, frozen=True):
     reply: ChatReply
 
 
-LoopEvent = QueueMoved | Progress | TextDelta | ToolUse | ToolResult
+LoopEvent = (
+    ModelAccepted
+    | QueueMoved
+    | Progress
+    | TextDelta
+    | ToolUse
+    | ToolResult
+    | ClientCall
+    | LoopEnded
+)
 StreamEvent = TurnStarted | LoopEvent | TurnFinished

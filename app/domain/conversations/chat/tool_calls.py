@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from app.domain.agents.llm.api import Message, ToolCall
+from app.domain.agents.llm.api import FinishReason, Message, ToolCall
 from app.domain.agents.llm.errors import ModelNotConfigured
 from app.domain.agents.tools.api import CallOutcome, CallStatus, ToolOffer
 from app.domain.sources import SourceView
@@ -65,6 +65,13 @@ class Round(msgspec.Struct):
     calls: list[Call]
     inner: list[NestedCall] = []
     used: dict[str, list[int]] = {}
+    # Calls that the client runs: they end the turn.
+    client_calls: list[ToolCall] = []
+    finish_reason: FinishReason = "stop"
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self.calls or self.client_calls)
 
 
 def collect_offers(toolboxes: list[Toolbox]) -> Offers:
@@ -104,7 +111,7 @@ def _safe_name(call: Call) -> str:
 
 def _safe_arguments(call: Call) -> str:
     """Providers refuse arguments that broke off in the middle when they are sent back."""
-    return call.arguments if isinstance(_parse_arguments(call), dict) else "{}"
+    return call.arguments if isinstance(parse_arguments(call.arguments), dict) else "{}"
 
 
 def render_output(output: Any) -> str:
@@ -117,7 +124,7 @@ async def run_round(
     this_round: Round, offers: Offers
 ) -> AsyncGenerator[ToolUse | ToolResult, None]:
     """Runs the calls without an outcome side by side; yields events as they happen."""
-    arguments = {call.id: _parse_arguments(call) for call in this_round.calls}
+    arguments = {call.id: parse_arguments(call.arguments) for call in this_round.calls}
     finished = {call.id for call in this_round.calls if call.status is not None}
     this_round.inner = [
         inner for inner in this_round.inner if inner.use.id.partition(".")[0] in finished
@@ -221,15 +228,15 @@ def fail_unknown_calls(rounds: list[Round], toolboxes: list[Toolbox]) -> None:
             call.output, call.status = {"error": _UNKNOWN}, "failed"
 
 
-def _parse_arguments(call: Call) -> Any:
-    """The text itself where it is no JSON, or nested too deeply."""
-    if not call.arguments.strip():
+def parse_arguments(text: str) -> Any:
+    """Returns the text itself where it is not JSON, or nested too deeply."""
+    if not text.strip():
         return {}
     try:
-        arguments = msgspec.json.decode(call.arguments)
+        arguments = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return call.arguments
-    return call.arguments if is_deeper(arguments, _MAX_DEPTH) else without_nul(arguments)
+        return text
+    return text if is_deeper(arguments, _MAX_DEPTH) else without_nul(arguments)
 
 
 def _result(call: Call) -> ToolResult:

@@ -13,22 +13,25 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from app.domain.agents.definition.api import AgentRuntime
-from app.domain.agents.llm.api import Message, Models, QueueLimits
+from app.domain.agents.llm.api import FinishReason, Message, Models, QueueLimits
 from app.domain.agents.llm.errors import ModelFailed
 from app.domain.sources import SourceView, select_cited
 from app.jobs import background
 from app.jobs.renewal import Renewal
 from app.kit import clock, error_mapping
-from app.kit.errors import ApiError
+from app.kit.errors import ApiError, ProviderError
 from app.observe import metrics
 from app.services import Services
 
 from . import attached_texts, history, turn_queries
-from .agent_loop import Journal, LoopConfig, TokenBudget, run_loop
+from .agent_loop import ClientFunctions, Journal, LoopConfig, TokenBudget, run_loop
+from .client_input import ClientInput, id_prefix_of
 from .delegation import toolboxes_for
 from .history import PastMessage, build_query, find_passages
 from .schemas import ChatReply, MessageAttachment, Source, ToolCallView, Visitor
 from .stream_events import (
+    ClientCall,
+    LoopEnded,
     LoopEvent,
     StreamEvent,
     TextDelta,
@@ -37,7 +40,7 @@ from .stream_events import (
     TurnFinished,
     TurnStarted,
 )
-from .tool_calls import fail_unknown_calls
+from .tool_calls import fail_unknown_calls, parse_arguments
 
 LEASE_SECONDS: Final = 60.0
 TURN_SECONDS: Final = 900.0
@@ -86,15 +89,12 @@ class Turn(msgspec.Struct, kw_only=True):
     # The answer in it, which stays if the new one fails before its first word: its id and place.
     replaced_answer: tuple[str, int] | None = None
     asked_at: datetime = msgspec.field(default_factory=clock.now)
+    # Whether the caller knows the ids of the conversation and the answer.
+    is_announced: bool = False
     # An asynchronous chat stores its question when it is accepted, and holds by its job's id.
     question_stored: bool = False
     holder: str
-    # What a caller of the OpenAI-compatible endpoint may ask for, within the agent's own limits.
-    temperature: float | None = None
-    max_tokens: int | None = None
-    response_format: dict[str, Any] | None = None
-    # Messages that the caller sends along instead of the conversation's own past.
-    messages: list[Message] = []
+    client: ClientInput = msgspec.field(default_factory=ClientInput)
     # Called with the tokens of the turn when it is over, complete or not.
     on_tokens: OnTokens | None = None
 
@@ -109,6 +109,7 @@ class Transcript:
         # The passages in the prompt, in the order of their numbers, and what tools found.
         self.passages: list[SourceView] = []
         self._tool_sources: list[SourceView] = []
+        self.finish_reason: FinishReason = "stop"
         self.budget = TokenBudget()
         self.started = time.perf_counter()
 
@@ -121,6 +122,14 @@ class Transcript:
                 self.calls[call_id] = ToolCallView(
                     call_id, tool, tool_id, event.input, None, "failed", 0, event.parent_id
                 )
+            case ClientCall(call_id, name, arguments):
+                self.functions[call_id] = name
+                call_input = parse_arguments(arguments)
+                self.calls[call_id] = ToolCallView(
+                    call_id, name, None, call_input, None, "requested", 0
+                )
+            case LoopEnded(finish_reason):
+                self.finish_reason = finish_reason
             case ToolResult():
                 call = self.calls[event.id]
                 call.output, call.status = event.output, event.status
@@ -168,7 +177,7 @@ async def run(
                 reply = await store.save_complete(transcript)
         except BaseException as error:
             # None when the caller left, or stopped the answer.
-            failure = error_mapping.to_api_error(error) if isinstance(error, Exception) else None
+            failure = _failure_of(error, turn) if isinstance(error, Exception) else None
             outcome = "interrupted" if failure is None else "failed"
             metrics.TURNS.labels(turn.source, outcome).inc()
             # In a task of its own: a cancelled caller must not take the reply along.
@@ -176,6 +185,15 @@ async def run(
             raise
     metrics.TURNS.labels(turn.source, "answered").inc()
     yield TurnFinished(reply)
+
+
+def _failure_of(error: Exception, turn: Turn) -> ApiError:
+    """Names the answer that failed: it can be replaced by another one."""
+    failure = error_mapping.to_api_error(error)
+    if isinstance(failure, ProviderError):
+        ids = {"conversation_id": turn.conversation_id, "message_id": turn.message_id}
+        failure.details = {**(failure.details or {}), **ids}
+    return failure
 
 
 async def _run_loop(
@@ -205,36 +223,41 @@ async def final_reply(events: AsyncGenerator[StreamEvent, None]) -> ChatReply:
 def _loop_config(
     services: Services, turn: Turn, budget: TokenBudget, queue: QueueLimits, *, live: bool
 ) -> LoopConfig:
-    runtime, is_public = turn.runtime, turn.speaker.is_visitor
+    runtime, is_public, client = turn.runtime, turn.speaker.is_visitor, turn.client
     return LoopConfig(
         models=services.get(Models),
         tenant_id=runtime.tenant_id,
         target=runtime.target,
-        temperature=(runtime.answer_temperature if turn.temperature is None else turn.temperature),
-        max_tokens=_max_tokens(turn),
+        temperature=(
+            runtime.answer_temperature if client.temperature is None else client.temperature
+        ),
+        max_tokens=max_tokens_of(runtime, turn.speaker, client.max_tokens),
         toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
         live=live,
-        response_format=turn.response_format,
+        response_format=client.response_format,
         queue=queue,
+        client=ClientFunctions(client.functions, id_prefix_of(turn.message_id)),
+        tool_choice=client.tool_choice,
+        options=client.options,
+        # The libraries of these clients repeat a request themselves.
+        may_retry=turn.source != "openai",
     )
 
 
-def _max_tokens(turn: Turn) -> int:
+def max_tokens_of(runtime: AgentRuntime, speaker: Speaker, wanted: int | None) -> int:
     """A caller may ask for less than the agent's limit; one who signed in also for all of it, where
     an answer is shorter otherwise.
     """
-    runtime = turn.runtime
-    if turn.max_tokens is None:
+    if wanted is None:
         return runtime.answer_tokens
-    limit = runtime.answer_tokens if turn.speaker.is_visitor else runtime.max_tokens
-    return min(limit, turn.max_tokens)
+    return min(runtime.answer_tokens if speaker.is_visitor else runtime.max_tokens, wanted)
 
 
 async def _messages(
     services: Services, turn: Turn, config: LoopConfig, transcript: Transcript
 ) -> list[Message]:
     window = await services.get(Models).window_of(config.target)
-    query = build_query(turn.text, turn.past)
+    query = build_query(turn.text, turn.past, turn.client.history)
     is_public = turn.speaker.is_visitor
     passages = await find_passages(
         services,
@@ -248,16 +271,22 @@ async def _messages(
         transcript.passages = passages.sources
     prompt = passages.prompt if passages is not None else None
     system = history.system_message(turn.runtime.system_prompt, turn.context, prompt)
-    room = history.room_for(window, config.max_tokens, system.content, turn.text)
+    said = [message.content for message in turn.client.before]
+    room = history.room_for(window, config.max_tokens, system.content, turn.text, *said)
     agent = (turn.runtime.tenant_id, turn.runtime.agent_id)
     question = (turn.text, turn.attachments)
     quoted = await attached_texts.quote(services, agent, question, turn.past, window, room)
-    if turn.messages:
-        past = history.trim_history(turn.messages, quoted.budget)
-    else:
-        with_calls = any(toolbox.offers for toolbox in config.toolboxes)
-        past = history.select_history(quoted.past, quoted.budget, with_calls=with_calls)
-    return history.merge_neighbours([system, *past, Message("user", quoted.question)])
+    client = turn.client
+    asked = [Message("user", quoted.question, parts=client.parts)] if client.has_question else []
+    if client.history is not None:
+        return [system, *client.instructions, *client.history, *asked]
+    with_calls = bool(client.functions or client.results)
+    with_calls = with_calls or any(toolbox.offers for toolbox in config.toolboxes)
+    past = history.select_history(quoted.past, quoted.budget, with_calls=with_calls)
+    messages = [system, *client.instructions, *past]
+    if client.before:
+        return [*history.merge_neighbours(messages), *client.before, *asked]
+    return history.merge_neighbours([*messages, *asked])
 
 
 @asynccontextmanager

@@ -30,7 +30,8 @@ def _newest_entries(conversation: str) -> str:
     return f"""
 SELECT tenant_id, id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
        CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text
-            WHEN type = 'message' THEN (data->'attachments')::text END AS data
+            WHEN type = 'message' THEN (data->'attachments')::text END AS data,
+       CASE WHEN type = 'message' THEN (data->'before')::text END AS before
 FROM (
     SELECT *, sum(own_bytes) OVER (ORDER BY seq DESC) - own_bytes AS newer_bytes
     FROM (
@@ -50,7 +51,7 @@ ORDER BY seq DESC"""
 _TAKEN_COLUMNS = """
 SELECT t.holder, t.is_new, t.message_count,
        (SELECT c.message_count FROM conversations c WHERE c.id = t.id) AS as_of,
-       e.id, e.seq, e.type, e.role, e.content, e.data"""
+       e.id, e.seq, e.type, e.role, e.content, e.data, e.before"""
 _TAKEN_ENTRIES = f"FROM taken t LEFT JOIN LATERAL ({_newest_entries('t.id')}) e ON true"
 
 _OPEN = f"""
@@ -112,7 +113,8 @@ SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 A
 """
 
 _HISTORY = f"""
-SELECT id, seq, type, role, content, data FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
+SELECT id, seq, type, role, content, data, before
+FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
 """
 
 _RENEW = """

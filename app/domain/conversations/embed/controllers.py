@@ -8,6 +8,7 @@ from litestar.params import JSONBody, MultipartBody, QueryParameter
 from app.domain.agents.definition import api as agents
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.schemas import AttachmentView, RatedMessage, RateMessage
+from app.domain.conversations.chat.upload_schemas import AttachmentUpload
 from app.http import cors
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
@@ -34,7 +35,6 @@ from .schemas import (
     UpdateEmbedKey,
     VisitorSession,
 )
-from .uploads import VisitorAttachment
 
 
 class _KeyId(msgspec.Struct):
@@ -46,7 +46,7 @@ class EmbedKeyController(Controller):
     tags = ["Embedding"]
 
     @post(summary="Create an embed key", needs="agents:write")
-    async def create_key(
+    async def create_embed_key(
         self, tx: Tx, services: Services, data: JSONBody[CreateEmbedKey]
     ) -> CreatedEmbedKey:
         """`api_key`, `identity_secret` and `embed_code`, which has the key in it, are shown in this
@@ -59,7 +59,7 @@ class EmbedKeyController(Controller):
         needs="agents:write",
         dependencies={"page_in": Provide(provide_full_page, sync_to_thread=False)},
     )
-    async def list_keys(
+    async def list_embed_keys(
         self,
         tx: Tx,
         page_in: Page,
@@ -71,7 +71,9 @@ class EmbedKeyController(Controller):
         return await keys.list_page(tx, page_in, agent_id)
 
     @put("/{key_id:str}", summary="Change an embed key", needs="agents:write")
-    async def update_key(self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]) -> EmbedKeyView:
+    async def update_embed_key(
+        self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]
+    ) -> EmbedKeyView:
         """Applies from the next request on, also to visitors who already have a token."""
         return await keys.update(tx, key_id, data)
 
@@ -90,7 +92,7 @@ class EmbedKeyController(Controller):
         return await keys.rotate_identity_secret(tx, services.keyring, key_id)
 
     @delete(summary="Revoke an embed key", needs="agents:write")
-    async def revoke_key(
+    async def revoke_embed_key(
         self,
         tx: Tx,
         request: HttpRequest,
@@ -117,7 +119,7 @@ class PublicAgentController(Controller):
     opt = {"keyed": "only"}
 
     @get("/embed", summary="Get the embed snippet", needs="agents:read", keyed="either")
-    async def get_snippet(
+    async def get_embed_snippet(
         self, tx: Tx, services: Services, request: HttpRequest, agent_id: Id
     ) -> Snippet:
         """With a sign-in, or with the agent's embed key, which is then part of the snippet. `hint`
@@ -142,7 +144,7 @@ class PublicAgentController(Controller):
         visitor_token=True,
         opens_session=True,
     )
-    async def open_session(
+    async def open_visitor_session(
         self, services: Services, request: HttpRequest, agent_id: Id, data: JSONBody[OpenSession]
     ) -> VisitorSession:
         """Exchanges the embed key for a token of 15 minutes, which is bound to key, agent, origin
@@ -162,7 +164,7 @@ class PublicAgentController(Controller):
         visitor_token=True,
         takes_key=False,
     )
-    async def get_session(
+    async def get_visitor_session(
         self, services: Services, request: HttpRequest, agent_id: Id
     ) -> SessionState:
         """The agent's name and what was said so far. Needs a visitor token."""
@@ -176,7 +178,7 @@ class PublicAgentController(Controller):
         visitor_token=True,
         takes_key=False,
     )
-    async def list_conversations(
+    async def list_conversations_as_visitor(
         self, services: Services, request: HttpRequest, agent_id: Id
     ) -> CustomerConversations:
         """The newest 20 of the customer whom the user token of the session named, under the same
@@ -196,7 +198,7 @@ class PublicAgentController(Controller):
         takes_key=False,
         errors=(409,),
     )
-    async def rate_message(
+    async def rate_message_as_visitor(
         self,
         services: Services,
         request: HttpRequest,
@@ -218,12 +220,12 @@ class PublicAgentController(Controller):
         attachments=True,
         **chat.ATTACHMENT,
     )
-    async def attach_file(
+    async def attach_file_as_visitor(
         self,
         services: Services,
         request: HttpRequest,
         agent_id: Id,
-        data: MultipartBody[VisitorAttachment],
+        data: MultipartBody[AttachmentUpload],
     ) -> AttachmentView:
         """Reads the text of a file, for `attachments` of the messages in the visitor's session;
         needs a visitor token. Without the key's `allow_attachments`: 403.
@@ -240,7 +242,7 @@ class PublicAgentController(Controller):
         idempotent="long_running",
         errors=(502,),
     )
-    async def chat(
+    async def chat_as_visitor(
         self,
         services: Services,
         request: HttpRequest,
@@ -259,7 +261,8 @@ class PublicAgentController(Controller):
             reply = await chat.answer(services, agent.runtime, question, connection)
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
-        return PublicReply(data.session_id, reply.conversation_id, answer, reply.sources)
+        ids = (data.session_id, reply.conversation_id)
+        return PublicReply(*ids, answer, reply.sources, reply.finish_reason)
 
     @post(
         "/chat/stream",
@@ -269,8 +272,9 @@ class PublicAgentController(Controller):
         status_code=200,
         idempotent=False,
         media_type=MEDIA_TYPE,
+        events=chat.EVENTS,
     )
-    async def chat_stream(
+    async def chat_stream_as_visitor(
         self,
         services: Services,
         request: HttpRequest,
@@ -285,7 +289,8 @@ class PublicAgentController(Controller):
             request, agent, data.session_id, data.message, data.replaces, data.attachments
         )
         async with service.count_unless_busy(services, agent):
-            events = await chat.stream(services, agent.runtime, question)
+            connection = while_connected(request)
+            events = await chat.stream(services, agent.runtime, question, connection)
         return EventStream(chat.encode_stream(events, is_public=True))
 
     # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that

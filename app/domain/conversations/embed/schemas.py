@@ -8,6 +8,7 @@ from app.domain.conversations.chat.schemas import (
     AttachmentIds,
     CustomerConversation,
     Replaces,
+    ReplyEnd,
     VisitorMessage,
 )
 from app.domain.sources import SourceView
@@ -216,12 +217,14 @@ class PublicReply(msgspec.Struct):
             "created_at": "2026-01-01T12:00:00Z",
         },
         "sources": [SourceView.example],
+        "finish_reason": "stop",
     }
 
     session_id: str
     conversation_id: str
     assistant_reply: AssistantReply
     sources: list[SourceView]
+    finish_reason: ReplyEnd
 
 
 # Sessions of visitors

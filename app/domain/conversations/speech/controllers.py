@@ -3,12 +3,14 @@ from functools import partial
 from litestar import Controller, Response, post
 from litestar.params import JSONBody, MultipartBody
 
+from app.domain.identity.tenants import api as tenants
 from app.http.dependencies import Context, HttpRequest, Id
 from app.http.disconnect import wait_for_disconnect, while_awaited
 
 from . import service
+from .recording_options import RECORDING
 from .schemas import AudioReply, SpeakText
-from .uploads import RECORDING, AudioQuestion
+from .upload_schemas import AudioQuestion
 
 _MP3 = "audio/mpeg"
 
@@ -36,6 +38,7 @@ class SpeechController(Controller):
         is refused with 422. If this instance cannot recognise speech, the answer is 503
         `unavailable` with the reason.
         """
+        tenants.keep_charges(request)
         return await service.answer_recording(
             context.services,
             context.principal,
@@ -53,13 +56,14 @@ class SpeechController(Controller):
         cost="chat",
         status_code=200,
         idempotent="long_running",
-        errors=(502,),
+        errors=(400, 502),
         media_type=_MP3,
     )
     async def speak(
         self, request: HttpRequest, context: Context, agent_id: Id, data: JSONBody[SpeakText]
     ) -> Response[bytes]:
         """The text as an MP3 file."""
+        tenants.keep_charges(request)
         mp3 = await service.speak(
             context.services,
             context.principal,

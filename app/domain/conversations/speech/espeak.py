@@ -16,6 +16,10 @@ log = logs.get("speech")
 
 MODEL: Final = "local/espeak"
 DEFAULT_VOICE: Final = "en-us"
+# The library speaks from 80 to 450 words per minute.
+MIN_SPEED: Final = 0.55
+MAX_SPEED: Final = 3.0
+_WORDS_PER_MINUTE = 150
 
 _SCRIPT = Path(__file__).with_name("espeak_child.py")
 _LIMITS = Limits(
@@ -37,7 +41,7 @@ _PROBLEMS = {
 }
 
 
-async def speak(text: str, voice: str | None) -> bytes:
+async def speak(text: str, voice: str | None, speed: float = 1.0) -> bytes:
     """Returns an MP3 file. Raises Invalid for an unknown voice, and for a text that cannot be
     spoken.
     """
@@ -46,9 +50,8 @@ async def speak(text: str, voice: str | None) -> bytes:
         raise Unavailable("The embedded voice is not available: espeakng-loader is not installed")
     limits = msgspec.structs.replace(_LIMITS, readable=Path(package.origin).with_name(_DATA_FOLDER))
     try:
-        response = await child_process.request(
-            _SCRIPT, text.encode(), voice or DEFAULT_VOICE, limits=limits
-        )
+        arguments = (voice or DEFAULT_VOICE, str(round(_WORDS_PER_MINUTE * speed)))
+        response = await child_process.request(_SCRIPT, text.encode(), *arguments, limits=limits)
     except ScriptRefused as error:
         raise Invalid.field(*_PROBLEMS[str(error)]) from None
     except ProcessFailed as error:

@@ -1,7 +1,8 @@
 """Script that speaks a text with eSpeak NG; `espeak.py` runs it with limits.
 
-It imports nothing of Parley. It reads the text from standard input and the name of the voice from
-its first argument. It writes one line, `ok` or `!` and an error code, and then an MP3 file.
+It imports nothing of Parley. It reads the text from standard input. Its arguments are the name of
+the voice and the words per minute. It writes one line, `ok` or `!` and an error code, and then an
+MP3 file.
 
 eSpeak NG is a C library with global state, so each text has a process of its own. Its buffers are
 small: it loses the end of a long word or clause, or crashes. So it gets the text in short chunks.
@@ -25,7 +26,6 @@ _DO_NOT_EXIT = 0x8000
 _UTF8 = 1
 _PAUSE_AT_END = 0x1000
 _RATE = 1
-_WORDS_PER_MINUTE = 150
 _BIT_RATE = 64_000
 # LAME's quality from 0 to 9: this one takes half the time of the default.
 _ENCODER = {"compression_level": "7"}
@@ -108,7 +108,7 @@ def _find_border(text: str, start: int, limit: int) -> int:
     return limit
 
 
-def synthesize(text: str, voice: str) -> tuple[int, bytes]:
+def synthesize(text: str, voice: str, words_per_minute: int) -> tuple[int, bytes]:
     """Returns the sample rate, and 16-bit samples."""
     # The working directory has the data: dictionaries are read when a text needs them.
     rate: int = _library.espeak_Initialize(_SYNCHRONOUS, 0, b".", _DO_NOT_EXIT)
@@ -125,7 +125,7 @@ def synthesize(text: str, voice: str) -> tuple[int, bytes]:
     _library.espeak_SetSynthCallback(callback)
     if _library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise Refused("voice")
-    _library.espeak_SetParameter(_RATE, _WORDS_PER_MINUTE, 0)
+    _library.espeak_SetParameter(_RATE, words_per_minute, 0)
     *chunks, last = split_text(_clean(text))
     for chunk in chunks:
         _speak_chunk(chunk, with_pause=_PAUSE.search(chunk) is not None)
@@ -163,12 +163,13 @@ def encode_mp3(rate: int, samples: bytes) -> bytes:
     return output.getvalue()
 
 
-def respond(text: str, voice: str) -> bytes:
+def respond(text: str, voice: str, words_per_minute: int) -> bytes:
     try:
-        return b"ok\n" + encode_mp3(*synthesize(text, voice))
+        return b"ok\n" + encode_mp3(*synthesize(text, voice, words_per_minute))
     except Refused as problem:
         return f"!{problem}\n".encode()
 
 
 def main() -> None:
-    sys.stdout.buffer.write(respond(sys.stdin.buffer.read().decode(), sys.argv[1]))
+    text = sys.stdin.buffer.read().decode()
+    sys.stdout.buffer.write(respond(text, sys.argv[1], int(sys.argv[2])))

@@ -20,15 +20,22 @@ async def run_speech(job: Job) -> None:
         return
     outcome = await engines.run_job(job.services, job.tenant_id, row)
     # Each attempt has a file of its own: one that lost its lease deletes only its own.
-    key = new_file_key() if outcome.mp3 is not None else None
+    key = new_file_key() if outcome.speech is not None else None
     is_stored = False
     try:
-        if key is not None and outcome.mp3 is not None:
-            await job.services.files.put(key, outcome.mp3)
+        if key is not None and outcome.speech is not None:
+            await job.services.files.put(key, outcome.speech)
         async with job.finish() as tx:
             await job.hold(tx)
-            values = (outcome.transcript, key, outcome.error)
-            is_stored = await queries.finish_job(tx, job.tenant_id, job.ref_id, *values)
+            is_stored = await queries.finish_job(
+                tx,
+                job.tenant_id,
+                job.ref_id,
+                transcript=outcome.transcript,
+                details=outcome.details,
+                output_key=key,
+                error=outcome.error,
+            )
     finally:
         if key is not None and not (is_stored and job.outcome == "done"):
             background.spawn(job.services.files.delete(key))
@@ -36,6 +43,5 @@ async def run_speech(job: Job) -> None:
 
 async def on_dead_speech(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     failure = StoredError(Unavailable.code, f"It could not be processed: {error}")
-    await queries.finish_job(
-        tx, row.tenant_id or "", row.ref_id or "", None, None, as_json(failure)
-    )
+    ids = (row.tenant_id or "", row.ref_id or "")
+    await queries.finish_job(tx, *ids, error=as_json(failure))

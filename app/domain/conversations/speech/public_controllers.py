@@ -14,8 +14,9 @@ from app.http.dependencies import HttpRequest, Id, Services
 from app.http.disconnect import wait_for_disconnect, while_connected
 
 from . import service
+from .recording_options import RECORDING
 from .schemas import PublicAudioReply, SpeakText
-from .uploads import RECORDING, VisitorRecording
+from .upload_schemas import VisitorRecording
 
 _MP3 = "audio/mpeg"
 
@@ -31,7 +32,7 @@ class PublicSpeechController(Controller):
         summary="Chat from a web site by voice",
         **RECORDING,
     )
-    async def chat_public_audio(
+    async def chat_audio_as_visitor(
         self,
         request: HttpRequest,
         services: Services,
@@ -53,7 +54,12 @@ class PublicSpeechController(Controller):
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
         return PublicAudioReply(
-            data.session_id, reply.conversation_id, answer, reply.sources, transcript
+            data.session_id,
+            reply.conversation_id,
+            answer,
+            reply.sources,
+            reply.finish_reason,
+            transcript=transcript,
         )
 
     @post(
@@ -64,7 +70,7 @@ class PublicSpeechController(Controller):
         errors=(502,),
         media_type=_MP3,
     )
-    async def speak_public_text(
+    async def speak_as_visitor(
         self, request: HttpRequest, services: Services, agent_id: Id, data: JSONBody[SpeakText]
     ) -> Response[bytes]:
         """The text as an MP3 file. It counts as a message of the key's daily budget."""

@@ -7,22 +7,23 @@ import msgspec
 
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.api import AgentRuntime
-from app.domain.agents.llm.api import Models
+from app.domain.agents.llm.api import Models, SpeechOptions, TranscriptionOptions
 from app.domain.agents.llm.errors import ModelNotConfigured
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import AgentReference, Question, Speaker
 from app.kit import files, logs
-from app.kit.errors import ProviderError, Unavailable
+from app.kit.errors import Invalid, ProviderError, Unavailable
 from app.kit.files import Upload
 from app.security.principal import Principal
 from app.services import Services
 
-from . import engines, speech_jobs
+from . import parameters, speech_jobs
 from .audio import MAX_MB
 from .cancellation import run_unless
+from .conversion import AudioFormat
 from .errors import RecordingTooLarge
 from .schemas import AudioReply, SpeakText
-from .speech_jobs import SpeechRequest
+from .speech_jobs import SpeechRequest, Transcript
 
 # Waits until the client has closed its connection.
 ClientGone = Callable[[], Awaitable[object]]
@@ -30,6 +31,23 @@ _MEGABYTE = 1024 * 1024
 _NO_VOICE = "The agent cannot listen or speak right now; try again later"
 
 log = logs.get("speech")
+
+
+class SpeechOwner(msgspec.Struct, frozen=True):
+    """Whose keys and workers a request uses, and for which agent, if for one."""
+
+    tenant_id: str
+    agent_id: str | None = None
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """A text, and how it is spoken."""
+
+    model: str
+    text: str
+    voice: str | None = None
+    format: AudioFormat = "mp3"
+    options: SpeechOptions = SpeechOptions()
 
 
 async def answer_recording(
@@ -64,15 +82,34 @@ async def answer_recording(
 async def transcribe(
     services: Services, runtime: AgentRuntime, upload: Upload, client_gone: ClientGone
 ) -> str:
-    """Returns the text of a recording. Raises first when the agent could not answer it."""
+    """Returns the text of a recording. Raises first when the agent could not answer it, and Invalid
+    when nobody speaks.
+    """
     await services.get(Models).check(runtime.target)
-    model = services.settings.transcription_model
-    await _check_model(services, runtime, model)
+    owner = SpeechOwner(runtime.tenant_id, runtime.agent_id)
+    model, options = services.settings.transcription_model, TranscriptionOptions()
+    transcript = await transcribe_upload(services, owner, upload, model, options, client_gone)
+    if not transcript.text:
+        raise Invalid.field("audio", "has no speech that could be recognised")
+    return transcript.text
+
+
+async def transcribe_upload(
+    services: Services,
+    owner: SpeechOwner,
+    upload: Upload,
+    model: str,
+    options: TranscriptionOptions,
+    client_gone: ClientGone,
+) -> Transcript:
+    """Transcribes a recording with any model. Raises Invalid for options that it lacks."""
+    await parameters.check(services, owner.tenant_id, model, options)
     request = SpeechRequest(
-        tenant_id=runtime.tenant_id,
-        agent_id=runtime.agent_id,
+        tenant_id=owner.tenant_id,
+        agent_id=owner.agent_id,
         kind="transcribe",
         model=model,
+        options=options,
     )
     blocks = _read_recording(services, upload)
     return await run_unless(client_gone(), speech_jobs.transcribe(services, request, blocks))
@@ -94,15 +131,25 @@ async def speak(
 async def synthesize(
     services: Services, runtime: AgentRuntime, data: SpeakText, client_gone: ClientGone
 ) -> bytes:
-    model = services.settings.speech_model
-    await _check_model(services, runtime, model)
+    owner = SpeechOwner(runtime.tenant_id, runtime.agent_id)
+    utterance = Utterance(services.settings.speech_model, data.text, data.voice)
+    return await synthesize_text(services, owner, utterance, client_gone)
+
+
+async def synthesize_text(
+    services: Services, owner: SpeechOwner, utterance: Utterance, client_gone: ClientGone
+) -> bytes:
+    """Speaks a text with any model. Raises Invalid for options that it lacks."""
+    await parameters.check(services, owner.tenant_id, utterance.model, utterance.options)
     request = SpeechRequest(
-        tenant_id=runtime.tenant_id,
-        agent_id=runtime.agent_id,
+        tenant_id=owner.tenant_id,
+        agent_id=owner.agent_id,
         kind="synthesize",
-        model=model,
-        text=data.text,
-        voice=data.voice,
+        model=utterance.model,
+        text=utterance.text,
+        voice=utterance.voice,
+        options=utterance.options,
+        format=utterance.format,
     )
     return await run_unless(client_gone(), speech_jobs.synthesize(services, request))
 
@@ -132,9 +179,3 @@ async def _read_recording(services: Services, upload: Upload) -> AsyncIterator[b
     async for block in files.read_blocks(upload, max_mb * _MEGABYTE, too_large):
         yield block
     await upload.close()
-
-
-async def _check_model(services: Services, runtime: AgentRuntime, model: str) -> None:
-    """Raises ModelNotConfigured when the tenant has no key for a provider's model."""
-    if model not in engines.EMBEDDED:
-        await engines.load_target(services, runtime.tenant_id, model)

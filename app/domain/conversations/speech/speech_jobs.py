@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.llm.errors import ModelNotConfigured
+from app.domain.agents.llm.api import SpeechOptions, TranscriptionOptions, UsedTokens
+from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured, refused_by_provider
 from app.jobs import background, work
 from app.jobs.work import WorkKind
 from app.kit.errors import (
@@ -21,11 +22,13 @@ from app.kit.errors import (
 )
 from app.kit.files import FileNotStored, StoredFile
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
 from . import queries
+from .conversion import AudioFormat
 from .errors import RecordingTooLarge
 
 # A retry does no harm: neither a transcript nor a spoken text has an effect.
@@ -60,14 +63,33 @@ _ERRORS: dict[str, type[ApiError]] = {
 
 
 class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording to transcribe, or a text to speak."""
+    """A recording to transcribe, or a text to speak; without an agent for the tenant itself."""
 
     tenant_id: str
-    agent_id: str
+    agent_id: str | None
     kind: Literal["transcribe", "synthesize"]
     model: str
     text: str | None = None
     voice: str | None = None
+    options: TranscriptionOptions | SpeechOptions | None = None
+    format: AudioFormat = "mp3"
+
+
+class TranscriptDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a recording besides its text. Some models report tokens."""
+
+    seconds: float | None = None
+    language: str | None = None
+    used: UsedTokens | None = None
+    segments: list[Any] | None = None
+    words: list[Any] | None = None
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """The text is "" when nobody speaks."""
+
+    text: str
+    details: TranscriptDetails = TranscriptDetails()
 
 
 class StoredError(msgspec.Struct):
@@ -76,6 +98,13 @@ class StoredError(msgspec.Struct):
     details: dict[str, Any] | None = None
 
     def build(self) -> ApiError:
+        details = self.details or {}
+        if "reason" in details:
+            model, status = details["model"], details.get("provider_status")
+            retry_after = details.get("retry_after")
+            if status is not None:
+                return refused_by_provider(model, status, self.message, retry_after)
+            return ModelFailed(model, details["reason"], self.message, retry_after=retry_after)
         kind = _ERRORS.get(self.code)
         return kind(self.message, details=self.details) if kind else Unavailable(self.message)
 
@@ -84,11 +113,16 @@ class _Job(msgspec.Struct):
     """What is known of a job. A recording is stored as `input_key` before the row refers to it."""
 
     tenant_id: str
+    agent_id: str | None
     id: str
     work_id: str | None = None
     input_key: str | None = None
     storing: asyncio.Task[StoredFile] | None = None
     output_key: str | None = None
+
+    def build_deleted(self) -> ApiError:
+        """Returns the error for a job whose row is gone."""
+        return AgentNotFound(_AGENT_DELETED) if self.agent_id else Unavailable(_NO_OUTCOME)
 
 
 def new_file_key() -> str:
@@ -97,26 +131,26 @@ def new_file_key() -> str:
 
 async def transcribe(
     services: Services, request: SpeechRequest, blocks: AsyncIterable[bytes]
-) -> str:
-    """Returns the text of the recording; it is not blank. The recording is not in memory while it
-    waits for a worker.
-    """
-    job = _Job(request.tenant_id, new_id("spj"), input_key=new_file_key())
+) -> Transcript:
+    """The recording is not in memory while it waits for a worker."""
+    ids = (request.tenant_id, request.agent_id, new_id("spj"))
+    job = _Job(*ids, input_key=new_file_key())
     async with _remove_at_end(services, job):
         await _store_recording(services, job, blocks)
         row = await _run(services, request, job)
-        return str(row["transcript"])
+        details = msgspec.json.decode(row["details"] or "{}", type=TranscriptDetails)
+        return Transcript(str(row["transcript"]), details)
 
 
 async def synthesize(services: Services, request: SpeechRequest) -> bytes:
-    """Returns the text as speech, an MP3 file."""
-    job = _Job(request.tenant_id, new_id("spj"))
+    """Returns the text as speech, a file of the format of the request."""
+    job = _Job(request.tenant_id, request.agent_id, new_id("spj"))
     async with _remove_at_end(services, job):
         row = await _run(services, request, job)
         try:
             return await services.files.read(row["output_key"])
         except FileNotStored:
-            raise AgentNotFound(_AGENT_DELETED) from None
+            raise job.build_deleted() from None
 
 
 @asynccontextmanager
@@ -153,10 +187,11 @@ async def _accept(services: Services, request: SpeechRequest, job: _Job) -> None
             tx, RUN_SPEECH, tenant_id=job.tenant_id, ref_id=job.id, dedupe_key=job.id
         )
         values = (job.work_id, request.kind, request.model, job.input_key)
-        texts = (request.text, request.voice)
-        ids = (job.tenant_id, request.agent_id, job.id)
+        options = None if request.options is None else as_json(request.options)
+        texts = (request.text, request.voice, options, request.format)
+        ids = (job.tenant_id, job.agent_id, job.id)
         if not await queries.insert_job(tx, *ids, *values, *texts):
-            raise AgentNotFound(f"There is no agent {request.agent_id[:64]}")
+            raise AgentNotFound(f"There is no agent {(job.agent_id or '')[:64]}")
 
 
 async def _wait(services: Services, job: _Job) -> Row:
@@ -181,7 +216,7 @@ async def _find(services: Services, job: _Job) -> Row:
     async with services.db.tx(job.tenant_id, autocommit=True) as tx:
         row = await queries.find_job(tx, job.tenant_id, job.id)
     if row is None:
-        raise AgentNotFound(_AGENT_DELETED)
+        raise job.build_deleted()
     return row
 
 

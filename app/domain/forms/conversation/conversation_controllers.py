@@ -24,7 +24,7 @@ from .conversation_schemas import (
     StartedFormConversation,
     StartFormConversation,
 )
-from .conversation_stream import stream
+from .conversation_stream import EVENTS, stream
 
 _MAX_BODY_BYTES = 1024 * 1024
 
@@ -43,7 +43,7 @@ class FormConversationController(Controller):
         errors=(400, 409),
         request_max_body_size=_MAX_BODY_BYTES,
     )
-    async def start_conversation(
+    async def start_form_conversation(
         self,
         request: HttpRequest,
         services: Services,
@@ -124,6 +124,7 @@ class FormConversationController(Controller):
         idempotent=False,
         errors=(409,),
         media_type=MEDIA_TYPE,
+        events=EVENTS,
         request_max_body_size=_MAX_BODY_BYTES,
     )
     async def stream_form_message(

@@ -115,3 +115,31 @@ class FormTurn(msgspec.Struct, omit_defaults=True):
     fields_total: int
     form_completed: bool
     submission_id: str | None = None
+
+
+class FormProgress(msgspec.Struct):
+    """`field_id` is the field that the assistant asks for next; null once `form_completed` is true.
+    `submission_id` is there from then on.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "fields_completed": 1,
+        "fields_total": 3,
+        "form_completed": False,
+        "submission_id": None,
+        "field_id": "email",
+    }
+
+    fields_completed: int
+    fields_total: int
+    form_completed: bool
+    submission_id: str | None
+    field_id: str | None
+
+
+class FormMessageStop(msgspec.Struct):
+    """The message is complete."""
+
+    example: ClassVar[dict[str, Any]] = {"message_id": "fms_01k9x3m7e8c0v2q4r6t8w0y2a4"}
+
+    message_id: str

@@ -2,17 +2,26 @@
 
 import re
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.conversations.chat import api as chat
 from app.kit import sse
+from app.kit.error_mapping import ErrorBody
 
 from . import conversations
-from .conversation_schemas import FormTurn
+from .conversation_schemas import FormMessageStop, FormProgress, FormTurn
 from .conversations import Turn
 
+EVENTS: Final[dict[str, Any]] = {
+    "message_start": chat.TurnStarted,
+    "content_delta": chat.TextDelta,
+    "form_progress": FormProgress,
+    "message_stop": FormMessageStop,
+    "error": ErrorBody,
+}
+_NAMES: Final = {kind: name for name, kind in EVENTS.items()}
 _PARTS = re.compile(r"\s*\S+|\s+")
 _encode = msgspec.json.Encoder().encode
 
@@ -22,26 +31,28 @@ async def stream(turn: Turn) -> AsyncGenerator[bytes, None]:
     try:
         result = await conversations.take(turn)
     except Exception as error:  # noqa: BLE001  # becomes the stream's last event
-        yield sse.event("error", _encode(chat.error_body(error)))
+        yield _to_sse(chat.error_body(error))
         return
     for event in _list_events(turn.conversation.id, result):
-        yield event
+        yield _to_sse(event)
 
 
-def _list_events(conversation_id: str, result: FormTurn) -> list[bytes]:
+def _list_events(conversation_id: str, result: FormTurn) -> list[msgspec.Struct]:
     message = result.assistant_message
-    start = {"conversation_id": conversation_id, "message_id": message.id}
-    deltas = _PARTS.findall(message.content)
-    progress: dict[str, Any] = {
-        "fields_completed": result.fields_completed,
-        "fields_total": result.fields_total,
-        "form_completed": result.form_completed,
-        "submission_id": result.submission_id,
-        "field_id": message.field_id,
-    }
+    progress = FormProgress(
+        result.fields_completed,
+        result.fields_total,
+        result.form_completed,
+        result.submission_id,
+        message.field_id,
+    )
     return [
-        sse.event("message_start", _encode(start)),
-        *(sse.event("content_delta", _encode({"delta": delta})) for delta in deltas),
-        sse.event("form_progress", _encode(progress)),
-        sse.event("message_stop", _encode({"message_id": message.id})),
+        chat.TurnStarted(conversation_id, message.id),
+        *map(chat.TextDelta, _PARTS.findall(message.content)),
+        progress,
+        FormMessageStop(message.id),
     ]
+
+
+def _to_sse(event: msgspec.Struct) -> bytes:
+    return sse.event(_NAMES[type(event)], _encode(event))

@@ -13,8 +13,8 @@ from app.kit.validation import ONE_LINE
 from .fields.definition import Field
 
 Status = Literal["draft", "published", "archived"]
-COLOR = r"^#[0-9A-Fa-f]{6}\Z"
-WEB_ADDRESS = r"^https?://[^\s<>\"'\\/?#]+[^\s<>\"'\\]*\Z"
+COLOR = r"^(?![\s\S]*\n)#[0-9A-Fa-f]{6}$"
+WEB_ADDRESS = r"""^(?![\s\S]*\n)https?://[^\s<>"'\\/?#]+[^\s<>"'\\]*$"""
 validation.describe_pattern(COLOR, "must be a color like #1a73e8")
 validation.describe_pattern(WEB_ADDRESS, "must be a web address, like https://example.com")
 

@@ -53,7 +53,7 @@ class FormSubmissionController(Controller):
         errors=(400,),
         request_max_body_size=1024 * 1024,
     )
-    async def submit_as_user(
+    async def submit_form(
         self,
         request: HttpRequest,
         services: Services,
@@ -164,7 +164,7 @@ class FormSubmissionController(Controller):
         await submissions.delete(tx, form_id, submission_id)
 
     @get("/analytics", summary="Get a form's analytics", needs="submissions:read")
-    async def get_analytics(
+    async def get_form_analytics(
         self, services: Services, principal: Principal, form_id: Id
     ) -> Data[FormAnalytics]:
         """Views are stored every few seconds; everything else is exact."""

@@ -19,19 +19,19 @@ from db.session import Tx
 from . import answer_threads, progress, uploads
 from . import draft_queries as queries
 from .errors import DraftNotFound, InvalidAnswers
-from .submission_schemas import DraftView, SavedDraft, SaveDraft
+from .submission_schemas import DraftView, SavedDraftView, SaveDraft
 
 _LIFETIME = timedelta(days=30)
 _MAX_BYTES = 256 * 1024
 _TOKEN_BYTES = 32
 _NOT_FOUND = "This draft does not exist, or its 30 days are over"
 
-StoreDraft = Callable[[Tx, SavedDraft], Awaitable[None]]
+StoreDraft = Callable[[Tx, SavedDraftView], Awaitable[None]]
 
 
 async def save(
     services: Services, form: LiveForm, body: SaveDraft, store: StoreDraft
-) -> SavedDraft:
+) -> SavedDraftView:
     """Raises InvalidAnswers for wrong answers; missing ones are what a draft is for."""
     form.require_open()
     version, expires_at = body.version or form.version, clock.now() + _LIFETIME
@@ -50,7 +50,7 @@ async def save(
     token = body.token or secrets.token_urlsafe(_TOKEN_BYTES)
     async with services.db.tx(form.tenant_id) as tx:
         view = await _store(tx, form, version, token, body, state.values, stopped_at)
-        saved = SavedDraft(
+        saved = SavedDraftView(
             token,
             # Browsers send no fragment to a server, so that no log has it.
             f"{services.settings.public_url}/f/{form.slug}#draft={token}",

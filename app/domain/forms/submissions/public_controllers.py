@@ -24,7 +24,7 @@ from .submission_schemas import (
     DraftView,
     PublicSubmission,
     PublicSubmissionData,
-    SavedDraft,
+    SavedDraftView,
     SaveDraft,
     SubmitPublicForm,
     UploadedFile,
@@ -53,7 +53,7 @@ class PublicFormController(Controller):
     opt = {"public": True, "tenant_pays": True}
 
     @get(summary="Get a form", cost="read")
-    async def get_form(
+    async def get_public_form(
         self, request: HttpRequest, services: Services, slug: Id
     ) -> Data[PublicForm]:
         """What a page needs to show the form. It counts as a view."""
@@ -70,7 +70,7 @@ class PublicFormController(Controller):
         errors=(400, 409),
         request_max_body_size=_MAX_BODY_BYTES,
     )
-    async def submit_form(
+    async def submit_public_form(
         self, request: HttpRequest, services: Services, slug: Id, data: JSONBody[SubmitPublicForm]
     ) -> PublicSubmissionData:
         """`data` has the answers by the ids of fields. Answers that are not valid: 400, with a
@@ -128,7 +128,7 @@ class PublicFormController(Controller):
         return await uploads.upload(services, form, sender, open_upload, store_answer)
 
     @get("/embed", summary="Get the embed code of a form", cost="read")
-    async def get_embed_code(
+    async def get_form_embed_code(
         self, request: HttpRequest, services: Services, slug: Id
     ) -> Data[FormEmbed]:
         """HTML that shows the form on any page."""
@@ -144,7 +144,7 @@ class PublicFormController(Controller):
     @get(
         "/fields/{field_id:str}/options", summary="List the options of a public field", cost="read"
     )
-    async def list_public_options(
+    async def list_public_field_options(
         self, request: HttpRequest, services: Services, slug: Id, field_id: Id
     ) -> Data[list[FormOption]]:
         """At most 1,000, from the field's data table if it has one."""
@@ -179,21 +179,21 @@ class FormDraftController(Controller):
         errors=(400, 409),
         request_max_body_size=_MAX_DRAFT_BYTES,
     )
-    async def save_draft(
+    async def save_form_draft(
         self, request: HttpRequest, services: Services, slug: Id, data: JSONBody[SaveDraft]
-    ) -> Data[SavedDraft]:
+    ) -> Data[SavedDraftView]:
         """Saves answers to continue later, with the link or the token, for 30 days. Saving again
         with the `token` replaces the draft and keeps it for another 30 days.
         """
         form = await admit(request, slug, action="draft")
 
-        async def store(tx: Tx, saved: SavedDraft) -> None:
+        async def store(tx: Tx, saved: SavedDraftView) -> None:
             await idempotency.store_answer(request, tx, Data(saved))
 
         return Data(await drafts.save(services, form, data, store))
 
     @get(summary="Get a draft", cost="read")
-    async def get_draft(
+    async def get_form_draft(
         self, request: HttpRequest, services: Services, slug: Id, token: Token
     ) -> Data[DraftView]:
         """The token is a header, so that no log of addresses has it."""

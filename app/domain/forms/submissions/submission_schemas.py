@@ -209,7 +209,7 @@ class SaveDraft(msgspec.Struct, kw_only=True):
     token: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
-class SavedDraft(msgspec.Struct):
+class SavedDraftView(msgspec.Struct):
     """Anyone who has the token or the link can read and submit the draft. It is shown only here."""
 
     example: ClassVar[dict[str, Any]] = {

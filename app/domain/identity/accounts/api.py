@@ -15,4 +15,11 @@ from .queries import (
 from .service import find_email, find_unknown_ids, list_contacts
 from .sessions import forget_code_shown, mark_code_shown, require_code_shown
 from .sign_in import begin_session, emit_sign_in_blocked
-from .users import delete_picture, lock_own_user, lock_user_to_change, picture_path, set_mfa
+from .users import (
+    delete_picture,
+    lock_own_user,
+    lock_user_to_change,
+    picture_path,
+    refuse_higher_role,
+    set_mfa,
+)

@@ -31,7 +31,7 @@ class MfaSignInController(Controller):
         errors=(401,),
         idempotent=False,
     )
-    async def verify_mfa(
+    async def sign_in_with_mfa(
         self, services: Services, client: ClientInfo, data: JSONBody[MfaVerify]
     ) -> TokenPair:
         """A code of an authenticator, or a recovery code. The mfa_token is valid for five minutes
@@ -46,18 +46,18 @@ class MfaController(Controller):
     opt = {"own": True}
 
     @get("/status", summary="Get the MFA status")
-    async def get_status(self, tx: Tx, principal: Principal) -> MfaStatus:
+    async def get_mfa_status(self, tx: Tx, principal: Principal) -> MfaStatus:
         return await service.get_status(tx, principal)
 
     @post("/setup", summary="Set up MFA", status_code=200, errors=(403,), idempotent=False)
-    async def setup(self, services: Services, principal: Principal) -> MfaSetup:
+    async def set_up_mfa(self, services: Services, principal: Principal) -> MfaSetup:
         """Returns a secret for an authenticator app and ten recovery codes, shown once. They work
         once `POST /api/v1/mfa/enable` has confirmed them with a code. Also adds another device.
         """
         return await service.setup(services, principal)
 
     @post("/enable", summary="Enable MFA", status_code=200, errors=(403,), idempotent=False)
-    async def enable(
+    async def enable_mfa(
         self,
         services: Services,
         principal: Principal,
@@ -67,7 +67,7 @@ class MfaController(Controller):
         return await service.enable(services, principal, data, address)
 
     @post("/disable", summary="Disable MFA", status_code=200, idempotent=False)
-    async def disable(
+    async def disable_mfa(
         self,
         services: Services,
         principal: Principal,
@@ -78,7 +78,7 @@ class MfaController(Controller):
         return await service.disable(services, principal, data.code, address)
 
     @post("/verify", summary="Verify a code", status_code=200, idempotent=False)
-    async def verify(
+    async def verify_mfa_code(
         self,
         services: Services,
         principal: Principal,
@@ -90,11 +90,11 @@ class MfaController(Controller):
         return CodeVerdict(valid)
 
     @get("/devices", summary="List MFA devices")
-    async def list_devices(self, tx: Tx, principal: Principal) -> Devices:
+    async def list_mfa_devices(self, tx: Tx, principal: Principal) -> Devices:
         return await service.list_devices(tx, principal)
 
     @delete("/devices/{device_id:str}", summary="Remove a device", status_code=200, errors=(403,))
-    async def remove_device(
+    async def remove_mfa_device(
         self, tx: Tx, services: Services, principal: Principal, device_id: Id
     ) -> Done:
         """Removing the last device turns MFA off."""
@@ -107,7 +107,7 @@ class MfaController(Controller):
         errors=(403,),
         idempotent=False,
     )
-    async def new_recovery_codes(
+    async def create_recovery_codes(
         self, tx: Tx, services: Services, principal: Principal
     ) -> RecoveryCodes:
         return await service.replace_recovery_codes(tx, services, principal)
@@ -123,7 +123,7 @@ class MfaResetController(Controller):
         status_code=200,
         needs="admin:users",
     )
-    async def reset(
+    async def reset_user_mfa(
         self, tx: Tx, services: Services, principal: Principal, user_id: Id
     ) -> MfaResetView:
         return await service.reset(tx, services, principal, user_id)

@@ -16,13 +16,13 @@ class RoleController(Controller):
         return service.list_permissions(services.get(Areas))
 
     @get("/roles/{role:str}/permissions", summary="List a role's permissions", needs="admin:users")
-    async def get_role(self, tx: Tx, role: Id) -> RolePermissions:
+    async def get_role_permissions(self, tx: Tx, role: Id) -> RolePermissions:
         return await service.get(tx, role)
 
     @put(
         "/roles/{role:str}/permissions", summary="Change a role's permissions", needs="admin:roles"
     )
-    async def change_role(
+    async def change_role_permissions(
         self,
         tx: Tx,
         services: Services,
@@ -34,5 +34,5 @@ class RoleController(Controller):
         return await service.set_permissions(tx, services, principal, role, data)
 
     @get("/me/permissions", summary="List my permissions", own=True)
-    async def my_permissions(self, principal: Principal) -> RolePermissions:
+    async def list_my_permissions(self, principal: Principal) -> RolePermissions:
         return service.get_own_permissions(principal)

@@ -9,6 +9,7 @@ from redis.exceptions import RedisError
 
 from app.domain.platform.events import api as events
 from app.domain.platform.events.events import RateLimitExceeded
+from app.http import refunds
 from app.jobs import background
 from app.kit.errors import RateLimited
 from app.security.plans import Charge, Plan, Verdict
@@ -111,4 +112,4 @@ async def charge_visitors(request: _Request, visit: Visit) -> None:
 
 def keep_charges(request: _Request) -> None:
     """Called when work begins that costs the tenant as much if the request is refused later."""
-    request.app.state.gate.keep_charges(request.scope["state"])
+    refunds.keep_charges(request.scope["state"])

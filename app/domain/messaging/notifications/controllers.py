@@ -9,7 +9,7 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, OfStatus, To, parse_time
-from app.http.sse import EventStream
+from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit import sse
 from app.kit.paging import Flat
 from app.security.principal import Principal as _Principal
@@ -70,7 +70,7 @@ class ChannelController(Controller):
         return await channels.create(context, data)
 
     @get("/providers", summary="List providers", needs="notifications:read")
-    async def list_providers(self) -> ProviderList:
+    async def list_channel_providers(self) -> ProviderList:
         return channels.list_providers()
 
     @get("/active/{channel_type:str}", summary="List active channels", needs="notifications:read")
@@ -79,11 +79,11 @@ class ChannelController(Controller):
         return await channels.list_active(tx, channel_type)
 
     @get("/stats", summary="Get the statistics of all channels", needs="notifications:read")
-    async def get_all_stats(self, tx: Tx) -> AllStats:
+    async def get_all_channel_stats(self, tx: Tx) -> AllStats:
         return await channel_figures.get_all_stats(tx)
 
     @get("/stats/breakdown", summary="Get statistics by type and day", needs="notifications:read")
-    async def get_breakdown(
+    async def get_channel_breakdown(
         self,
         tx: Tx,
         period: Annotated[Period, QueryParameter(description="How far back")] = "30d",
@@ -133,7 +133,7 @@ class ChannelController(Controller):
         return await channel_tests.run(services, principal, channel_id)
 
     @get("/{channel_id:str}/logs", summary="List attempts", needs="notifications:read")
-    async def list_log(
+    async def list_channel_log(
         self,
         tx: Tx,
         page_in: Page,
@@ -151,7 +151,7 @@ class ChannelController(Controller):
     @get(
         "/{channel_id:str}/stats", summary="Get a channel's statistics", needs="notifications:read"
     )
-    async def get_stats(self, tx: Tx, channel_id: Id) -> Stats:
+    async def get_channel_stats(self, tx: Tx, channel_id: Id) -> Stats:
         return await channel_figures.get_stats(tx, channel_id)
 
 
@@ -185,10 +185,16 @@ class NotificationController(Controller):
         return await center.send(context, data)
 
     @get("/unread/count", summary="Count your unread notifications", signed_in=True)
-    async def count_unread(self, tx: Tx, principal: Principal) -> UnreadCount:
+    async def count_unread_notifications(self, tx: Tx, principal: Principal) -> UnreadCount:
         return await center.count_unread(tx, principal.user_id)
 
-    @get("/stream", summary="Stream your notifications", signed_in=True)
+    @get(
+        "/stream",
+        summary="Stream your notifications",
+        signed_in=True,
+        media_type=MEDIA_TYPE,
+        events={"notification": NotificationView},
+    )
     async def stream_notifications(
         self,
         services: Services,
@@ -206,18 +212,18 @@ class NotificationController(Controller):
         return EventStream(_encode(services, principal, last_event_id))
 
     @get("/preferences", summary="Get your preferences", own=True)
-    async def get_preferences(self, tx: Tx, principal: Principal) -> Preferences:
+    async def get_notification_preferences(self, tx: Tx, principal: Principal) -> Preferences:
         return await center.get_preferences(tx, principal.tenant_id, principal.user_id)
 
     @put("/preferences", summary="Change your preferences", own=True)
-    async def update_preferences(
+    async def update_notification_preferences(
         self, tx: Tx, principal: Principal, data: JSONBody[UpdatePreferences]
     ) -> Preferences:
         ids = (principal.tenant_id, principal.user_id)
         return await center.update_preferences(tx, *ids, data)
 
     @post("/read-all", summary="Mark all as read", signed_in=True, status_code=200)
-    async def mark_all_read(self, tx: Tx, principal: Principal) -> MarkedRead:
+    async def mark_all_notifications_read(self, tx: Tx, principal: Principal) -> MarkedRead:
         return await center.mark_all_read(tx, principal.user_id)
 
     @post(
@@ -229,7 +235,7 @@ class NotificationController(Controller):
         cost="execute",
         errors=(502,),
     )
-    async def send_test(
+    async def send_test_notification(
         self, services: Services, principal: Principal, data: JSONBody[TestNotification]
     ) -> ChannelTest:
         """Through the channel that your notifications of this type take, and waits for it. In a
@@ -238,7 +244,7 @@ class NotificationController(Controller):
         return await channel_tests.run_for_caller(services, principal, data)
 
     @post("/{notification_id:str}/read", summary="Mark as read", signed_in=True, status_code=200)
-    async def mark_read(
+    async def mark_notification_read(
         self, tx: Tx, principal: Principal, notification_id: Id
     ) -> NotificationView:
         return await center.mark_read(tx, principal.user_id, notification_id)

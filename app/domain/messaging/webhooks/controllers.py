@@ -78,14 +78,14 @@ class WebhookController(Controller):
         needs="webhooks:write",
         status_code=200,
     )
-    async def rotate_secret(self, context: Context, webhook_id: Id) -> WebhookWithSecret:
+    async def rotate_webhook_secret(self, context: Context, webhook_id: Id) -> WebhookWithSecret:
         """The new secret signs at once. For 24 hours the old one does as well, in
         `X-Service-Signature-Previous` and as a second signature in `webhook-signature`.
         """
         return await service.rotate_secret(context, webhook_id)
 
     @get("/{webhook_id:str}/executions", summary="List deliveries", needs="webhooks:read")
-    async def list_deliveries(
+    async def list_webhook_deliveries(
         self,
         tx: Tx,
         page_in: Page,
@@ -103,7 +103,7 @@ class WebhookController(Controller):
         summary="Get a delivery",
         needs="webhooks:read",
     )
-    async def get_delivery(
+    async def get_webhook_delivery(
         self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
     ) -> FullDelivery:
         """With the request and the response to each attempt."""
@@ -115,7 +115,7 @@ class WebhookController(Controller):
         needs="webhooks:write",
         status_code=202,
     )
-    async def redeliver(
+    async def redeliver_to_webhook(
         self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
     ) -> DeliveryView:
         """Sends it at once, and by the retry schedule if that fails. The same record counts the

@@ -12,6 +12,7 @@ from .queries import (
     delete,
     delete_agent_chat_events,
     delete_conversation_events,
+    delete_message_events,
     delete_selected,
     emission_sql,
     find_chains,

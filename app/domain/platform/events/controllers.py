@@ -59,7 +59,7 @@ class EventTypeController(Controller):
     opt = {"needs": "events:read"}
 
     @get(summary="List event types", sync_to_thread=False)
-    def list_types(
+    def list_event_types(
         self,
         services: Services,
         category: Annotated[
@@ -70,10 +70,10 @@ class EventTypeController(Controller):
         return catalogue.list_types(services.get(Areas), category)
 
     @get("/categories", summary="List categories", sync_to_thread=False)
-    def list_categories(self, services: Services) -> Categories:
+    def list_event_categories(self, services: Services) -> Categories:
         return catalogue.list_categories(services.get(Areas))
 
     @get("/{event_type:str}", summary="Get an event type", sync_to_thread=False)
-    def get_type(self, services: Services, event_type: Id) -> FullEventType:
+    def get_event_type(self, services: Services, event_type: Id) -> FullEventType:
         """Schema and documentation of one type, with an example."""
         return catalogue.get_type(services.get(Areas), event_type)

@@ -99,12 +99,15 @@ _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 _ACTOR = f"""
 jsonb_build_object(
     'type', CASE WHEN starts_with(actor_id, 'usr_') THEN 'user'
+                 WHEN starts_with(actor_id, 'svk_') THEN 'service_key'
                  WHEN starts_with(actor_id, 'emk_') THEN 'embed_key'
                  WHEN request_id IS NULL THEN 'system' ELSE 'anonymous' END,
     'id', actor_id,
     'name', coalesce(
         (SELECT {user_name_sql("u")} FROM users u
          WHERE u.id = actor_id AND u.tenant_id = event_log.tenant_id),
+        (SELECT k.name FROM service_keys k
+         WHERE k.id = actor_id AND k.tenant_id = event_log.tenant_id),
         (SELECT k.name FROM embed_keys k
          WHERE k.id = actor_id AND k.tenant_id = event_log.tenant_id)))"""
 _ENTRY = View(Entry, computed=("omitted",), actor=_ACTOR)
@@ -175,11 +178,25 @@ WHERE {CHAT_EVENTS}
   AND tenant_id = $1
 """
 
+_DELETE_MESSAGES = f"""
+DELETE FROM event_log t
+WHERE {CHAT_EVENTS}
+  AND data->>'agent_id' = $2 AND created_at >= $4 AND data->>'message_id' = ANY($3)
+  AND tenant_id = $1
+"""
+
 
 async def delete_conversation_events(
     tx: Tx, tenant: str, agent_id: str, conversation_id: str, since: datetime
 ) -> None:
     await fast.execute(tx, tenant, _DELETE_CHAT, agent_id, conversation_id, since)
+
+
+async def delete_message_events(
+    tx: Tx, tenant: str, agent_id: str, message_ids: list[str], since: datetime
+) -> None:
+    """What was said in these messages, and about them."""
+    await fast.execute(tx, tenant, _DELETE_MESSAGES, agent_id, message_ids, since)
 
 
 async def delete_agent_chat_events(

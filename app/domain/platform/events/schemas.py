@@ -25,7 +25,7 @@ class Actor(msgspec.Struct):
 
     example: ClassVar[dict[str, Any]] = _ACTOR
 
-    type: Literal["user", "embed_key", "anonymous", "system"]
+    type: Literal["user", "service_key", "embed_key", "anonymous", "system"]
     id: str | None
     name: str | None
 

@@ -72,7 +72,7 @@ class FileController(Controller):
         )
 
     @get("/usage", summary="Get storage usage", needs="files:read")
-    async def get_usage(self, tx: Tx, principal: Principal) -> StorageView:
+    async def get_file_usage(self, tx: Tx, principal: Principal) -> StorageView:
         """Used and allowed bytes of the tenant. `GET /api/v1/usage` has them by kind."""
         return await storage.get_usage(tx, principal.home)
 
@@ -88,7 +88,7 @@ class FileController(Controller):
         media_type="application/octet-stream",
         errors=(416,),
     )
-    async def get_content(
+    async def get_file_content(
         self, request: HttpRequest, services: Services, principal: Principal, file_id: Id
     ) -> Stream:
         """The content as an attachment, or with `Range` a part of it (206); several ranges are
@@ -100,7 +100,7 @@ class FileController(Controller):
         return Stream(content.parts, status_code=content.status, headers=content.headers)
 
     @head("/{file_id:str}/content", summary="Describe a file's content", needs="files:read")
-    async def head_content(
+    async def head_file_content(
         self, request: HttpRequest, services: Services, principal: Principal, file_id: Id
     ) -> Response[None]:
         """A range is defined for GET alone."""

@@ -20,11 +20,12 @@ const REFUSED = new Set(["unauthorized", "user_token_required"]);
 // `kind` names the text that a visitor reads.
 export class ChatError extends Error {
   /** @param {ErrorKind} kind */
-  constructor(kind, { code = "", seconds = 0 } = {}) {
+  constructor(kind, { code = "", seconds = 0, messageId = "" } = {}) {
     super(kind);
     this.kind = kind;
     this.code = code;
     this.seconds = seconds;
+    this.messageId = messageId;
   }
 }
 
@@ -215,13 +216,16 @@ export class Session {
 /** @type {(response: Response) => Promise<ChatError>} */
 export async function toError(response) {
   let code = "";
+  let messageId = "";
   try {
-    code = (await response.json()).error.code;
+    const { error } = await response.json();
+    code = error.code;
+    messageId = error.details?.message_id;
   } catch {
     // A proxy answered.
   }
   const seconds = Number(response.headers.get("retry-after")) || 0;
-  return new ChatError(KINDS[code] ?? kindOf(response.status), { code, seconds });
+  return new ChatError(KINDS[code] ?? kindOf(response.status), { code, seconds, messageId });
 }
 
 /** @type {(code: string) => ErrorKind} */

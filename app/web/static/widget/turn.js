@@ -24,6 +24,8 @@ export class Turn {
       for await (const { event, data } of this.send()) this.handleEvent(event, data);
       this.end("complete");
     } catch (error) {
+      // The failed answer is in the conversation, although no stream began.
+      if (error instanceof ChatError && error.messageId) this.start(error.messageId);
       this.restore();
       if (this.signal.aborted) this.end("stopped");
       else if (!this.isStarted) throw error;

@@ -53,7 +53,7 @@ async def test_a_failure_of_the_model_fails_the_node_with_its_code(
 ) -> None:
     talk.script(Reply(status=400, message="no such thing"))
     config = {"agent_id": talk.agent_id, "message": "Hi"}
-    assert await fail_single(talk.client, "agent", config) == "provider_error"
+    assert await fail_single(talk.client, "agent", config) == "provider_rejected"
 
 
 async def test_a_retry_asks_by_a_new_job(

@@ -1,6 +1,6 @@
 """The multipart body of a recording; only the web tier imports the class of uploads."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import msgspec
 from litestar.datastructures import UploadFile
@@ -9,17 +9,6 @@ from msgspec import Meta
 from app.domain.conversations.embed.schemas import SessionId
 from app.kit import validation
 
-from .audio import MAX_MB
-
-# The options of a route that answers a recording.
-RECORDING: Final[dict[str, Any]] = {
-    "status_code": 200,
-    "idempotent": "long_running",
-    "errors": (415, 502),
-    "upload": True,
-    "full_files": 1,
-    "max_upload_mb": MAX_MB,
-}
 _ID_OR_EMPTY = r"^(?![\s\S]*\n)[A-Za-z0-9_]*$"
 validation.describe_pattern(_ID_OR_EMPTY, "must be the id of a conversation")
 

@@ -13,34 +13,17 @@ from litestar.routes import HTTPRoute
 
 from app import __version__
 from app.http.costs import is_uncounted
-from app.http.openapi import structs_of
+from app.http.route_options import list_handlers, options_of
+from tests.openapi.document import Document, list_operations, resolve, structs_of
 from tests.processes import ROOT
 from tests.world import Client
-
-Document = dict[str, Any]
-METHODS = {"get", "post", "put", "patch", "delete"}
-
-
-@pytest.fixture
-async def document(anonymous: Client) -> Document:
-    answer = await anonymous.get("/openapi.json")
-    assert answer.status_code == 200
-    document: Document = answer.json()
-    return document
-
-
-def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in document["paths"].items():
-        for method, operation in item.items():
-            if method in METHODS:
-                yield f"{method.upper()} {path}", path, operation
 
 
 def _without(document: Document, status: str, *, counted: bool = False) -> list[str]:
     """Returns the operations that do not document a response with this status."""
     return [
         name
-        for name, path, operation in _operations(document)
+        for name, path, operation in list_operations(document)
         if status not in operation["responses"] and not (counted and is_uncounted("GET", path))
     ]
 
@@ -71,8 +54,13 @@ def test_only_paths_of_the_interface_are_shown(document: Document) -> None:
 
 
 def test_every_reference_can_be_resolved(document: Document) -> None:
-    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert set(_references(document)) - schemas == set()
+    components = document["components"]
+    targets = {
+        f"#/components/{kind}/{name}"
+        for kind in ("schemas", "responses")
+        for name in components[kind]
+    }
+    assert set(_references(document)) == targets
 
 
 def _references(value: object) -> Iterator[str]:
@@ -101,25 +89,26 @@ def test_every_error_code_is_documented(document: Document) -> None:
 def test_every_operation_has_a_summary_of_its_own(document: Document) -> None:
     bad = [
         name
-        for name, _, operation in _operations(document)
+        for name, _, operation in list_operations(document)
         if " " not in operation.get("summary", "")
     ]
     assert bad == []
 
 
 def test_every_operation_has_a_tag(document: Document) -> None:
-    assert [name for name, _, operation in _operations(document) if not operation.get("tags")] == []
+    assert [
+        name for name, _, operation in list_operations(document) if not operation.get("tags")
+    ] == []
 
 
-def test_no_two_operations_have_the_same_id(document: Document) -> None:
-    ids = [operation["operationId"] for _, _, operation in _operations(document)]
-    assert len(ids) == len(set(ids))
+def test_every_tag_is_described(document: Document) -> None:
+    assert [tag["name"] for tag in document["tags"] if len(tag["description"]) < 20] == []
 
 
 def test_every_operation_documents_success(document: Document) -> None:
     bad = [
         name
-        for name, _, operation in _operations(document)
+        for name, _, operation in list_operations(document)
         if not any(status.startswith("2") for status in operation["responses"])
     ]
     assert bad == []
@@ -138,17 +127,21 @@ def test_every_rate_limited_operation_documents_the_limit(document: Document) ->
 
 
 def test_only_answers_to_forms_are_refused_with_status_400(document: Document) -> None:
-    """Bad input is 422 elsewhere, never 400."""
-    other = set(_without(document, "400"))
-    bad = {name for name, path, _ in _operations(document) if "/forms/" not in path} - other
-    assert not bad
+    """Bad input is 422 elsewhere, never 400, which may come from the provider of a model alone."""
+    bad = [
+        name
+        for name, path, operation in list_operations(document)
+        if "400" in operation["responses"] and "/forms/" not in path
+        if "502" not in operation["responses"]
+    ]
+    assert bad == []
 
 
 def test_every_operation_with_sign_in_documents_401(document: Document) -> None:
     bad = [
         name
-        for name, _, operation in _operations(document)
-        if operation.get("security") and "401" not in operation["responses"]
+        for name, _, operation in list_operations(document)
+        if operation["security"] and "401" not in operation["responses"]
     ]
     assert bad == []
 
@@ -156,7 +149,7 @@ def test_every_operation_with_sign_in_documents_401(document: Document) -> None:
 def test_every_operation_with_a_permission_documents_403(document: Document) -> None:
     bad = [
         name
-        for name, _, operation in _operations(document)
+        for name, _, operation in list_operations(document)
         if "x-permission" in operation and "403" not in operation["responses"]
     ]
     assert bad == []
@@ -165,10 +158,24 @@ def test_every_operation_with_a_permission_documents_403(document: Document) -> 
 def test_every_operation_on_a_resource_documents_404(document: Document) -> None:
     bad = [
         name
-        for name, path, operation in _operations(document)
+        for name, path, operation in list_operations(document)
         if "{" in path and "404" not in operation["responses"]
     ]
     assert bad == []
+
+
+def test_a_public_operation_says_that_it_needs_no_sign_in(
+    app: Litestar, document: Document
+) -> None:
+    """An empty list; without one, generators take the operation for an oversight."""
+    public = {
+        f"{method} {path}"
+        for method, path, handler in list_handlers(app)
+        if options_of(handler).public
+    }
+    assert "POST /auth/login" in public
+    for name, _, operation in list_operations(document):
+        assert (operation["security"] == []) is (name in public), name
 
 
 def test_the_security_schemes_of_operations_are_documented(
@@ -176,8 +183,8 @@ def test_the_security_schemes_of_operations_are_documented(
 ) -> None:
     schemes = {
         scheme
-        for _, _, operation in _operations(document)
-        for need in operation.get("security", [])
+        for _, _, operation in list_operations(document)
+        for need in operation["security"]
         for scheme in need
     }
     assert schemes == set(document["components"]["securitySchemes"])
@@ -187,9 +194,10 @@ def test_every_error_is_the_envelope(document: Document) -> None:
     envelope = {"$ref": "#/components/schemas/Error"}
     bad = [
         (name, status)
-        for name, _, operation in _operations(document)
+        for name, _, operation in list_operations(document)
         for status, answer in operation["responses"].items()
-        if status[0] in "45" and answer["content"]["application/json"]["schema"] != envelope
+        if status[0] in "45"
+        if resolve(document, answer)["content"]["application/json"]["schema"] != envelope
     ]
     assert bad == []
 
@@ -197,7 +205,7 @@ def test_every_error_is_the_envelope(document: Document) -> None:
 def test_every_path_parameter_is_described(document: Document) -> None:
     bad = [
         name
-        for name, path, operation in _operations(document)
+        for name, path, operation in list_operations(document)
         if set(re.findall(r"{(\w+)}", path))
         != {item["name"] for item in operation.get("parameters", []) if item["in"] == "path"}
     ]
@@ -314,7 +322,7 @@ def _unknown_keys(example: Any, decoded: Any) -> Iterator[str]:
     """Yields the keys that decoding ignored, at any depth."""
     if isinstance(decoded, msgspec.Struct):
         names = {field.encode_name: field.name for field in msgspec.structs.fields(decoded)}
-        yield from example.keys() - names
+        yield from example.keys() - names - {decoded.__struct_config__.tag_field}
         decoded = {key: getattr(decoded, name) for key, name in names.items()}
     if isinstance(decoded, dict) and isinstance(example, dict):
         for key in example.keys() & decoded.keys():
@@ -326,74 +334,13 @@ def _unknown_keys(example: Any, decoded: Any) -> Iterator[str]:
 
 def test_examples_of_errors_have_their_details(document: Document) -> None:
     answers = document["paths"]["/api/v1/agents"]["post"]["responses"]
-    details = {
-        status: answers[status]["content"]["application/json"]["example"]["error"].get("details")
+    contents = {
+        status: resolve(document, answers[status])["content"]["application/json"]
         for status in ("403", "422", "429")
+    }
+    details = {
+        status: content["example"]["error"].get("details") for status, content in contents.items()
     }
     assert set(details["403"]) == {"required", "your_role"}
     assert details["422"]
     assert set(details["429"]) == {"limit", "window", "retry_after"}
-
-
-# The pages
-
-
-async def test_the_documentation_page_is_served(anonymous: Client) -> None:
-    answer = await anonymous.get("/docs")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/html")
-
-
-async def test_the_documentation_page_names_no_other_host(anonymous: Client) -> None:
-    assert "//" not in (await anonymous.get("/docs")).text
-
-
-def _assets(page: str) -> list[str]:
-    return re.findall(r'(?:src|href)="([^"]+)"', page)
-
-
-async def test_every_asset_of_the_page_is_served(anonymous: Client) -> None:
-    assets = _assets((await anonymous.get("/docs")).text)
-    answers = {path: await anonymous.get(path) for path in assets}
-    assert len(answers) >= 3
-    assert {answer.status_code for answer in answers.values()} == {200}
-    assert all(answer.content for answer in answers.values())
-
-
-async def test_an_asset_has_its_media_type(anonymous: Client, subtests: pytest.Subtests) -> None:
-    for ending, kind in [(".js", "text/javascript"), (".css", "text/css"), (".png", "image/png")]:
-        with subtests.test(ending=ending, kind=kind):
-            assets = _assets((await anonymous.get("/docs")).text)
-            answers = [await anonymous.get(path) for path in assets if path.endswith(ending)]
-            assert answers
-            assert {answer.headers["content-type"].split(";")[0] for answer in answers} == {kind}
-
-
-async def test_the_page_shows_this_instances_document(anonymous: Client) -> None:
-    assert '"/openapi.json"' in (await anonymous.get("/docs/start.js")).text
-
-
-async def test_the_page_may_load_from_this_instance_only(anonymous: Client) -> None:
-    policy = (await anonymous.get("/docs")).headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "script-src 'self';" in policy
-    assert not re.search(r"https?:|\*|unsafe-eval", policy)
-
-
-async def test_no_other_file_is_served(anonymous: Client, subtests: pytest.Subtests) -> None:
-    for name in ["nothing.js", "..%2f__init__.py", "%2e%2e/__init__.py", "index"]:
-        with subtests.test(name=name):
-            answer = await anonymous.get(f"/docs/assets/{name}")
-            assert answer.status_code == 404
-            assert answer.json()["error"]["code"] == "not_found"
-
-
-async def test_an_unknown_path_of_one_word_is_the_envelope(
-    anonymous: Client, subtests: pytest.Subtests
-) -> None:
-    """Litestar's documentation routes must not match unknown paths."""
-    for method in ["GET", "POST", "DELETE"]:
-        with subtests.test(method=method):
-            answer = await anonymous(method, "/nothing")
-            assert answer.status_code == 404
-            assert answer.json()["error"]["code"] == "not_found"

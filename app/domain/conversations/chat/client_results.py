@@ -1,0 +1,126 @@
+"""Results of functions that a client has run: finds the answers that called them.
+
+The id of such a call contains the id of its answer. A client sends only its own calls; by their
+ids, the model also sees the calls that the agent made itself in the same turn.
+"""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.agents.definition.api import AgentRuntime
+from app.domain.agents.llm.api import Message
+from app.kit.texts import as_json
+from db.fast import Row
+from db.session import Tx
+
+from . import client_queries
+from .client_input import ClientInput, FunctionResult, answer_of
+from .history import PastMessage, call_messages
+from .turn import Speaker, Turn
+
+# The newest calls of a history that are looked up.
+_MAX_ANSWERS = 50
+_CALLS = list[dict[str, Any]]
+
+
+class EarlierAnswer(msgspec.Struct, frozen=True):
+    """`calls` are those that the agent made itself, `client_calls` those that the client ran."""
+
+    conversation_id: str
+    is_last: bool
+    content: str
+    calls: list[dict[str, Any]]
+    client_calls: list[dict[str, Any]]
+
+
+async def resolve(
+    tx: Tx, runtime: AgentRuntime, speaker: Speaker, client: ClientInput
+) -> tuple[ClientInput, str | None]:
+    """Adds the agent's own calls to the history of a client. Returns as well the conversation whose
+    last answer called the functions that have results now.
+    """
+    found = await find_earlier_answers(tx, runtime, speaker, _answers_in(client))
+    history = [item for message in client.history or [] for item in _expand(message, found)]
+    called = {answer_of(result.call_id) for result in client.results}
+    answer = found.get(called.pop() or "") if len(called) == 1 else None
+    conversation_id = answer.conversation_id if answer is not None and answer.is_last else None
+    before = _new_messages(client, is_known=conversation_id is not None)
+    return msgspec.structs.replace(client, history=history, before=before), conversation_id
+
+
+def _new_messages(client: ClientInput, *, is_known: bool) -> list[Message]:
+    """Returns what the conversation has to keep of the client's history."""
+    if not client.keeps_history:
+        return []
+    history = client.history or []
+    return after_last_answer(history) if is_known else history
+
+
+def after_last_answer(history: list[Message]) -> list[Message]:
+    """Returns what a conversation does not have yet. It has results with their calls."""
+    start = max((n for n, item in enumerate(history) if item.role == "assistant"), default=-1)
+    return [message for message in history[start + 1 :] if message.role != "tool"]
+
+
+async def add(tx: Tx, turn: Turn) -> None:
+    """Adds the results to the calls of the past, and to those that are stored."""
+    results, ids = turn.client.results, (turn.runtime.tenant_id, turn.conversation_id)
+    ours = [result for result in results if answer_of(result.call_id) is not None]
+    if ours and turn.client.is_stored:
+        await client_queries.store_outputs(tx, *ids, as_json(ours))
+    _add_to_past(turn.past, results)
+
+
+def find_unknown(turn: Turn) -> str | None:
+    """Returns a call that has a result, but that the conversation does not have. A client with a
+    history of its own may have calls of its own.
+    """
+    if turn.client.history is not None:
+        return None
+    known = {call["id"] for message in turn.past for call in message.tool_calls}
+    return next((item.call_id for item in turn.client.results if item.call_id not in known), None)
+
+
+def _add_to_past(past: list[PastMessage], results: list[FunctionResult]) -> None:
+    outputs = {result.call_id: result.output for result in results}
+    for call in (call for message in past for call in message.tool_calls):
+        if call.get("is_client") and call["id"] in outputs:
+            call["output"] = outputs[call["id"]]
+            call["status"] = "completed"
+
+
+def _answers_in(client: ClientInput) -> list[str]:
+    calls = (call.id for message in client.history or [] for call in message.tool_calls)
+    answers = dict.fromkeys(answer for call in calls if (answer := answer_of(call)))
+    return list(answers)[-_MAX_ANSWERS:]
+
+
+async def find_earlier_answers(
+    tx: Tx, runtime: AgentRuntime, speaker: Speaker, message_ids: list[str]
+) -> dict[str, EarlierAnswer]:
+    """Returns those of the answers that the agent gave to the caller."""
+    if not message_ids:
+        return {}
+    ids = (message_ids, runtime.agent_id, speaker.user_id, speaker.embed_key_id)
+    rows = await client_queries.find_answers(tx, runtime.tenant_id, *ids)
+    return {row["id"]: _to_answer(row) for row in rows}
+
+
+def _to_answer(row: Row) -> EarlierAnswer:
+    raw = row["calls"] or "[]"
+    # A call of a sub-agent is part of the call that delegated to it.
+    calls = [call for call in msgspec.json.decode(raw, type=_CALLS) if call.get("function")]
+    return EarlierAnswer(
+        row["conversation_id"],
+        row["is_last"],
+        row["content"],
+        [call for call in calls if not call.get("is_client")],
+        [call for call in calls if call.get("is_client")],
+    )
+
+
+def _expand(message: Message, found: dict[str, EarlierAnswer]) -> list[Message]:
+    answers = {answer_of(call.id) for call in message.tool_calls}
+    calls = [call for name in answers if name in found for call in found[name].calls]
+    return [*call_messages(calls), message] if calls else [message]

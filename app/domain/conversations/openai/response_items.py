@@ -1,0 +1,111 @@
+"""Converts the input items of a response for the model: all of them, in their order."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from app.domain.agents.llm.api import Image, Message, ToolCall
+from app.kit.errors import Invalid
+
+from .messages import Conversation, split, to_message
+from .response_schemas import InputItem, InputPart
+
+MESSAGE_PREFIX: Final = "msg_"
+CALL_PREFIX: Final = "fc_"
+# Items that a client may send back by their ids alone: answers and calls of functions.
+Known = Mapping[str, Message]
+
+
+def list_references(items: str | list[InputItem]) -> list[str]:
+    if isinstance(items, str):
+        return []
+    return [item.id for item in items if item.type == "item_reference" and item.id is not None]
+
+
+def convert(items: str | list[InputItem], known: Known, *, is_trusted: bool) -> Conversation:
+    """Instructions of a caller who is not trusted become messages of the user."""
+    if isinstance(items, str):
+        return split("input", [Message("user", items)])
+    converter = _Converter(known, is_trusted=is_trusted)
+    messages = [converter.convert(f"input.{n}", item) for n, item in enumerate(items)]
+    return split("input", _join_calls(messages))
+
+
+def _join_calls(messages: list[Message]) -> list[Message]:
+    """Calls side by side belong to one answer, with the text before them."""
+    joined: list[Message] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if message.tool_calls and last is not None and last.role == "assistant":
+            calls = (*last.tool_calls, *message.tool_calls)
+            joined[-1] = msgspec.structs.replace(last, tool_calls=calls)
+        else:
+            joined.append(message)
+    return joined
+
+
+class _Converter:
+    def __init__(self, known: Known, *, is_trusted: bool) -> None:
+        self._known = known
+        self._is_trusted = is_trusted
+
+    def convert(self, path: str, item: InputItem) -> Message:
+        match item.type:
+            case "message":
+                return self._convert_message(path, item)
+            case "function_call":
+                return _convert_call(path, item)
+            case "function_call_output":
+                return _convert_output(path, item)
+            case "item_reference":
+                return self._find(path, item)
+        raise Invalid.field(f"{path}.type", f"{item.type[:64]} is not supported")
+
+    def _convert_message(self, path: str, item: InputItem) -> Message:
+        parts = _read_parts(f"{path}.content", item.content)
+        if item.role is None:
+            raise Invalid.field(f"{path}.role", "is required")
+        if item.role == "assistant":
+            return Message("assistant", "\n".join(p for p in parts if isinstance(p, str)))
+        is_instruction = item.role in {"system", "developer"}
+        return to_message("system" if is_instruction and self._is_trusted else "user", parts)
+
+    def _find(self, path: str, item: InputItem) -> Message:
+        message = self._known.get(item.id or "")
+        if message is None:
+            item_id = (item.id or "")[:64]
+            raise Invalid.field(f"{path}.id", f"you have no item {item_id} with this agent")
+        return message
+
+
+def _convert_call(path: str, item: InputItem) -> Message:
+    if item.call_id is None or item.name is None:
+        raise Invalid.field(path, "needs call_id and name")
+    return Message("assistant", "", (ToolCall(item.call_id, item.name, item.arguments or "{}"),))
+
+
+def _convert_output(path: str, item: InputItem) -> Message:
+    if item.call_id is None or item.output is None:
+        raise Invalid.field(path, "needs call_id and output")
+    parts = _read_parts(f"{path}.output", item.output)
+    if any(isinstance(part, Image) for part in parts):
+        raise Invalid.field(f"{path}.output", "may have text only")
+    return Message("tool", "\n".join(map(str, parts)), tool_call_id=item.call_id)
+
+
+def _read_parts(path: str, content: str | list[InputPart] | None) -> list[str | Image]:
+    if not isinstance(content, list):
+        return [content] if content else []
+    return [_read_part(f"{path}.{n}", part) for n, part in enumerate(content)]
+
+
+def _read_part(path: str, part: InputPart) -> str | Image:
+    match part.type:
+        case "input_text" | "output_text" | "text":
+            return part.text or ""
+        case "refusal":
+            return part.refusal or ""
+        case "input_image" if part.image_url is not None:
+            return Image(part.image_url, part.detail)
+    raise Invalid.field(path, f"{part.type[:32]} is not supported; send input_text or input_image")
