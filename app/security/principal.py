@@ -65,9 +65,9 @@ class Principal(msgspec.Struct, frozen=True):
 
     def refusal(self, permission: str, message: str | None = None) -> Forbidden:
         """Returns the error for a caller without the permission. `message` says what to do."""
+        holder = "this service key" if self.is_service_key else f"the role {self.role}"
         return Forbidden(
-            message
-            or f"This needs the permission {permission}, which the role {self.role} does not have",
+            message or f"This needs the permission {permission}, which {holder} does not have",
             details={"required": permission, "your_role": self.role},
         )
 

@@ -63,7 +63,8 @@ async def test_a_stream_of_the_sdk_ends_with_its_response(
 
 async def test_a_stream_that_was_cut_off_is_incomplete(talk: Talker, client: AsyncOpenAI) -> None:
     talk.script(Reply(finish_reason="length"))
-    last = (await _read(talk, client))[-1]
+    *_, item_done, last = await _read(talk, client)
+    assert item_done.item.status == "incomplete"
     assert (last.type, last.response.incomplete_details.reason) == (
         "response.incomplete",
         "max_output_tokens",

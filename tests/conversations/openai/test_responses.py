@@ -171,6 +171,7 @@ async def test_an_incomplete_answer_says_why(talk: Talker, any_client: AsyncOpen
         talk.script(Reply(finish_reason=end))
         response = await ask(talk, any_client)
         assert (response.status, response.incomplete_details.reason) == ("incomplete", reason)
+        assert [item.status for item in response.output] == ["incomplete"]
 
 
 async def test_a_response_that_is_not_stored_leaves_nothing(

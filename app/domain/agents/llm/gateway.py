@@ -339,7 +339,7 @@ async def _without_noise(
 
 def _refuse_parameters(target: Target, names: Collection[str]) -> None:
     Invalid.check(
-        (name, f"{target.provider} has no such parameter; leave it out") for name in sorted(names)
+        (name, f"{target.model} has no such parameter; leave it out") for name in sorted(names)
     )
 
 

@@ -15,6 +15,7 @@ from . import response_events as events
 from . import responses
 from .response_events import ResponseEvent
 from .response_schemas import (
+    ItemStatus,
     OutputCall,
     OutputMessage,
     OutputText,
@@ -73,7 +74,7 @@ class _EventEncoder:
     def finish(self, reply: ChatReply) -> Iterator[bytes]:
         if not self._texts and not self._outputs:
             yield from self.add_text("")
-        yield from self._close_message()
+        yield from self._close_message(responses.status_of(reply.finish_reason))
         response = responses.from_reply(self._agent_id, self._settings, reply)
         response.created_at = self._created_at or response.created_at
         yield self._event(_ENDS[response.status], response=response)
@@ -93,7 +94,7 @@ class _EventEncoder:
         yield self._event(events.ResponseItemAdded, output_index=self._outputs, item=item)
         yield self._event(events.ResponsePartAdded, **self._place(), part=OutputText(""))
 
-    def _close_message(self) -> Iterator[bytes]:
+    def _close_message(self, status: ItemStatus = "completed") -> Iterator[bytes]:
         if not self._texts:
             return
         text, place = "".join(self._texts), self._place()
@@ -101,7 +102,7 @@ class _EventEncoder:
         yield self._event(events.ResponseTextDone, **place, text=text)
         part = OutputText(text)
         yield self._event(events.ResponsePartDone, **place, part=part)
-        item = OutputMessage(self._message_id, "completed", [part])
+        item = OutputMessage(self._message_id, status, [part])
         yield self._event(events.ResponseItemDone, output_index=self._outputs, item=item)
         self._outputs += 1
 

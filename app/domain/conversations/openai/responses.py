@@ -1,5 +1,6 @@
 """The response object: from a reply, or from a stored answer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from .errors import ResponseNotFound
 from .response_items import CALL_PREFIX, MESSAGE_PREFIX
 from .response_schemas import (
     IncompleteDetails,
+    ItemStatus,
     OutputCall,
     OutputItem,
     OutputMessage,
@@ -43,6 +45,11 @@ def message_id_of(response_id: str) -> str:
 
 def not_found(response_id: str) -> ResponseNotFound:
     return ResponseNotFound(f"You have no response {response_id[:64]}")
+
+
+def status_of(finish_reason: str) -> ItemStatus:
+    """Returns the status of the last item of an answer that ended for this reason."""
+    return "incomplete" if finish_reason in _INCOMPLETE else "completed"
 
 
 def item_id(call_id: str) -> str:
@@ -100,11 +107,14 @@ def build(
     created_at: int | None = None,
     status: ResponseStatus = "completed",
     finish_reason: str = "stop",
+    output: Sequence[OutputItem] = (),
     **fields: Any,
 ) -> ResponseObject:
     details = None
     if finish_reason in _INCOMPLETE:
         status, details = "incomplete", IncompleteDetails(_INCOMPLETE[finish_reason])
+        for item in output[-1:]:
+            item.status = status_of(finish_reason)
     return ResponseObject(
         **msgspec.structs.asdict(settings),
         id=response_id(message_id),
@@ -112,7 +122,8 @@ def build(
         model=agent_id,
         status=status,
         incomplete_details=details,
-        **{"output": [], **fields},
+        output=[*output],
+        **fields,
     )
 
 
