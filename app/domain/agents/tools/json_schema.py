@@ -243,14 +243,18 @@ def _measure_value(value: Any) -> tuple[int, int]:
     count, chars, level = 0, 0, [value]
     while level:
         count += len(level)
-        kinds = {kind: _select(level, kind) for kind in {*map(type, level)}}
-        texts, lists, objects = (kinds.get(kind, []) for kind in (str, list, dict))
+        kinds = {*map(type, level)}
         # Faster than a sum of many small lengths.
-        chars += len("".join(texts)) + len("".join(chain.from_iterable(objects)))
+        chars += len("".join(_select(level, str, kinds)))
+        objects = _select(level, dict, kinds)
+        chars += len("".join(chain.from_iterable(objects)))
         items = chain.from_iterable(map(dict.values, objects))
-        level = [*chain.from_iterable(lists), *items]
+        level = [*chain.from_iterable(_select(level, list, kinds)), *items]
     return count, chars
 
 
-def _select(values: list[Any], kind: type) -> list[Any]:
-    return [value for value in values if type(value) is kind]
+def _select(values: list[Any], kind: type, kinds: set[type]) -> list[Any]:
+    """Returns the values of one of the kinds that they have."""
+    if kind not in kinds:
+        return []
+    return values if len(kinds) == 1 else [value for value in values if type(value) is kind]
