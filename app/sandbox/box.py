@@ -213,20 +213,9 @@ class Sandbox:
             home = str(self._runtimes.python) if self._runtimes else ""
             options["env"] = {"PYTHONHOME": home, "LD_LIBRARY_PATH": f"{home}/lib"}
         started: list[asyncio.subprocess.Process] = []
-
-        async def launch() -> None:
-            inherited = () if descriptor is None else (descriptor,)
-            started.append(
-                await asyncio.create_subprocess_exec(*command, pass_fds=inherited, **options)
-            )
-
         try:
-            try:
-                # The event loop would end a process whose start is cancelled, but not its children.
-                await background.run_to_end(launch())
-            finally:
-                if descriptor is not None:
-                    os.close(descriptor)
+            # The event loop would end a process whose start is cancelled, but not its children.
+            await background.run_to_end(_launch(started, command, descriptor, options))
             yield started[0]
         finally:
             for process in started:
@@ -300,6 +289,22 @@ class Sandbox:
             "RLIMIT_MEMLOCK": 0,
             "RLIMIT_MSGQUEUE": 0,
         }
+
+
+async def _launch(
+    started: list[asyncio.subprocess.Process],
+    command: list[str],
+    descriptor: int | None,
+    options: dict[str, Any],
+) -> None:
+    """Adds the process to `started`, and closes the descriptor that it inherits."""
+    try:
+        inherited = () if descriptor is None else (descriptor,)
+        process = await asyncio.create_subprocess_exec(*command, pass_fds=inherited, **options)
+        started.append(process)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _limit_process(limits: Limits, program: Program) -> Limits:

@@ -45,7 +45,7 @@ async def run_native_code() -> None:
 
 @get("/test/quick", public=True, include_in_schema=False)
 async def do_little() -> None:
-    compute(0.05)
+    compute(0.005)
 
 
 def _count_stalls() -> float:
@@ -92,10 +92,14 @@ async def _check_native_computing(client: Client) -> None:
 
 
 async def _check_short(client: Client) -> None:
+    """Many of them together take longer than what is logged. A busy machine may stop one in the
+    middle for as long, which takes no processor time.
+    """
     with capture_logs() as lines:
-        for _ in range(8):
+        for _ in range(80):
             await client.get("/test/quick")
-    assert [line for line in lines if line.get("route") == "GET /test/quick"] == []
+    logged = [line for line in lines if line.get("route") == "GET /test/quick"]
+    assert [line for line in logged if line["cpu_ms"] > 100] == []
 
 
 @pytest.mark.usefixtures("app")
