@@ -310,7 +310,7 @@ async def test_a_run_that_is_cancelled_at_its_start_leaves_no_process(
     """Also between the steps of the sandbox, whose processes leave their group on the way."""
     mark = new_mark()
     with _busy_processors():
-        for _ in range(rounds(20, 400)):
+        for _ in range(rounds(10, 400)):
             task = asyncio.create_task(runner.run("bash", "sleep 30; true", b"", 30, mark))
             while not find_marked_processes(mark):  # noqa: ASYNC110  # as early as can be
                 await asyncio.sleep(0)
