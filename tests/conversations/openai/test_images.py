@@ -51,6 +51,34 @@ async def test_a_response_takes_images(talk: Talker, any_client: AsyncOpenAI) ->
     assert talk.asked[-1]["messages"][-1]["content"][1] == shown
 
 
+async def test_an_image_of_an_answer_or_a_result_is_refused(
+    talk: Talker, subtests: pytest.Subtests
+) -> None:
+    """Models take images of users alone; the others would be lost in silence."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    called = {"role": "assistant", "tool_calls": [call]}
+    image, item = _ask(data_url())[0]["content"], {"type": "input_image", "image_url": data_url()}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": image}
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "assistant", "content": image}, *_ask()]},
+            "messages.0.content",
+        ),
+        ("/v1/chat/completions", {"messages": [*_ask(), called, result]}, "messages.2.content"),
+        (
+            "/v1/responses",
+            {"input": [{"role": "assistant", "content": [item]}, {"role": "user", "content": "x"}]},
+            "input.0.content",
+        ),
+    ]
+    for path, body, field in cases:
+        with subtests.test(field=field):
+            answer = await talk.client.post(path, {"model": talk.agent_id, **body})
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+    assert talk.asked == []
+
+
 async def test_a_large_image_reaches_the_model(talk: Talker, client: AsyncOpenAI) -> None:
     url = data_url(PNG + bytes(4_000_000))
     await client.chat.completions.create(model=talk.agent_id, messages=_ask(url))

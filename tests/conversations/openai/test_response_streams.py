@@ -88,3 +88,4 @@ async def test_a_failure_in_the_middle_ends_the_stream(talk: Talker, client: Asy
     assert error.message == failed.response.error.message
     stored = await client.responses.retrieve(failed.response.id)
     assert (stored.status, stored.output_text) == ("failed", "Half")
+    assert [item.status for item in stored.output] == ["incomplete"]

@@ -66,6 +66,14 @@ def to_message(role: Role, parts: list[str | Image]) -> Message:
     return Message(role, content, parts=tuple(parts) if has_images else ())
 
 
+def texts_of(field: str, parts: list[str | Image]) -> list[str]:
+    """Returns the parts of a message that may have no images."""
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts):
+        raise Invalid.field(field, "may have text only; send images in a message of the user")
+    return texts
+
+
 def _count_chars(message: Message) -> int:
     calls = sum(len(call.id) + len(call.name) + len(call.arguments) for call in message.tool_calls)
     return len(message.content) + len(message.tool_call_id or "") + calls
@@ -96,16 +104,14 @@ class _Converter:
             return self._convert_result(path, message)
         parts = _read_parts(path, message.content)
         if message.role == "assistant":
-            converted = self._convert_answer(index, message, parts)
+            converted = self._convert_answer(index, message, texts_of(f"{path}.content", parts))
         elif message.role == "user" or not self._is_trusted:
             converted = to_message("user", parts)
         else:
             converted = to_message("system", parts)
         return msgspec.structs.replace(converted, name=message.name)
 
-    def _convert_answer(
-        self, index: int, message: CompletionMessage, parts: list[str | Image]
-    ) -> Message:
+    def _convert_answer(self, index: int, message: CompletionMessage, texts: list[str]) -> Message:
         calls = [
             ToolCall(call.id, call.function.name, call.function.arguments)
             for call in message.tool_calls or []
@@ -115,8 +121,8 @@ class _Converter:
             calls.append(ToolCall(f"call_{index}", call.name, call.arguments))
         self._open_calls = {call.id for call in calls}
         self._last_call_id = calls[-1].id if calls else ""
-        text = "\n".join(part for part in parts if isinstance(part, str))
-        return Message("assistant", text or message.refusal or "", tuple(calls))
+        text = "\n".join(texts) or message.refusal or ""
+        return Message("assistant", text, tuple(calls))
 
     def _convert_result(self, path: str, message: CompletionMessage) -> Message:
         is_old = message.role == "function"
@@ -124,7 +130,7 @@ class _Converter:
         if call_id not in self._open_calls:
             field, reason = f"{path}.tool_call_id", "must be the id of a call of the last message"
             raise Invalid.field(field, f"{reason} of the assistant")
-        texts = [part for part in _read_parts(path, message.content) if isinstance(part, str)]
+        texts = texts_of(f"{path}.content", _read_parts(path, message.content))
         return Message("tool", "\n".join(texts), tool_call_id=call_id)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from app.domain.agents.llm.api import Image, Message, ToolCall
 from app.kit.errors import Invalid
 
-from .messages import Conversation, split, to_message
+from .messages import Conversation, split, texts_of, to_message
 from .response_schemas import InputItem, InputPart
 
 MESSAGE_PREFIX: Final = "msg_"
@@ -67,7 +67,7 @@ class _Converter:
         if item.role is None:
             raise Invalid.field(f"{path}.role", "is required")
         if item.role == "assistant":
-            return Message("assistant", "\n".join(p for p in parts if isinstance(p, str)))
+            return Message("assistant", "\n".join(texts_of(f"{path}.content", parts)))
         is_instruction = item.role in {"system", "developer"}
         return to_message("system" if is_instruction and self._is_trusted else "user", parts)
 
@@ -88,10 +88,8 @@ def _convert_call(path: str, item: InputItem) -> Message:
 def _convert_output(path: str, item: InputItem) -> Message:
     if item.call_id is None or item.output is None:
         raise Invalid.field(path, "needs call_id and output")
-    parts = _read_parts(f"{path}.output", item.output)
-    if any(isinstance(part, Image) for part in parts):
-        raise Invalid.field(f"{path}.output", "may have text only")
-    return Message("tool", "\n".join(map(str, parts)), tool_call_id=item.call_id)
+    texts = texts_of(f"{path}.output", _read_parts(f"{path}.output", item.output))
+    return Message("tool", "\n".join(texts), tool_call_id=item.call_id)
 
 
 def _read_parts(path: str, content: str | list[InputPart] | None) -> list[str | Image]:

@@ -94,6 +94,8 @@ def from_answer(answer: ClientAnswer) -> ResponseObject:
         response.status = answer.state
         if answer.is_unfinished or not answer.content:
             response.output = []
+        for item in response.output[-1:]:
+            item.status = "incomplete"
     if answer.error is not None:
         response.error = ResponseError(answer.error.code, answer.error.message)
     return response
