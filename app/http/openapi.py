@@ -17,12 +17,14 @@ _ABOUT = """Agents, chat, tools, webhooks, events and forms, for many tenants.
 Sign in with `POST /auth/login` and send the access token as `Authorization: Bearer …`; programs
 send a service key instead. Every error is `{ "error": { "code", "message", "details"? } }`. Every
 POST that creates or starts something takes an `Idempotency-Key` header, except streams,
-`/v1/chat/completions` and `/v1/responses`. A JSON body of chat completions and responses may have
-8 MiB. Every answer carries
-`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers. Answers of type
-`text/event-stream` have the schemas of their events' data as `x-events`. A URL may have 16 KiB, all
-headers together 64 KiB, and a JSON body 1 MiB. Of two paths that match a URL, the one with the
-earlier literal part is meant: `/api/v1/forms/slug/{slug}`, not `/api/v1/forms/{form_id}/versions`.
+`/v1/chat/completions` and `/v1/responses`. Every answer carries `X-Request-ID`, `X-Correlation-ID`
+and the `X-RateLimit-*` headers. Answers of type `text/event-stream` have the schemas of their
+events' data as `x-events`.
+
+A URL may have 16 KiB, all headers together 64 KiB, and a JSON body 1 MiB: 8 MiB for chat
+completions and responses, 4 MiB for embeddings. Of two paths that match a URL, the one with the
+earlier literal part is meant: `/api/v1/forms/slug/{slug}`, not
+`/api/v1/forms/{form_id}/versions`.
 
 The codes of errors, by status:
 
