@@ -16,6 +16,7 @@ from app.services import Services
 from tests.agents.tools.execution_requests import NO_AGENT, NO_TOOL
 from tests.assertions import refused, until
 from tests.conversations.chat.conversation_helpers import send_chat
+from tests.conversations.embed.factories import create_agent
 from tests.model_server import ModelServer, Reply
 from tests.scripted_agents import talker
 from tests.world import World
@@ -118,3 +119,17 @@ async def test_while_redis_is_slow_the_refunds_that_wait_are_bounded(
     service.give_back(state, 422)
     await background.drain()
     assert limiter.started == 4
+
+
+async def test_work_is_paid_for_even_if_it_is_refused(world: World, services: Services) -> None:
+    user = await world.user(
+        "tenant_admin", await world.tenant(limits={"requests_per_minute": 1000})
+    )
+    path = f"/api/v1/agents/{await create_agent(user)}/attachments"
+    answer = await user.post(path, files={"file": ("a.pdf", b"no document")})
+    refused(answer, 422, "validation_error")
+    used, _ = await _read_used(services, user.tenant_id)
+    assert used >= 10
+    body = {"model": "local/espeak", "input": "Hi", "stream_format": "sse"}
+    refused(await user.post("/v1/audio/speech", body), 422, "validation_error")
+    assert (await _read_used(services, user.tenant_id))[0] == used + 10

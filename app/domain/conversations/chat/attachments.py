@@ -1,5 +1,6 @@
 """Files that users and visitors attach to their messages. Only their texts are stored."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -35,10 +36,15 @@ _MEGABYTE = 1024 * 1024
 
 
 async def add(
-    services: Services, runtime: AgentRuntime, speaker: Speaker, upload: Upload
+    services: Services,
+    runtime: AgentRuntime,
+    speaker: Speaker,
+    upload: Upload,
+    keep_charges: Callable[[], None],
 ) -> AttachmentView:
-    """Reads the file's text and stores it. Raises Invalid for a file that cannot be read,
-    UnsupportedFileType, FileTooLarge, and Unavailable while too many files are read.
+    """Reads the file's text and stores it; `keep_charges` is called before. Raises Invalid for a
+    file that cannot be read, UnsupportedFileType, FileTooLarge, and Unavailable while too many
+    files are read.
     """
     name = filenames.clean(upload.filename)
     if not name:
@@ -51,6 +57,7 @@ async def add(
     owner = _owner_of(speaker)
     reader = services.get(knowledge.FileReader)
     load = partial(_load, upload, min(MAX_MB, services.settings.max_body_mb))
+    keep_charges()
     try:
         sender = "/".join(filter(None, owner))
         file = await reader.read(runtime.tenant_id, sender, kind, load)
@@ -71,11 +78,15 @@ async def add(
 
 
 async def add_for_user(
-    services: Services, principal: Principal, agent_id: str, upload: Upload
+    services: Services,
+    principal: Principal,
+    agent_id: str,
+    upload: Upload,
+    keep_charges: Callable[[], None],
 ) -> AttachmentView:
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         runtime = await agents.load_runtime(tx, services.keyring, agent_id)
-    return await add(services, runtime, Speaker(principal.user_id), upload)
+    return await add(services, runtime, Speaker(principal.user_id), upload, keep_charges)
 
 
 async def _load(upload: Upload, max_mb: int) -> bytes:

@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Annotated, Literal
 
 from litestar import Controller, Response, delete, get, post
@@ -6,6 +7,7 @@ from litestar.params import JSONBody, MultipartBody, QueryParameter
 from app.context import RequestContext
 from app.domain.agents.usage import api as usage
 from app.domain.agents.usage.schemas import AgentStats, Period
+from app.http import refunds
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.disconnect import while_awaited, while_connected
 from app.http.paging import From, Search, Sort, To, parse_time
@@ -112,6 +114,7 @@ class ChatController(Controller):
     )
     async def attach_file(
         self,
+        request: HttpRequest,
         services: Services,
         principal: Principal,
         agent_id: Id,
@@ -121,7 +124,10 @@ class ChatController(Controller):
         100,000 characters are stored, the file itself is not. A file without text, or one that
         cannot be read: 422 with the reason. While too many files are read: 503.
         """
-        return await attachments.add_for_user(services, principal, agent_id, data.file)
+        keep_charges = partial(refunds.keep_charges, request.scope["state"])
+        return await attachments.add_for_user(
+            services, principal, agent_id, data.file, keep_charges
+        )
 
     @get("/chat/jobs/{job_id:str}", summary="Get an asynchronous chat", signed_in=True)
     async def get_chat_job(

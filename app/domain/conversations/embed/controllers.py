@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -9,7 +10,7 @@ from app.domain.agents.definition import api as agents
 from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.schemas import AttachmentView, RatedMessage, RateMessage
 from app.domain.conversations.chat.upload_schemas import AttachmentUpload
-from app.http import cors
+from app.http import cors, refunds
 from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
 from app.http.disconnect import while_connected
@@ -231,7 +232,8 @@ class PublicAgentController(Controller):
         needs a visitor token. Without the key's `allow_attachments`: 403.
         """
         agent, claims = service.agent_of(request, agent_id), service.require_claims(request)
-        return await sessions.add_attachment(services, agent, claims, data.file)
+        keep_charges = partial(refunds.keep_charges, request.scope["state"])
+        return await sessions.add_attachment(services, agent, claims, data.file, keep_charges)
 
     @post(
         "/chat",

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import secrets
+from collections.abc import Callable
 
 import msgspec
 
@@ -180,7 +181,11 @@ async def list_conversations(
 
 
 async def add_attachment(
-    services: Services, agent: EmbeddedAgent, claims: VisitorClaims, upload: Upload
+    services: Services,
+    agent: EmbeddedAgent,
+    claims: VisitorClaims,
+    upload: Upload,
+    keep_charges: Callable[[], None],
 ) -> AttachmentView:
     """Stores the text of a file for the messages of the visitor's session. It counts as a message
     of the key's daily budget.
@@ -189,7 +194,7 @@ async def add_attachment(
     with storage.hide_figures():
         await storage.require_space(services, agent.runtime.tenant_id)
     await budgets.take_message(services, agent)
-    return await chat.add_attachment(services, agent.runtime, speaker, upload)
+    return await chat.add_attachment(services, agent.runtime, speaker, upload, keep_charges)
 
 
 async def rate_message(

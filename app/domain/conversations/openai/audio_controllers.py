@@ -98,11 +98,13 @@ class AudioController(Controller):
 
 
 async def _load_caller(services: Services, request: HttpRequest) -> AudioCaller:
-    """For an embed key, takes a message of its daily budget."""
+    """For an embed key, takes a message of its daily budget. Whatever the speech engines refuse
+    has cost work.
+    """
+    tenants.keep_charges(request)
     if embed.has_key(request):
         agent = embed.agent_of(request, None)
         await embed.start_use(services, agent)
-        tenants.keep_charges(request)
         return AudioCaller(SpeechOwner(agent.runtime.tenant_id, agent.runtime.agent_id))
     principal = principal_of(request)
     return AudioCaller(SpeechOwner(principal.home), principal.may(_CHOOSE_PERMISSION))

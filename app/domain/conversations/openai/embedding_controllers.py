@@ -2,7 +2,8 @@ from litestar import Controller, post
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from app.http.dependencies import Principal, Services
+from app.domain.identity.tenants import api as tenants
+from app.http.dependencies import HttpRequest, Principal, Services
 
 from . import embeddings
 from .embedding_schemas import EmbeddingList, EmbeddingRequest
@@ -27,11 +28,17 @@ class EmbeddingController(Controller):
         request_max_body_size=MAX_BODY_BYTES,
     )
     async def create_embeddings(
-        self, services: Services, principal: Principal, data: JSONBody[EmbeddingRequest]
+        self,
+        request: HttpRequest,
+        services: Services,
+        principal: Principal,
+        data: JSONBody[EmbeddingRequest],
     ) -> EmbeddingList:
         """`model` is the embedding model of this instance, `local/wordllama` unless its operator
         chose another one; any other is 404 `model_not_found`, whose message names it. A provider's
         model is called with the tenant's key. The vectors have the length 1.
         """
-        parts = await embeddings.embed(services, principal.home, data)
+        inputs = embeddings.read_inputs(services, data)
+        tenants.keep_charges(request)
+        parts = await embeddings.embed(services, principal.home, data, inputs)
         return Stream(parts, media_type="application/json")  # type: ignore[return-value]  # as above

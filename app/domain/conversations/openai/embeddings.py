@@ -24,21 +24,23 @@ _STEP = 16_384
 _encode = msgspec.json.Encoder().encode
 
 
-async def embed(services: Services, tenant_id: str, data: EmbeddingRequest) -> AsyncIterator[bytes]:
+async def embed(
+    services: Services, tenant_id: str, data: EmbeddingRequest, inputs: EmbeddingInputs
+) -> AsyncIterator[bytes]:
     """Returns the parts of the answer; as a whole, the largest one would take a hundred megabytes.
     Everything that can fail happens before the first part.
     """
-    model = services.settings.embedding_model
-    if model_names.find([model], data.model) is None:
-        raise model_names.build_refusal([model], data.model)
-    inputs = _read_inputs(data)
     answer = await knowledge.embed_inputs(services, tenant_id, inputs, data.dimensions)
     usage = EmbeddingUsage(answer.prompt_tokens, answer.prompt_tokens)
+    model = services.settings.embedding_model
     return _encode_answer(model, answer.vectors, usage, is_base64=data.encoding_format == "base64")
 
 
-def _read_inputs(data: EmbeddingRequest) -> EmbeddingInputs:
-    """Returns texts, or texts as lists of tokens. Raises Invalid."""
+def read_inputs(services: Services, data: EmbeddingRequest) -> EmbeddingInputs:
+    """Returns texts, or texts as lists of tokens. Raises Invalid, and ModelNotFound."""
+    model = services.settings.embedding_model
+    if model_names.find([model], data.model) is None:
+        raise model_names.build_refusal([model], data.model)
     items = data.input if isinstance(data.input, list) else [data.input]
     texts = [item for item in items if isinstance(item, str)]
     lists = [item for item in items if isinstance(item, list)]
