@@ -24,7 +24,8 @@ class Reply(msgspec.Struct, kw_only=True):
 
     A `status` other than 200 refuses with `message`; `raw` replaces the whole body. Before every
     delta the server awaits `hold.wait()` and `delay` seconds. `drop_after` and `error_after` are
-    the numbers of deltas before the connection breaks or the stream contains an error.
+    the numbers of deltas before the connection breaks or the stream contains an error. With
+    `is_refusal` the texts are a refusal.
     """
 
     texts: list[str] = msgspec.field(default_factory=lambda: ["Hello", " there"])
@@ -40,6 +41,7 @@ class Reply(msgspec.Struct, kw_only=True):
     raw: bytes | None = None
     error_after: int | None = None
     finish_reason: str | None = None
+    is_refusal: bool = False
 
     @property
     def end(self) -> str:
@@ -156,7 +158,7 @@ class ModelServer(Peer):
             await _pause(reply)
         if reply.drop_after is not None:
             _drop(request)
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(reply.texts) or None}
+        message = {"role": "assistant", **_text_body(reply, "".join(reply.texts))}
         if reply.calls:
             message["tool_calls"] = [_call_body(i, call) for i, call in enumerate(reply.calls)]
         answer: dict[str, Any] = {"choices": [{"message": message, "finish_reason": reply.end}]}
@@ -186,7 +188,7 @@ async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str,
         if reply.error_after == index:
             yield {"error": {"message": reply.message}}
         await _pause(reply)
-        yield {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
+        yield {"choices": [{"delta": _text_body(reply, text), "finish_reason": None}]}
     for index, call in enumerate(reply.calls):
         tool_call = _call_body(index, call)
         arguments = tool_call["function"]["arguments"]
@@ -199,6 +201,10 @@ async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str,
     yield {"choices": [{"delta": {}, "finish_reason": reply.end}]}
     if reply.usage:
         yield {"choices": [], "usage": _usage_body(reply)}
+
+
+def _text_body(reply: Reply, text: str) -> dict[str, Any]:
+    return {"content": None, "refusal": text} if reply.is_refusal else {"content": text or None}
 
 
 async def _pause(reply: Reply) -> None:

@@ -5,7 +5,7 @@ An area defines its own in its `errors.py`; these belong to no area.
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -16,6 +16,9 @@ _ENVELOPE_BYTES = 256
 _MAX_PROBLEMS = 100
 _MAX_NAME_CHARS = 200
 _MAX_MESSAGE_CHARS = 500
+
+# Tells the SDKs of OpenAI and others that the same request would fail again.
+NO_RETRY: Final = {"x-should-retry": "false"}
 
 # The name of a field and what is wrong with it.
 Problem = tuple[str, str]

@@ -10,6 +10,7 @@ from app.domain.agents.llm.errors import ModelFailed, ModelNotConfigured
 from app.domain.agents.llm.gateway import LOCAL_MODEL, Models
 from app.domain.agents.llm.protocol import Target, Text
 from app.domain.agents.llm.providers import PROVIDERS
+from app.kit.errors import Invalid
 from app.net.egress import Guard
 from app.services import Services
 from tests.agents.llm.answers import KEY, read_failure, read_parts, scripted_target
@@ -269,3 +270,29 @@ async def test_an_answer_with_impossible_usage_is_not_lost(
             reply = await talk.say("Hello")
             assert reply["message"]["content"] == "Kept"
             assert min(reply["usage"].values()) >= 0
+
+
+# What a model lacks
+
+
+async def test_fields_that_a_model_lacks_are_refused(
+    model_gateway: Models, subtests: pytest.Subtests
+) -> None:
+    """Litellm would leave them out."""
+    cases: list[tuple[str, set[str], set[str]]] = [
+        ("replicate/meta/llama-3", {"tools", "response_format", "tool_choice", "stop"}, {"stop"}),
+        ("cohere/command-a-03-2025", {"tools", "tool_choice", "response_format"}, {"tools"}),
+        ("anthropic/claude-sonnet-4-5", {"tools", "tool_choice", "temperature"}, {"*"}),
+        ("openai/o3", {"temperature", "tools"}, {"tools"}),
+        ("openai/gpt-4o", {"temperature", "tools"}, {"*"}),
+        ("local/smollm2", {"reasoning_effort", "tools"}, {"tools"}),
+    ]
+    for model, wanted, known in cases:
+        with subtests.test(model=model):
+            target = Target(model, model.partition("/")[0], KEY)
+            refused = set[str]()
+            try:
+                await model_gateway.check_request(target, wanted)
+            except Invalid as error:
+                refused = set(error.details or {})
+            assert refused == (set() if known == {"*"} else wanted - known)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from app.domain.agents.llm.openai_adapter import OpenAIAdapter
-from app.domain.agents.llm.protocol import Accepted, Finished, Text, ToolCall, UsedTokens
+from app.domain.agents.llm.protocol import Accepted, Finished, Refusal, Text, ToolCall, UsedTokens
 from tests.agents.llm.answers import STREAMED_AND_WHOLE, StepHold, calls_of, make_request, text_of
 from tests.agents.llm.openai_provider import (
     DONE,
@@ -159,7 +159,7 @@ async def test_nul_characters_are_dropped(
             assert calls_of(parts)[0].arguments == '{"x": "y"}'
 
 
-async def test_a_refusal_in_words_is_the_text(
+async def test_a_refusal_in_words_is_a_refusal(
     adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
     for is_streamed in STREAMED_AND_WHOLE:
@@ -173,7 +173,7 @@ async def test_a_refusal_in_words_is_the_text(
             )
             async with serve_packets(SSE if is_streamed else JSON, body) as url:
                 assert await request_parts(adapter, make_target(url), is_streamed=is_streamed) == [
-                    Text("I cannot help with that.")
+                    Refusal("I cannot help with that.")
                 ]
 
 

@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from app.areas import AREAS
+from app.domain.agents.definition import api as agents
+from app.domain.conversations.chat.errors import ConversationNotFound
+from app.domain.conversations.chat.start_turn import Question, start_turn
+from app.domain.conversations.chat.turn import Speaker
 from app.services import Services
 from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import (
@@ -363,3 +367,17 @@ async def test_the_owner_of_a_conversation_is_compared_once(
     plan = await query_plans.explain(services, statement)
     # For the count, the messages and their calls of tools.
     assert plan.rows_read("conversations") <= 3
+
+
+async def test_a_user_who_is_deleted_at_this_moment_gets_no_conversation(
+    talk: Talker, services: Services
+) -> None:
+    """It would outlive the user."""
+    tenant_id = talk.client.tenant_id
+    async with services.db.tx(tenant_id) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, talk.agent_id)
+    question = Question(speaker=Speaker("usr_deleted"), source="console", text="Hi")
+    async with services.db.tx(tenant_id) as tx:
+        with pytest.raises(ConversationNotFound):
+            await start_turn(tx, runtime, question)
+    assert await list_ids(talk) == []

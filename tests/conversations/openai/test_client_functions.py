@@ -7,6 +7,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
+from app.domain.conversations.chat import client_results
 from tests.conversations.chat.conversation_helpers import list_conversations, list_messages
 from tests.conversations.openai.completions import HI, post_completion, read_chunks
 from tests.model_server import Reply
@@ -345,3 +346,50 @@ async def test_a_visitor_does_not_choose_the_agents_tools(
                     model=talk.agent_id, messages=HI, tool_choice=choice
                 )
             assert refusal.value.param == "tool_choice"
+
+
+async def test_the_calls_of_an_answer_are_shown_once(talk: Talker, client: AsyncOpenAI) -> None:
+    """However often a client names it: a small request must not become a large one."""
+    helper = await talk.with_helper()
+    helper.script(Reply(texts=["Cloudy."]))
+    first = await _call_clock(talk, client, _ASK_HELPER, _CALL)
+    question, *answered = _with_result(first)
+    await post_completion(talk, {"messages": [question, *answered * 3], "tools": [CLOCK]})
+    shown = [message["content"] for message in talk.asked[1]["messages"]]
+    assert (shown.count("Cloudy."), shown.count("09:00")) == (1, 3)
+
+
+async def test_calls_of_an_answer_that_are_too_long_are_not_shown(
+    talk: Talker, client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_results, "_MAX_CHARS", 1000)
+    helper = await talk.with_helper()
+    helper.script(Reply(texts=["Cloudy. " * 200]))
+    first = await _call_clock(talk, client, _ASK_HELPER, _CALL)
+    answer = await post_completion(talk, {"messages": _with_result(first), "tools": [CLOCK]})
+    assert answer.json()["conversation_id"] == first.conversation_id
+    assert [item["role"] for item in talk.asked[1]["messages"][1:]] == ["user", "assistant", "tool"]
+
+
+async def test_the_older_form_gets_one_call_at_a_time(talk: Talker) -> None:
+    talk.script(Reply(texts=[], calls=[_CALL, ("clock", {"zone": "CET"})]))
+    answer = await post_completion(talk, {"functions": [CLOCK["function"]]})
+    [stored] = (await list_messages(talk, answer.json()["conversation_id"]))[1]["tool_calls"]
+    assert stored["input"] == {"zone": "UTC"}
+
+
+async def test_a_large_result_arrives_whole(talk: Talker, client: AsyncOpenAI) -> None:
+    """Although it is larger than the history that a model sees otherwise."""
+    result = "1,2;" * 20_000
+    first = await _call_clock(talk, client)
+    await client.chat.completions.create(
+        model=talk.agent_id,
+        messages=_with_result(first, result),
+        tools=[CLOCK],
+        extra_body={"conversation_id": first.conversation_id},
+    )
+    assert [(item["role"], item["content"]) for item in talk.asked[1]["messages"][1:]] == [
+        ("user", "Hi"),
+        ("assistant", "Let me look."),
+        ("tool", result),
+    ]

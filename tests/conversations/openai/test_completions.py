@@ -8,7 +8,13 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.conversations.embed.factories import KEYS_PATH
-from tests.conversations.openai.completions import HI, model_messages, post_completion, read_chunks
+from tests.conversations.openai.completions import (
+    HI,
+    model_messages,
+    post_completion,
+    read_chunks,
+    text_of,
+)
 from tests.model_server import ModelServer, Reply
 from tests.scripted_agents import Talker, talker
 from tests.world import World
@@ -195,3 +201,34 @@ async def test_without_a_response_format_none_is_passed_on(talk: Talker) -> None
     await post_completion(talk, {})
     await post_completion(talk, {"response_format": None})
     assert all("response_format" not in request for request in talk.asked)
+
+
+async def test_a_refusal_is_not_the_content(talk: Talker, any_client: AsyncOpenAI) -> None:
+    talk.script(Reply(is_refusal=True, texts=["I will", " not."]))
+    answer = await any_client.chat.completions.create(model=talk.agent_id, messages=HI)
+    message = answer.choices[0].message
+    assert (message.content, message.refusal) == (None, "I will not.")
+    stream = await any_client.chat.completions.create(model=talk.agent_id, messages=HI, stream=True)
+    chunks = await read_chunks(stream)
+    deltas = [chunk.choices[0].delta for chunk in chunks]
+    assert "".join(delta.refusal or "" for delta in deltas) == "I will not."
+    assert text_of(chunks) == ""
+
+
+async def test_the_platforms_own_reply_says_that_it_is_a_refusal(talk: Talker) -> None:
+    talk.script(Reply(is_refusal=True, texts=["I will not."]))
+    reply = await talk.say("Hi")
+    assert (reply["message"]["content"], reply["is_refusal"]) == ("I will not.", True)
+
+
+async def test_an_answer_that_is_not_stored_names_no_conversation(
+    talk: Talker, client: AsyncOpenAI
+) -> None:
+    answer: Any = await client.chat.completions.create(
+        model=talk.agent_id, messages=HI, store=False
+    )
+    assert answer.conversation_id is None
+    stream = await client.chat.completions.create(
+        model=talk.agent_id, messages=HI, store=False, stream=True
+    )
+    assert not any(hasattr(chunk, "conversation_id") for chunk in await read_chunks(stream))

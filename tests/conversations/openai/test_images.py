@@ -169,3 +169,11 @@ async def test_a_model_without_images_is_not_shown_any(world: World, models: Mod
         answer = await talk.client.post("/v1/chat/completions", body)
         assert site.requests == []
     assert "takes no images" in refused(answer, 422, "validation_error")["details"]["image_url"]
+
+
+async def test_a_response_in_the_background_takes_no_images(talk: Talker) -> None:
+    """They would have to be stored until a worker sends them."""
+    image = {"type": "input_image", "image_url": data_url()}
+    body = {"input": [{"role": "user", "content": [image]}], "background": True}
+    answer = await talk.client.post("/v1/responses", {"model": talk.agent_id, **body})
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"background"}

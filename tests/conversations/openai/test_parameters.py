@@ -65,7 +65,8 @@ async def test_what_cannot_be_honoured_is_refused(talk: Talker, subtests: pytest
     for body, field in (
         ({"n": 2}, "n"),
         ({"logprobs": True}, "logprobs"),
-        ({"top_logprobs": 3}, "logprobs"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"service_tier": "flex"}, "service_tier"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"audio": {"voice": "alloy"}}, "audio"),
         ({"prediction": {"type": "content", "content": "x"}}, "prediction"),

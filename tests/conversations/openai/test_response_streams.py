@@ -89,3 +89,28 @@ async def test_a_failure_in_the_middle_ends_the_stream(talk: Talker, client: Asy
     stored = await client.responses.retrieve(failed.response.id)
     assert (stored.status, stored.output_text) == ("failed", "Half")
     assert [item.status for item in stored.output] == ["incomplete"]
+
+
+async def test_a_call_that_was_cut_off_is_incomplete(talk: Talker, client: AsyncOpenAI) -> None:
+    calls = [("clock", {"zone": "UTC"}), ("clock", '{"zo')]
+    talk.script(Reply(texts=[], calls=calls, finish_reason="length"))
+    events = await _read(talk, client, tools=[CLOCK])
+    done = [event.item.status for event in events if event.type == "response.output_item.done"]
+    assert done == ["completed", "incomplete"]
+    assert [item.status for item in events[-1].response.output] == done
+
+
+async def test_a_stream_has_the_refusal(talk: Talker, client: AsyncOpenAI) -> None:
+    talk.script(Reply(is_refusal=True, texts=["I will", " not."]))
+    events = await _read(talk, client)
+    assert [event.type for event in events[2:-1] if not event.type.endswith(".delta")] == [
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.refusal.done",
+        "response.content_part.done",
+        "response.output_item.done",
+    ]
+    deltas = [event.delta for event in events if event.type == "response.refusal.delta"]
+    final = events[-1].response
+    assert "".join(deltas) == final.output[0].content[0].refusal == "I will not."
+    assert (await client.responses.retrieve(final.id)).output == final.output

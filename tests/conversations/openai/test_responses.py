@@ -7,6 +7,8 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
+from app.domain.conversations.openai import messages
+from tests.assertions import refused
 from tests.conversations.chat.conversation_helpers import list_ids, list_messages
 from tests.conversations.openai.completions import code_of, model_messages
 from tests.model_server import Reply
@@ -79,6 +81,7 @@ async def test_only_the_last_answer_is_continued(talk: Talker, any_client: Async
     with pytest.raises(openai.ConflictError) as refusal:
         await ask(talk, any_client, "Again", previous_response_id=first.id)
     assert code_of(refusal.value) == "not_last_answer"
+    assert refusal.value.response.headers["x-should-retry"] == "false"
     # Nobody waits for a turn that never began.
     await ask(talk, any_client, "Again")
 
@@ -178,7 +181,7 @@ async def test_a_response_that_is_not_stored_leaves_nothing(
     talk: Talker, client: AsyncOpenAI
 ) -> None:
     response = await ask(talk, client, store=False)
-    assert response.output_text == "Hello there"
+    assert (response.output_text, response.conversation) == ("Hello there", None)
     assert await list_ids(talk) == []
     with pytest.raises(openai.NotFoundError):
         await client.responses.retrieve(response.id)
@@ -194,6 +197,8 @@ async def test_what_cannot_be_honoured_is_refused(
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"include": ["message.output_text.logprobs"]}, "include"),
         ({"truncation": "disabled"}, "truncation"),
+        ({"service_tier": "priority"}, "service_tier"),
+        ({"tool_choice": {"type": "allowed_tools", "tools": []}}, "tool_choice"),
         ({"max_tool_calls": 3}, "max_tool_calls"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
         ({"reasoning": {"summary": "auto"}}, "reasoning.summary"),
@@ -268,3 +273,106 @@ async def test_a_client_tries_again_after_a_failure(talk: Talker, any_client: As
         "assistant",
         "tool",
     ]
+
+
+async def test_what_is_kept_with_a_response_is_what_was_read(talk: Talker) -> None:
+    """Anything else would be stored without a limit."""
+    long = "x" * 1_000_001
+    for text in ("text", "json_object"):
+        wanted = {"format": {"type": text, "more": long}}
+        choice = {"type": "function", "name": "clock", "more": long}
+        body = {"input": "Hi", "text": wanted, "tools": [CLOCK], "tool_choice": choice}
+        answer = await talk.client.post("/v1/responses", {"model": talk.agent_id, **body})
+        response = answer.json()
+        assert response["text"] == {"format": {"type": text}}
+        assert response["tool_choice"] == {"type": "function", "name": "clock"}
+
+
+async def test_items_that_are_too_long_together_are_refused(
+    talk: Talker, client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "MAX_CHARS", 200)
+    talk.script(Reply(texts=["x" * 500]))
+    references = [
+        {"type": "item_reference", "id": (await ask(talk, client)).output[0].id} for _ in range(2)
+    ]
+    body = {"model": talk.agent_id, "input": [*references, {"role": "user", "content": "Go on"}]}
+    answer = await talk.client.post("/v1/responses", body)
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"input"}
+
+
+async def test_items_that_the_conversation_has_are_not_repeated(
+    talk: Talker, any_client: AsyncOpenAI
+) -> None:
+    talk.script(Reply(texts=["Looking."], calls=[_CALL]), Reply(texts=["It is 9."]))
+    first = await ask(talk, any_client, tools=[CLOCK])
+    items = [item.model_dump(exclude_none=True) for item in first.output]
+    references = [{"type": "item_reference", "id": item.id} for item in first.output]
+    said = [*items, *references, *output_for(first)]
+    await ask(talk, any_client, said, previous_response_id=first.id, tools=[CLOCK])
+    shown = talk.asked[-1]["messages"][1:]
+    assert [message["role"] for message in shown] == ["user", "assistant", "tool"]
+
+
+async def test_other_items_are_added_to_the_conversation(
+    talk: Talker, any_client: AsyncOpenAI
+) -> None:
+    first = await ask(talk, any_client)
+    said = [
+        {"role": "user", "content": "What did the other say?"},
+        {"role": "assistant", "content": "Nine."},
+        {"role": "user", "content": "Thanks"},
+    ]
+    second = await ask(talk, any_client, said, previous_response_id=first.id)
+    texts = ["Hi", "Hello there", "What did the other say?", "Nine.", "Thanks"]
+    assert [content for _, content in model_messages(talk)[1:]] == texts
+    await ask(talk, any_client, "And now?", previous_response_id=second.id)
+    assert [content for _, content in model_messages(talk)[1:]] == [
+        *texts,
+        "Hello there",
+        "And now?",
+    ]
+
+
+async def test_a_call_that_was_not_stored_is_sent_with_its_output(
+    talk: Talker, client: AsyncOpenAI
+) -> None:
+    first = await ask(talk, client)
+    talk.script(Reply(texts=[], calls=[_CALL]), Reply(texts=["It is 9."]))
+    goes_on: Any = {"previous_response_id": first.id, "store": False, "tools": [CLOCK]}
+    question = {"role": "user", "content": "What is the time?"}
+    called = await ask(talk, client, [question], **goes_on)
+    items = [item.model_dump(exclude_none=True) for item in called.output]
+    last = await ask(talk, client, [question, *items, *output_for(called)], **goes_on)
+    assert last.output_text == "It is 9."
+    assert [message["role"] for message in talk.asked[-1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+    ]
+
+
+async def test_a_client_tries_again_after_half_an_answer(talk: Talker, client: AsyncOpenAI) -> None:
+    """The conversation then has the whole one in its place."""
+    helper = await talk.with_helper()
+    first = await ask(talk, client)
+    call = ("delegate_to_helper", {"task": "Look"})
+    talk.script(Reply(texts=["Let me see."], calls=[call]), Reply(status=400), Reply(texts=["9."]))
+    with pytest.raises(openai.BadRequestError):
+        await ask(talk, client, "When?", previous_response_id=first.id)
+    second = await ask(talk, client, "When?", previous_response_id=first.id)
+    assert second.output_text == "9."
+    assert [content for _, content in model_messages(talk)[1:]] == ["Hi", "Hello there", "When?"]
+    stored = await list_messages(talk, first.conversation.id)
+    assert [item["content"] for item in stored] == ["Hi", "Hello there", "When?", "9."]
+    assert len(helper.asked) == 1
+
+
+async def test_a_refusal_is_one(talk: Talker, any_client: AsyncOpenAI) -> None:
+    talk.script(Reply(is_refusal=True, texts=["I will", " not."]))
+    response = await ask(talk, any_client)
+    [part] = response.output[0].content
+    assert (part.type, part.refusal, response.output_text) == ("refusal", "I will not.", "")

@@ -24,6 +24,7 @@ from .protocol import (
     NamedFunction,
     QueueLimits,
     QueuePosition,
+    Refusal,
     Role,
     SpeechOptions,
     Target,

@@ -1,7 +1,7 @@
 import math
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from app.kit.errors import Conflict, NotFound, ProviderError, Unavailable
+from app.kit.errors import NO_RETRY, Conflict, NotFound, ProviderError, Unavailable
 
 Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
 # Failures that a retry may resolve. A timeout is not one of them, because the provider charges for
@@ -10,8 +10,6 @@ TRANSIENT: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavai
 # When a caller should try again, where the provider does not say it.
 _RETRY_SECONDS = 5
 _MAX_RETRY_SECONDS = 86_400
-# Tells the SDKs of OpenAI and others that the same request would fail again.
-_NO_RETRY: Final = {"x-should-retry": "false"}
 
 _RATE_LIMITED = 429
 _UNPROCESSABLE = 422
@@ -25,7 +23,7 @@ class ProviderKeyNotFound(NotFound, code="provider_key_not_found"): ...
 
 class ModelNotConfigured(Conflict, code="model_not_configured"):
     def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
-        super().__init__(message, details=details, headers=_NO_RETRY)
+        super().__init__(message, details=details, headers=NO_RETRY)
 
 
 class ModelBusy(Unavailable):
@@ -55,7 +53,7 @@ class ModelFailed(ProviderError):
         details: dict[str, Any] = {"model": model, "reason": reason}
         if status is not None:
             details["provider_status"] = status
-        headers = _NO_RETRY
+        headers = NO_RETRY
         if reason in TRANSIENT:
             seconds = _RETRY_SECONDS if retry_after is None else math.ceil(retry_after)
             seconds = min(max(1, seconds), _MAX_RETRY_SECONDS)

@@ -24,13 +24,13 @@ from .litellm_adapter import LITELLM_PROVIDERS, UNSUPPORTED, LiteLLMAdapter
 from .local_queue import LocalQueue
 from .local_texts import TextFilter
 from .openai_adapter import OpenAIAdapter
+from .openai_requests import takes_temperature
 from .protocol import (
     Accepted,
     Adapter,
     AnswerPart,
     EmbeddingInputs,
     Embeddings,
-    ModelOptions,
     ModelRequest,
     SpeechOptions,
     Target,
@@ -177,14 +177,15 @@ class Models:
                 f"{target.model} takes no images; GET /api/v1/models lists the models that do",
             )
 
-    async def check_options(self, target: Target, options: ModelOptions) -> None:
-        """Raises Invalid for options that the model's provider lacks."""
-        wanted = set(options.fields())
+    async def check_request(self, target: Target, names: set[str]) -> None:
+        """Raises Invalid for fields of a chat request that the model lacks."""
         missing: set[str] = set()
         if target.provider == LOCAL:
-            missing = wanted & _LOCAL_LACKS
+            missing = names & _LOCAL_LACKS
         elif target.base_url is None and target.provider in LITELLM_PROVIDERS:
-            missing = await self._litellm.find_unsupported(target, wanted)
+            missing = await self._litellm.find_unsupported(target, names)
+        elif not takes_temperature(target):
+            missing = names & {"temperature"}
         _refuse_parameters(target, missing)
 
     def check_parameters(self, target: Target, names: Collection[str]) -> None:

@@ -50,6 +50,8 @@ class LiteLLMProvider(msgspec.Struct, frozen=True):
     audio_url: str | None = None
     # False when litellm cannot read the provider's streams: then the answer is requested whole.
     can_stream: bool = True
+    # Fields of chat requests that litellm claims to know, and leaves out.
+    lacks: frozenset[str] = frozenset()
     # `drop_params` leaves out parameters that the provider does not support.
     options: dict[str, Any] = msgspec.field(default_factory=lambda: {"drop_params": True})
 
@@ -66,6 +68,7 @@ LITELLM_PROVIDERS: Final = {
         "https://api.cohere.com/v2/chat",
         "https://api.cohere.com/v2/embed",
         can_stream=False,
+        lacks=frozenset({"tool_choice"}),
     ),
     # As "ai21", litellm knows only some of the models. With `drop_params` it would drop
     # `max_retries` and repeat a request after a 422.
@@ -77,7 +80,11 @@ LITELLM_PROVIDERS: Final = {
             "allowed_openai_params": ["max_retries"],
         },
     ),
-    "replicate": LiteLLMProvider("replicate", "https://api.replicate.com/v1"),
+    "replicate": LiteLLMProvider(
+        "replicate",
+        "https://api.replicate.com/v1",
+        lacks=frozenset({"tools", "tool_choice", "seed"}),
+    ),
     "elevenlabs": LiteLLMProvider("elevenlabs", audio_url="https://api.elevenlabs.io"),
 }
 
@@ -217,11 +224,11 @@ class LiteLLMAdapter:
         if not wanted:
             return set()
         library = await self._litellm()
-        provider = LITELLM_PROVIDERS[target.provider].name
+        provider = LITELLM_PROVIDERS[target.provider]
         supported = library.get_supported_openai_params(
-            model=target.name_at_provider, custom_llm_provider=provider
+            model=target.name_at_provider, custom_llm_provider=provider.name
         )
-        return wanted - set(supported or ())
+        return wanted - (set(supported or ()) - provider.lacks)
 
     async def close(self) -> None:
         if self._importing is not None:

@@ -80,6 +80,7 @@ class OpenAIAdapter:
             target, "POST", "/chat/completions", body, seconds, is_streamed=is_streamed
         )
         async with opening as response:
+            # With its headers: some models think for minutes before they send an event.
             yield Accepted()
             if not is_streamed or "event-stream" not in response.headers.get("Content-Type", ""):
                 for part in parser.parse(await read_body(target, response, _MAX_ANSWER_BYTES)):

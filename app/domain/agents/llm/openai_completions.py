@@ -6,7 +6,16 @@ import msgspec
 
 from .answer_builder import AnswerBuilder
 from .errors import ModelFailed, refused_by_provider
-from .protocol import AnswerPart, Finished, FinishReason, Target, Text, ToolCall, UsedTokens
+from .protocol import (
+    AnswerPart,
+    Finished,
+    FinishReason,
+    Refusal,
+    Target,
+    Text,
+    ToolCall,
+    UsedTokens,
+)
 from .provider_failures import error_message
 
 # Other words mean that the model said all that it had to say.
@@ -91,8 +100,12 @@ class CompletionParser:
             for event in events:
                 for part in self.parse(event):
                     last = parts[-1] if parts else None
-                    if isinstance(part, Text) and isinstance(last, Text):
-                        parts[-1] = Text(last.text + part.text)
+                    if (
+                        isinstance(part, Text)
+                        and isinstance(last, Text)
+                        and type(part) is type(last)
+                    ):
+                        parts[-1] = type(part)(last.text + part.text)
                     else:
                         parts.append(part)
         except ModelFailed as failure:
@@ -107,11 +120,11 @@ class CompletionParser:
         parts: list[AnswerPart] = []
         for choice in completion.choices[:1]:
             content = choice.delta or choice.message or _Content()
-            text = content.content or content.refusal
-            if text:
-                # Postgres cannot store NUL characters.
-                parts.append(Text(text.replace("\0", "")))
-                self._answer.count_chars(text)
+            for kind, text in ((Text, content.content), (Refusal, content.refusal)):
+                if text:
+                    # Postgres cannot store NUL characters.
+                    parts.append(kind(text.replace("\0", "")))
+                    self._answer.count_chars(text)
             for position, delta in enumerate(content.tool_calls or ()):
                 index = position if choice.message else self._call_index(delta)
                 function = delta.function

@@ -22,11 +22,16 @@ def completion_body(target: Target, request: ModelRequest) -> dict[str, Any]:
     if is_openai:
         # OpenAI takes it only for answers that it stores.
         body.pop("metadata", None)
-    if not (is_openai and name.startswith(_REASONING_PREFIXES)):
+    if takes_temperature(target):
         body["temperature"] = request.temperature
     if provider_of(target.model) == LOCAL:
         body["stop"] = [f"\n{QUOTATION_MARK}", *(request.options.stop or [])]
     return body
+
+
+def takes_temperature(target: Target) -> bool:
+    name = target.name_at_provider
+    return target.provider != "openai" or not name.startswith(_REASONING_PREFIXES)
 
 
 def common_fields(request: ModelRequest) -> dict[str, Any]:

@@ -139,6 +139,10 @@ class Text(msgspec.Struct, frozen=True):
     text: str
 
 
+class Refusal(Text, frozen=True):
+    """Text in which the model refuses to answer."""
+
+
 class Finished(msgspec.Struct, frozen=True):
     """Why the answer ended."""
 

@@ -19,6 +19,7 @@ from app.domain.agents.llm.api import (
     Models,
     QueueLimits,
     QueuePosition,
+    Refusal,
     Target,
     Text,
     ToolCall,
@@ -36,6 +37,7 @@ from .stream_events import (
     ModelAccepted,
     Progress,
     QueueMoved,
+    RefusalDelta,
     TextDelta,
     ToolResult,
     ToolUse,
@@ -98,11 +100,12 @@ class Journal(Protocol):
 
 class ClientFunctions(msgspec.Struct, frozen=True):
     """Functions that the caller runs itself. A call of one ends the turn; its id is the prefix and
-    its number.
+    its number. With `takes_one_call`, others beside it are left out; the model can make them again.
     """
 
     functions: tuple[Function, ...] = ()
     id_prefix: str = ""
+    takes_one_call: bool = False
 
     def names(self) -> set[str]:
         return {function.name for function in self.functions}
@@ -193,11 +196,12 @@ async def _ask_for_round(
     asking = _ask(config, messages, offers, this_round, budget, tool_choice)
     async with aclosing(asking) as pieces:
         async for piece in pieces:
-            if not isinstance(piece, str):
+            if not isinstance(piece, Text):
                 yield piece
                 continue
-            yield TextDelta(piece if deltas else _separator(rounds) + piece)
-            deltas.append(piece)
+            kind = RefusalDelta if isinstance(piece, Refusal) else TextDelta
+            yield kind(piece.text if deltas else _separator(rounds) + piece.text)
+            deltas.append(piece.text)
     this_round.text = "".join(deltas)
 
 
@@ -208,7 +212,7 @@ async def _ask(
     this_round: Round,
     budget: TokenBudget,
     tool_choice: ToolChoice,
-) -> AsyncGenerator[str | ModelAccepted | QueueMoved | Progress, None]:
+) -> AsyncGenerator[Text | ModelAccepted | QueueMoved | Progress, None]:
     """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
     budget.
     """
@@ -222,7 +226,7 @@ async def _ask(
                 match piece:
                     case Text(text):
                         texts.append(text)
-                        yield text
+                        yield piece
                     case Accepted():
                         yield ModelAccepted()
                     case ToolCall():
@@ -241,6 +245,8 @@ async def _ask(
 
 def _add_call(client: ClientFunctions, offers: Offers, this_round: Round, call: ToolCall) -> None:
     if call.name in client.names():
+        if this_round.client_calls and client.takes_one_call:
+            return
         call_id = f"{client.id_prefix}{len(this_round.client_calls)}"
         this_round.client_calls.append(ToolCall(call_id, call.name, call.arguments))
     else:

@@ -9,7 +9,7 @@ from .client_answers import cancel as cancel_answer
 from .client_answers import delete as delete_answer
 from .client_answers import find as find_answer
 from .client_input import ClientInput, FunctionResult
-from .client_results import EarlierAnswer, after_last_answer, find_earlier_answers
+from .client_results import AnswerItem, after_last_answer, find_items
 from .customer_queries import find_newest_session, has_other_conversations, list_for_customer
 from .feedback import rate_as_visitor
 from .queries import list_visitor_messages
@@ -20,6 +20,7 @@ from .start_turn import Question, require_conversation
 from .stream_events import (
     ClientCall,
     QueueMoved,
+    RefusalDelta,
     StreamEvent,
     TextDelta,
     TurnFinished,

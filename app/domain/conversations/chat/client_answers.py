@@ -52,6 +52,7 @@ class KeptInput(msgspec.Struct):
 
 class _AnswerData(msgspec.Struct):
     finish_reason: str = "stop"
+    is_refusal: bool = False
     error: JobError | None = None
     client: KeptInput = msgspec.field(default_factory=KeptInput)
 
@@ -68,6 +69,7 @@ class ClientAnswer(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     calls: list[ClientCallView]
     finish_reason: str
+    is_refusal: bool
     error: JobError | None
     kept: KeptInput
     job_id: str | None
@@ -105,6 +107,7 @@ def _build(message_id: str, row: Row) -> ClientAnswer:
         content=row["content"] or "",
         calls=msgspec.json.decode(row["calls"] or "[]", type=list[ClientCallView]),
         finish_reason=data.finish_reason,
+        is_refusal=data.is_refusal,
         error=error,
         kept=kept,
         job_id=row["job_id"],
@@ -145,7 +148,7 @@ async def delete(context: RequestContext, answer: ClientAnswer) -> None:
     ids = [answer.message_id, *([question_id] if question_id else [])]
     job_id = answer.job_id or ""
     call_ids = await client_queries.delete_entries(
-        tx, tenant_id, conversation_id, ids, answer.message_id, job_id
+        tx, tenant_id, conversation_id, ids, answer.message_id, job_id, seq
     )
     await tools.clear_calls(tx, tenant_id, call_ids)
     await events.delete_message_events(tx, tenant_id, answer.agent_id, ids, answer.since)

@@ -35,6 +35,8 @@ class ClientInput(msgspec.Struct, frozen=True, kw_only=True):
     results: list[FunctionResult] = []
     functions: tuple[Function, ...] = ()
     tool_choice: ToolChoice = "auto"
+    # Whether the client can take only one call of its functions at a time.
+    takes_one_call: bool = False
     temperature: float | None = None
     max_tokens: int | None = None
     response_format: dict[str, Any] | None = None
@@ -44,10 +46,24 @@ class ClientInput(msgspec.Struct, frozen=True, kw_only=True):
     # What is stored with the answer, for the client to read again.
     kept: dict[str, Any] = {}
 
+    def field_names(self) -> set[str]:
+        """Returns the fields by which the client changes the request to the model."""
+        names = set(self.options.fields())
+        if self.functions:
+            names.add("tools")
+        if self.tool_choice != "auto":
+            names.add("tool_choice")
+        if self.response_format is not None:
+            names.add("response_format")
+        if self.temperature not in {None, 1}:
+            names.add("temperature")
+        return names
+
     def without_images(self) -> "ClientInput":
         """Leaves out what is too large to be stored."""
         history = None if self.history is None else list(map(without_images, self.history))
-        return msgspec.structs.replace(self, history=history, parts=())
+        before = list(map(without_images, self.before))
+        return msgspec.structs.replace(self, history=history, before=before, parts=())
 
 
 def without_images(message: Message) -> Message:

@@ -4,43 +4,87 @@ from db import fast
 from db.fast import Row
 from db.session import Tx
 
-# The calls of an answer are the entries between the message before it and itself.
-_FIND = """
-SELECT a.id, a.conversation_id, coalesce(a.content, '') AS content,
-       NOT EXISTS (SELECT 1 FROM conversation_entries n
-                   WHERE n.conversation_id = a.conversation_id AND n.seq > a.seq
-                     AND n.role = 'assistant' AND n.replaced_by IS NULL
-                     -- A turn that failed before its first word may be tried again.
-                     AND NOT (n.status = 'failed' AND n.content = '')) AS is_last,
-       (SELECT json_agg(t.data ORDER BY t.seq) FROM conversation_entries t
-        WHERE t.tenant_id = $1 AND t.conversation_id = a.conversation_id AND t.type = 'tool_call'
-          AND t.seq < a.seq AND pg_column_size(t.data) < 120000
-          AND t.seq > coalesce((SELECT m.seq FROM conversation_entries m
-                                WHERE m.conversation_id = a.conversation_id AND m.seq < a.seq
-                                  AND m.type = 'message' ORDER BY m.seq DESC LIMIT 1), 0)
-       )::text AS calls
-FROM conversation_entries a JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
-WHERE a.id = ANY($2) AND a.tenant_id = $1 AND a.role = 'assistant' AND a.replaced_by IS NULL
+# The newest calls of an answer whose texts have at most so many bytes in total.
+_MAX_CALL_BYTES = 200_000
+
+
+def _calls_of(answer: str) -> str:
+    """The calls `t` of an answer are the entries between the message before it and itself."""
+    return f"""
+conversation_entries t
+WHERE t.conversation_id = {answer}.conversation_id AND t.tenant_id = {answer}.tenant_id
+  AND t.type = 'tool_call' AND t.seq < {answer}.seq
+  AND t.seq > coalesce((SELECT m.seq FROM conversation_entries m
+                        WHERE m.conversation_id = {answer}.conversation_id
+                          AND m.tenant_id = {answer}.tenant_id AND m.seq < {answer}.seq
+                          AND m.type = 'message' ORDER BY m.seq DESC LIMIT 1), 0)"""
+
+
+_OF_CALLER = """
+a.id = ANY($2) AND a.tenant_id = $1 AND a.role = 'assistant' AND a.replaced_by IS NULL
   AND c.agent_id = $3 AND c.user_id IS NOT DISTINCT FROM $4
-  AND c.embed_key_id IS NOT DISTINCT FROM $5 AND c.session_id IS NULL
+  AND c.embed_key_id IS NOT DISTINCT FROM $5 AND c.session_id IS NULL"""
+
+# A call of a sub-agent is part of the call that delegated to it: it has no function.
+_FIND = f"""
+SELECT a.id, a.conversation_id,
+       NOT EXISTS (SELECT 1 FROM conversation_entries n
+                   WHERE n.tenant_id = $1 AND n.conversation_id = a.conversation_id
+                     AND n.seq > a.seq AND n.role = 'assistant' AND n.replaced_by IS NULL
+                     -- A turn that failed or was interrupted may be tried again.
+                     AND n.status = 'complete') AS is_last,
+       (SELECT json_agg(data ORDER BY seq) FROM (
+            SELECT t.data, t.seq,
+                   sum(octet_length(t.data::text)) OVER (ORDER BY t.seq DESC) AS bytes
+            FROM {_calls_of("a")}
+              AND t.data->>'function' <> '' AND NOT coalesce((t.data->>'is_client')::boolean, false)
+        ) own WHERE bytes <= {_MAX_CALL_BYTES})::text AS calls
+FROM conversation_entries a JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
+WHERE {_OF_CALLER}
+ORDER BY a.seq DESC
 """
 
-_STORE = """
+# Without the texts of those that have more than $6 bytes together with the newer ones.
+_FIND_ITEMS = f"""
+SELECT id, conversation_id, bytes > $6 AS is_too_long,
+       CASE WHEN bytes <= $6 THEN content END AS content,
+       CASE WHEN bytes <= $6 THEN calls END AS calls
+FROM (
+    SELECT id, conversation_id, content, calls,
+           sum(octet_length(content) + coalesce(octet_length(calls), 0))
+             OVER (ORDER BY seq DESC) AS bytes
+    FROM (
+        SELECT a.id, a.seq, a.conversation_id, coalesce(a.content, '') AS content,
+               (SELECT json_agg(json_build_object(
+                    'id', t.data->'id', 'function', t.data->'function', 'input', t.data->'input')
+                    ORDER BY t.seq)
+                FROM {_calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
+        FROM conversation_entries a
+        JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
+        WHERE {_OF_CALLER}
+    ) answers
+) counted
+"""
+
+_STORE = f"""
 UPDATE conversation_entries e
 SET data = e.data || jsonb_build_object('output', r.output, 'status', 'completed')
-FROM jsonb_to_recordset($3::jsonb) AS r(call_id text, output text)
-WHERE e.tenant_id = $1 AND e.conversation_id = $2 AND e.type = 'tool_call'
-  AND e.data ->> 'id' = r.call_id AND (e.data ->> 'is_client')::boolean
+FROM jsonb_to_recordset($3::jsonb) AS r(answer_id text, call_id text, output text)
+JOIN conversation_entries a ON a.id = r.answer_id AND a.tenant_id = $1 AND a.conversation_id = $2
+JOIN LATERAL (
+    SELECT t.id FROM {_calls_of("a")}
+      AND t.data->>'id' = r.call_id AND (t.data->>'is_client')::boolean
+) called ON true
+WHERE e.tenant_id = $1 AND e.id = called.id
 """
 
 # An answer, or the job that prepares it: $3. `seq` is None while there is no answer.
-_FIND_ONE = """
+_FIND_ONE = f"""
 SELECT c.id AS conversation_id, c.tenant_id, c.agent_id, c.created_at AS since,
        a.seq, a.content, a.status, a.data::text AS data, coalesce(j.created_at, a.created_at) AS at,
        j.id AS job_id, j.status AS job_status, j.error::text AS job_error, j.client::text AS client,
-       (SELECT json_agg(t.data ORDER BY t.seq) FROM conversation_entries t
-        WHERE t.tenant_id = c.tenant_id AND t.conversation_id = c.id AND t.type = 'tool_call'
-          AND t.data->>'message_id' = $2 AND (t.data->>'is_client')::boolean)::text AS calls
+       (SELECT json_agg(t.data ORDER BY t.seq)
+        FROM {_calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
 FROM (VALUES ($2::text)) AS asked (id)
 LEFT JOIN conversation_entries a ON a.id = asked.id AND a.role = 'assistant'
   AND a.replaced_by IS NULL AND ($1::text IS NULL OR a.tenant_id = $1)
@@ -64,11 +108,21 @@ FROM (VALUES (1)) AS one (n) LEFT JOIN LATERAL (
 ) q ON q.role = 'user'
 """
 
+# What belongs to the answer $4 is between the messages before and after its place, which is $6.
 _DELETE_ENTRIES = """
-WITH deleted AS (
-    DELETE FROM conversation_entries
-    WHERE conversation_id = $2 AND tenant_id = $1 AND (id = ANY($3) OR data->>'message_id' = $4)
-    RETURNING type, data
+WITH neighbours AS (
+    SELECT coalesce((SELECT seq FROM conversation_entries
+                     WHERE conversation_id = $2 AND tenant_id = $1 AND type = 'message'
+                       AND seq < $6 ORDER BY seq DESC LIMIT 1), 0) AS before,
+           (SELECT seq FROM conversation_entries
+            WHERE conversation_id = $2 AND tenant_id = $1 AND type = 'message'
+              AND seq > $6 ORDER BY seq LIMIT 1) AS after
+), deleted AS (
+    DELETE FROM conversation_entries e USING neighbours n
+    WHERE e.conversation_id = $2 AND e.tenant_id = $1
+      AND (e.id = ANY($3) OR e.seq > n.before AND (n.after IS NULL OR e.seq < n.after)
+           AND e.data->>'message_id' = $4)
+    RETURNING e.type, e.data
 ), job AS (
     DELETE FROM chat_jobs WHERE id = $5 AND tenant_id = $1
 ), conversation AS (
@@ -88,8 +142,24 @@ async def find_answers(
     user_id: str | None,
     embed_key_id: str | None,
 ) -> list[Row]:
-    """Returns those of the answers that are the caller's own, with their calls."""
+    """Returns those of the answers that are the caller's own, the newest first, with the calls that
+    the agent made itself.
+    """
     return await fast.rows(tx, tenant, _FIND, message_ids, agent_id, user_id, embed_key_id)
+
+
+async def find_items(
+    tx: Tx,
+    tenant: str,
+    message_ids: list[str],
+    agent_id: str,
+    user_id: str | None,
+    embed_key_id: str | None,
+    max_bytes: int,
+) -> list[Row]:
+    """Returns those of the answers that are the caller's own, with the calls for the client."""
+    values = (message_ids, agent_id, user_id, embed_key_id, max_bytes)
+    return await fast.rows(tx, tenant, _FIND_ITEMS, *values)
 
 
 async def find_answer(
@@ -113,10 +183,16 @@ async def find_question(
 
 
 async def delete_entries(
-    tx: Tx, tenant: str, conversation_id: str, ids: list[str], message_id: str, job_id: str
+    tx: Tx,
+    tenant: str,
+    conversation_id: str,
+    ids: list[str],
+    message_id: str,
+    job_id: str,
+    seq: int,
 ) -> list[str]:
     """Deletes messages, and what belongs to the answer; returns the calls of tools among it."""
-    values = (conversation_id, ids, message_id, job_id)
+    values = (conversation_id, ids, message_id, job_id, seq)
     return [row["id"] for row in await fast.rows(tx, tenant, _DELETE_ENTRIES, *values)]
 
 

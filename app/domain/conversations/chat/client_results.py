@@ -11,7 +11,6 @@ import msgspec
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.llm.api import Message
 from app.kit.texts import as_json
-from db.fast import Row
 from db.session import Tx
 
 from . import client_queries
@@ -19,19 +18,28 @@ from .client_input import ClientInput, FunctionResult, answer_of
 from .history import PastMessage, call_messages
 from .turn import Speaker, Turn
 
-# The newest calls of a history that are looked up.
+# The newest answers of a history whose calls are added to it, and the most characters of them.
 _MAX_ANSWERS = 50
-_CALLS = list[dict[str, Any]]
+_MAX_CHARS = 500_000
+_MAX_VISITOR_CHARS = 50_000
+_MAX_BYTES_PER_CHAR = 4
+_decode_calls = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
-class EarlierAnswer(msgspec.Struct, frozen=True):
-    """`calls` are those that the agent made itself, `client_calls` those that the client ran."""
+class _EarlierAnswer(msgspec.Struct, frozen=True):
+    """`calls` are those that the agent made itself."""
 
     conversation_id: str
     is_last: bool
+    calls: list[dict[str, Any]]
+
+
+class AnswerItem(msgspec.Struct, frozen=True):
+    """An answer that a client names by its id, with the calls that the client ran."""
+
+    conversation_id: str
     content: str
     calls: list[dict[str, Any]]
-    client_calls: list[dict[str, Any]]
 
 
 async def resolve(
@@ -40,8 +48,8 @@ async def resolve(
     """Adds the agent's own calls to the history of a client. Returns as well the conversation whose
     last answer called the functions that have results now.
     """
-    found = await find_earlier_answers(tx, runtime, speaker, _answers_in(client))
-    history = [item for message in client.history or [] for item in _expand(message, found)]
+    found = await _find_answers(tx, runtime, speaker, _answers_in(client))
+    history = _expand(client.history or [], found)
     called = {answer_of(result.call_id) for result in client.results}
     answer = found.get(called.pop() or "") if len(called) == 1 else None
     conversation_id = answer.conversation_id if answer is not None and answer.is_last else None
@@ -66,7 +74,11 @@ def after_last_answer(history: list[Message]) -> list[Message]:
 async def add(tx: Tx, turn: Turn) -> None:
     """Adds the results to the calls of the past, and to those that are stored."""
     results, ids = turn.client.results, (turn.runtime.tenant_id, turn.conversation_id)
-    ours = [result for result in results if answer_of(result.call_id) is not None]
+    ours = [
+        {"answer_id": answer_id, **msgspec.to_builtins(result)}
+        for result in results
+        if (answer_id := answer_of(result.call_id)) is not None
+    ]
     if ours and turn.client.is_stored:
         await client_queries.store_outputs(tx, *ids, as_json(ours))
     _add_to_past(turn.past, results)
@@ -96,31 +108,55 @@ def _answers_in(client: ClientInput) -> list[str]:
     return list(answers)[-_MAX_ANSWERS:]
 
 
-async def find_earlier_answers(
+async def _find_answers(
     tx: Tx, runtime: AgentRuntime, speaker: Speaker, message_ids: list[str]
-) -> dict[str, EarlierAnswer]:
-    """Returns those of the answers that the agent gave to the caller."""
+) -> dict[str, _EarlierAnswer]:
+    """Returns those of the answers that the agent gave to the caller. The oldest are without their
+    calls where all calls together are too long.
+    """
     if not message_ids:
         return {}
     ids = (message_ids, runtime.agent_id, speaker.user_id, speaker.embed_key_id)
     rows = await client_queries.find_answers(tx, runtime.tenant_id, *ids)
-    return {row["id"]: _to_answer(row) for row in rows}
+    found: dict[str, _EarlierAnswer] = {}
+    room = _MAX_VISITOR_CHARS if speaker.is_visitor else _MAX_CHARS
+    for row in rows:
+        calls = row["calls"] or "[]"
+        room -= len(calls)
+        decoded = _decode_calls(calls) if room >= 0 else []
+        found[row["id"]] = _EarlierAnswer(row["conversation_id"], row["is_last"], decoded)
+    return found
 
 
-def _to_answer(row: Row) -> EarlierAnswer:
-    raw = row["calls"] or "[]"
-    # A call of a sub-agent is part of the call that delegated to it.
-    calls = [call for call in msgspec.json.decode(raw, type=_CALLS) if call.get("function")]
-    return EarlierAnswer(
-        row["conversation_id"],
-        row["is_last"],
-        row["content"],
-        [call for call in calls if not call.get("is_client")],
-        [call for call in calls if call.get("is_client")],
+def _expand(history: list[Message], found: dict[str, _EarlierAnswer]) -> list[Message]:
+    """Adds the calls of each answer once."""
+    remaining, expanded = dict(found), list[Message]()
+    for message in history:
+        answers = dict.fromkeys(answer_of(call.id) or "" for call in message.tool_calls)
+        for name in answers:
+            if name in remaining:
+                expanded += call_messages(remaining.pop(name).calls)
+        expanded.append(message)
+    return expanded
+
+
+async def find_items(
+    tx: Tx, runtime: AgentRuntime, speaker: Speaker, message_ids: list[str], max_chars: int
+) -> dict[str, AnswerItem] | None:
+    """Returns those of the answers that the agent gave to the caller; None if they are longer than
+    what a request may have.
+    """
+    if not message_ids:
+        return {}
+    ids = (message_ids, runtime.agent_id, speaker.user_id, speaker.embed_key_id)
+    rows = await client_queries.find_items(
+        tx, runtime.tenant_id, *ids, max_chars * _MAX_BYTES_PER_CHAR
     )
-
-
-def _expand(message: Message, found: dict[str, EarlierAnswer]) -> list[Message]:
-    answers = {answer_of(call.id) for call in message.tool_calls}
-    calls = [call for name in answers if name in found for call in found[name].calls]
-    return [*call_messages(calls), message] if calls else [message]
+    if any(row["is_too_long"] for row in rows):
+        return None
+    return {
+        row["id"]: AnswerItem(
+            row["conversation_id"], row["content"], _decode_calls(row["calls"] or "[]")
+        )
+        for row in rows
+    }

@@ -1,6 +1,6 @@
 from typing import Final
 
-from app.kit.errors import ApiError, Conflict, NotFound
+from app.kit.errors import NO_RETRY, ApiError, Conflict, NotFound
 
 # All that visitors read of a failure: the error of a provider may name keys, accounts and models.
 CANNOT_ANSWER: Final = "The agent cannot answer right now; try again later"
@@ -12,7 +12,9 @@ class ConversationNotFound(NotFound, code="conversation_not_found"): ...
 class ConversationBusy(Conflict, code="conversation_busy"): ...
 
 
-class NotLastAnswer(Conflict, code="not_last_answer"): ...
+class NotLastAnswer(Conflict, code="not_last_answer"):
+    def __init__(self, message: str) -> None:
+        super().__init__(message, headers=NO_RETRY)
 
 
 class MessageNotFound(NotFound, code="message_not_found"): ...

@@ -33,6 +33,7 @@ class PastMessage(msgspec.Struct):
     attachments: list[MessageAttachment] = []
     # What a client said before it.
     before: list[Message] = []
+    is_complete: bool = True
 
 
 def system_message(
@@ -47,11 +48,14 @@ def system_message(
     return Message("system", "\n\n".join(parts))
 
 
-def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) -> list[Message]:
+def select_history(
+    past: list[PastMessage], budget: int, *, with_calls: bool, is_answering: bool = False
+) -> list[Message]:
     """The newest messages within the budget, the oldest of them first, none cut in two.
 
     The first is the user's: an answer without its question confuses. Calls of the past are for a
-    model that can call something now.
+    model that can call something now. While a question `is_answering`, because a client has run
+    functions for it, all since that question is needed, whatever it costs.
     """
     selected: list[list[Message]] = []
     for item in reversed(past):
@@ -59,8 +63,9 @@ def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) ->
         if not messages:
             continue
         cost = sum(map(_cost, messages))
-        if cost > budget:
+        if cost > budget and not is_answering:
             break
+        is_answering = is_answering and item.role != "user"
         budget -= cost
         selected.append(messages)
     while selected and all(message.role != "user" for message in selected[-1]):
@@ -147,7 +152,10 @@ def call_messages(calls: list[dict[str, Any]], content: str = "") -> list[Messag
 
 
 def _result_of(call: dict[str, Any]) -> str:
-    return _NO_RESULT if call.get("status") == "requested" else render_output(call["output"])
+    if call.get("status") == "requested":
+        return _NO_RESULT
+    # What a client returned is limited where it comes in.
+    return str(call["output"]) if call.get("is_client") else render_output(call["output"])
 
 
 _MAX_TOKENS = 6000

@@ -271,6 +271,7 @@ def _reply(turn: Turn, transcript: Transcript, now: datetime) -> ChatReply:
         transcript.sources,
         list(transcript.calls.values()),
         transcript.finish_reason,
+        transcript.is_refusal,
     )
 
 
@@ -355,6 +356,8 @@ def _answer_data(turn: Turn, reply: ChatReply, failure: ApiError | None) -> dict
     data: dict[str, Any] = {} if turn.client.has_question else _said_before(turn)
     if reply.finish_reason != "stop":
         data["finish_reason"] = reply.finish_reason
+    if reply.is_refusal:
+        data["is_refusal"] = True
     if turn.client.kept:
         data["client"] = {**turn.client.kept, "usage": reply.usage}
     if reply.sources:

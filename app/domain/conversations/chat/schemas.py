@@ -90,6 +90,11 @@ ReplyEnd = Annotated[
 ]
 
 
+IsRefusal = Annotated[
+    bool, Meta(description="Whether the model refused to answer, as its provider reports")
+]
+
+
 class ReplyMessage(msgspec.Struct):
     id: str
     role: Literal["assistant"]
@@ -152,6 +157,7 @@ class ChatReply(msgspec.Struct):
     sources: list[SourceView]
     tool_calls: list[ToolCallView]
     finish_reason: ReplyEnd = "stop"
+    is_refusal: IsRefusal = False
 
 
 class JobAccepted(msgspec.Struct):

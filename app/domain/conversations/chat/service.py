@@ -131,7 +131,7 @@ async def check_client(
         raise Invalid.field("tool_choice", f"there is no function {choice.name[:64]} in tools")
     if choice == "required" and not callable_names:
         raise Invalid.field("tool_choice", "needs a function in tools")
-    await services.get(Models).check_options(runtime.target, client.options)
+    await services.get(Models).check_request(runtime.target, client.field_names())
 
 
 async def _hide_provider_errors(

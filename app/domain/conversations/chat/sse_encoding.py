@@ -80,8 +80,8 @@ def _to_data(event: _Shown) -> msgspec.Struct:
             took, parent_id = event.execution_time_ms, event.parent_id
             return ToolResultEvent(call_id, tool, tool_id, output, status, took, parent_id)
         case TurnFinished(reply):
-            message_id, end = reply.message.id, reply.finish_reason
-            return MessageStop(message_id, reply.usage, reply.sources, end)
+            ending = (reply.finish_reason, reply.is_refusal)
+            return MessageStop(reply.message.id, reply.usage, reply.sources, *ending)
     return event
 
 

@@ -206,10 +206,17 @@ async def _replace_last(tx: Tx, turn: Turn, message_id: str) -> None:
     if not questions or past[-1].id != message_id or past[-1].role != "assistant":
         await _give_back(tx, turn)
         raise NotLastAnswer("Only the last answer of a conversation can be replaced")
-    turn.replaced_from = past[questions[-1]].seq
-    if past[-1].content:
-        turn.replaced_answer = (past[-1].id, past[-1].seq)
-    turn.past = past[: questions[-1]]
+    _replace_from(turn, questions[-1])
+
+
+def _replace_from(turn: Turn, place: int) -> None:
+    """Takes what the conversation has from this place on out of what the model sees."""
+    replaced = turn.past[place:]
+    if replaced:
+        turn.replaced_from = replaced[0].seq
+        if replaced[-1].role == "assistant" and replaced[-1].content:
+            turn.replaced_answer = (replaced[-1].id, replaced[-1].seq)
+        turn.past = turn.past[:place]
 
 
 async def _check_last(tx: Tx, turn: Turn) -> None:
@@ -217,11 +224,11 @@ async def _check_last(tx: Tx, turn: Turn) -> None:
     calls that this answer did not make.
     """
     if turn.client.follows is not None:
-        past = _until(turn.past, turn.client.follows)
-        if past is None:
+        place = _find_last(turn.past, turn.client.follows)
+        if place is None:
             await _give_back(tx, turn)
             raise NotLastAnswer("Only the last answer of a conversation can be continued")
-        turn.past = past
+        _replace_from(turn, place + 1)
     unknown = client_results.find_unknown(turn)
     if unknown is not None:
         await _give_back(tx, turn)
@@ -230,16 +237,14 @@ async def _check_last(tx: Tx, turn: Turn) -> None:
         )
 
 
-def _until(past: list[PastMessage], message_id: str) -> list[PastMessage] | None:
-    """Returns the messages up to this answer, if only turns that failed before their first word
-    came later: the client tries again.
+def _find_last(past: list[PastMessage], message_id: str) -> int | None:
+    """Returns the place of this answer, if only answers that failed or were interrupted came
+    later: the client tries again.
     """
     place = next((n for n, item in enumerate(past) if item.id == message_id), None)
     later = past[place + 1 :] if place is not None else []
-    is_answered = any(item.role != "user" and (item.content or item.tool_calls) for item in later)
-    if place is None or is_answered:
-        return None
-    return past[: place + 1]
+    is_answered = any(item.role != "user" and item.is_complete for item in later)
+    return None if is_answered else place
 
 
 async def _give_back(tx: Tx, turn: Turn) -> None:
@@ -287,7 +292,8 @@ def _to_messages(rows: list[Row]) -> list[PastMessage]:
             attached = _decode_attachments(row["data"]) if row["data"] is not None else []
             before = _decode_messages(row["before"]) if row["before"] is not None else []
             said = (row["role"], row["content"] or "")
-            past.append(PastMessage(*said, calls, *ids, attached, before))
+            is_complete = row["status"] == "complete"
+            past.append(PastMessage(*said, calls, *ids, attached, before, is_complete))
             calls = []
         elif row["data"] is not None:
             calls.append(msgspec.json.decode(row["data"]))

@@ -50,6 +50,10 @@ class TextDelta(msgspec.Struct, frozen=True):
     delta: str
 
 
+class RefusalDelta(TextDelta, frozen=True):
+    """The next part of a text in which the model refuses to answer."""
+
+
 class ToolUse(msgspec.Struct, frozen=True):
     """`parent_id` is the call within which a sub-agent made this one; `function` the tool's name
     for the model.

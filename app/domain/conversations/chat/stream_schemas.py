@@ -7,7 +7,7 @@ import msgspec
 from app.domain.agents.tools.api import CallStatus
 from app.domain.sources import SourceView
 
-from .schemas import ReplyEnd, TokenUsage
+from .schemas import IsRefusal, ReplyEnd, TokenUsage
 
 _TOOL_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
 
@@ -68,3 +68,4 @@ class MessageStop(msgspec.Struct):
     usage: TokenUsage
     sources: list[SourceView]
     finish_reason: ReplyEnd
+    is_refusal: IsRefusal = False

@@ -33,6 +33,7 @@ from .stream_events import (
     ClientCall,
     LoopEnded,
     LoopEvent,
+    RefusalDelta,
     StreamEvent,
     TextDelta,
     ToolResult,
@@ -110,6 +111,7 @@ class Transcript:
         self.passages: list[SourceView] = []
         self._tool_sources: list[SourceView] = []
         self.finish_reason: FinishReason = "stop"
+        self.is_refusal = False
         self.budget = TokenBudget()
         self.started = time.perf_counter()
 
@@ -117,6 +119,7 @@ class Transcript:
         match event:
             case TextDelta(delta):
                 self.texts.append(delta)
+                self.is_refusal = isinstance(event, RefusalDelta)
             case ToolUse(id=call_id, tool=tool, tool_id=tool_id):
                 self.functions[call_id] = event.function
                 self.calls[call_id] = ToolCallView(
@@ -236,7 +239,9 @@ def _loop_config(
         live=live,
         response_format=client.response_format,
         queue=queue,
-        client=ClientFunctions(client.functions, id_prefix_of(turn.message_id)),
+        client=ClientFunctions(
+            client.functions, id_prefix_of(turn.message_id), client.takes_one_call
+        ),
         tool_choice=client.tool_choice,
         options=client.options,
         # The libraries of these clients repeat a request themselves.
@@ -282,7 +287,9 @@ async def _messages(
         return [system, *client.instructions, *client.history, *asked]
     with_calls = bool(client.functions or client.results)
     with_calls = with_calls or any(toolbox.offers for toolbox in config.toolboxes)
-    past = history.select_history(quoted.past, quoted.budget, with_calls=with_calls)
+    past = history.select_history(
+        quoted.past, quoted.budget, with_calls=with_calls, is_answering=bool(client.results)
+    )
     messages = [system, *client.instructions, *past]
     if client.before:
         return [*history.merge_neighbours(messages), *client.before, *asked]

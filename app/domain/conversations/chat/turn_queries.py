@@ -28,7 +28,7 @@ def _newest_entries(conversation: str) -> str:
     condition here, where it tempts the planner to read all that the tenant has.
     """
     return f"""
-SELECT tenant_id, id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
+SELECT tenant_id, id, seq, type, role, status, left(content, {_MAX_CHARS}) AS content,
        CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text
             WHEN type = 'message' THEN (data->'attachments')::text END AS data,
        CASE WHEN type = 'message' THEN (data->'before')::text END AS before
@@ -51,7 +51,7 @@ ORDER BY seq DESC"""
 _TAKEN_COLUMNS = """
 SELECT t.holder, t.is_new, t.message_count,
        (SELECT c.message_count FROM conversations c WHERE c.id = t.id) AS as_of,
-       e.id, e.seq, e.type, e.role, e.content, e.data, e.before"""
+       e.id, e.seq, e.type, e.role, e.status, e.content, e.data, e.before"""
 _TAKEN_ENTRIES = f"FROM taken t LEFT JOIN LATERAL ({_newest_entries('t.id')}) e ON true"
 
 _OPEN = f"""
@@ -59,8 +59,11 @@ WITH taken AS (
     INSERT INTO conversations AS c
         (tenant_id, id, agent_id, turn_holder, turn_until, user_id, embed_key_id, session_id,
          source, visitor)
-    VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9,
-            CAST($11::text AS jsonb))
+    SELECT $1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9,
+           CAST($11::text AS jsonb)
+    -- None for a user who is deleted at this moment, and takes all conversations along.
+    WHERE $6::varchar IS NULL OR $6::varchar LIKE 'svk_%'
+       OR EXISTS (SELECT 1 FROM users u WHERE u.id = $6::varchar FOR KEY SHARE)
     ON CONFLICT (id) DO UPDATE
     SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL,
         visitor = coalesce(excluded.visitor, c.visitor)
@@ -113,7 +116,7 @@ SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 A
 """
 
 _HISTORY = f"""
-SELECT id, seq, type, role, content, data, before
+SELECT id, seq, type, role, status, content, data, before
 FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
 """
 

@@ -21,6 +21,7 @@ class ChunkToolCall(msgspec.Struct):
 class ChunkDelta(msgspec.Struct):
     role: Literal["assistant"] | UnsetType = UNSET
     content: str | UnsetType = UNSET
+    refusal: str | UnsetType = UNSET
     tool_calls: list[ChunkToolCall] | UnsetType = UNSET
     function_call: FunctionCall | UnsetType = UNSET
 
@@ -33,7 +34,8 @@ class ChunkChoice(msgspec.Struct):
 
 
 class CompletionChunk(msgspec.Struct):
-    """The last chunk of the answer has `finish_reason` and `conversation_id`. With
+    """The last chunk of the answer has `finish_reason`, and `conversation_id` unless nothing was
+    stored. With
     `stream_options.include_usage`, one without choices follows, which has `usage`.
     """
 

@@ -38,12 +38,15 @@ async def build_question(services: Services, caller: Caller, data: CompletionReq
     if caller.speaker.is_visitor and data.store is False:
         raise Invalid.field("store", "false is for callers who are signed in")
     conversation = messages.convert(data.messages, is_trusted=not caller.speaker.is_visitor)
+    if data.conversation_id is not None:
+        conversation = conversation.after_last_answer()
     choice, field = data.tool_choice, "tool_choice"
     if choice is None and data.functions:
         choice, field = data.function_call, "function_call"
     client = ClientInput(
         functions=functions.read_functions(data),
         tool_choice=functions.read_choice(field, choice),
+        takes_one_call=bool(data.functions),
         temperature=data.temperature,
         max_tokens=max_tokens(data),
         response_format=data.response_format,
@@ -58,24 +61,40 @@ def max_tokens(data: CompletionRequest) -> int | None:
     return data.max_completion_tokens or data.max_tokens
 
 
-def to_completion(agent_id: str, reply: ChatReply, *, is_old: bool) -> Completion:
-    """`is_old`: for a client of `functions`, which are `tools` today."""
+class CompletionForm(msgspec.Struct, frozen=True):
+    """How the answer of an agent is written. `is_old`: for a client of `functions`, which are
+    `tools` today.
+    """
+
+    agent_id: str
+    is_old: bool
+    is_stored: bool
+
+    @staticmethod
+    def of(caller: Caller, data: CompletionRequest) -> "CompletionForm":
+        return CompletionForm(
+            caller.runtime.agent_id, bool(data.functions), data.store is not False
+        )
+
+
+def to_completion(form: CompletionForm, reply: ChatReply) -> Completion:
     message, calls = reply.message, client_calls(reply.tool_calls)
     content = message.content if message.content or not calls else None
-    answer = CompletionReply("assistant", content, None)
-    if calls and is_old:
+    texts = (None, content) if reply.is_refusal else (content, None)
+    answer = CompletionReply("assistant", *texts)
+    if calls and form.is_old:
         answer.function_call = calls[0].function
     elif calls:
         answer.tool_calls = calls
-    choice = Choice(0, answer, _finish_reason(reply, is_old=is_old))
+    choice = Choice(0, answer, _finish_reason(reply, form))
     return Completion(
         f"chatcmpl-{message.id}",
         "chat.completion",
         int(message.created_at.timestamp()),
-        agent_id,
+        form.agent_id,
         [choice],
         reply.usage,
-        reply.conversation_id,
+        reply.conversation_id if form.is_stored else None,
     )
 
 
@@ -93,17 +112,16 @@ def encode_arguments(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else _encode(arguments).decode()
 
 
-def _finish_reason(reply: ChatReply, *, is_old: bool) -> CompletionEnd:
-    is_call = is_old and reply.finish_reason == "tool_calls"
+def _finish_reason(reply: ChatReply, form: CompletionForm) -> CompletionEnd:
+    is_call = form.is_old and reply.finish_reason == "tool_calls"
     return "function_call" if is_call else reply.finish_reason
 
 
 class _ChunkEncoder:
     """Encodes the chunks of one streamed completion."""
 
-    def __init__(self, agent_id: str, *, is_old: bool) -> None:
-        self._agent_id = agent_id
-        self._is_old = is_old
+    def __init__(self, form: CompletionForm) -> None:
+        self._form = form
         self._created = int(clock.epoch())
         self._id = ""
         self._calls = 0
@@ -114,18 +132,15 @@ class _ChunkEncoder:
 
     def call(self, call: chat.ClientCall) -> bytes:
         function = FunctionCall(call.name, call.arguments or "{}")
-        if self._is_old:
-            # The older form has one call at a time.
-            delta = ChunkDelta() if self._calls else ChunkDelta(function_call=function)
-            self._calls += 1
-            return self.choice(delta)
+        if self._form.is_old:
+            return self.choice(ChunkDelta(function_call=function))
         tool_call = ChunkToolCall(self._calls, call.id, "function", function)
         self._calls += 1
         return self.choice(ChunkDelta(tool_calls=[tool_call]))
 
     def finish(self, reply: ChatReply) -> bytes:
-        reason = _finish_reason(reply, is_old=self._is_old)
-        return self.choice(ChunkDelta(), reason, conversation_id=reply.conversation_id)
+        stored = {"conversation_id": reply.conversation_id} if self._form.is_stored else {}
+        return self.choice(ChunkDelta(), _finish_reason(reply, self._form), **stored)
 
     def choice(
         self, delta: ChunkDelta, finish_reason: CompletionEnd | None = None, **fields: Any
@@ -137,7 +152,7 @@ class _ChunkEncoder:
             self._id,
             "chat.completion.chunk",
             self._created,
-            self._agent_id,
+            self._form.agent_id,
             choices,
             **fields,
         )
@@ -145,17 +160,15 @@ class _ChunkEncoder:
 
 
 async def encode_chunks(
-    agent_id: str,
-    events: AsyncGenerator[StreamEvent, None],
-    *,
-    with_usage: bool,
-    is_old: bool,
+    form: CompletionForm, events: AsyncGenerator[StreamEvent, None], *, with_usage: bool
 ) -> AsyncGenerator[bytes, None]:
-    encoder = _ChunkEncoder(agent_id, is_old=is_old)
+    encoder = _ChunkEncoder(form)
     try:
         async with aclosing(events):
             async for event in events:
                 match event:
+                    case chat.RefusalDelta(delta):
+                        yield encoder.choice(ChunkDelta(refusal=delta))
                     case chat.TextDelta(delta):
                         yield encoder.choice(ChunkDelta(content=delta))
                     case chat.TurnStarted():

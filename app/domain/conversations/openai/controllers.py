@@ -16,6 +16,7 @@ from db.fast import Row
 from db.session import Scope
 
 from . import completions
+from .completions import CompletionForm
 from .questions import load_caller
 from .schemas import Completion, CompletionRequest, ModelCard, ModelCards
 
@@ -52,17 +53,15 @@ class OpenAiController(Controller):
         caller = await load_caller(services, request, data.model)
         question = await completions.build_question(services, caller, data)
         headers = caller.max_tokens_headers(completions.max_tokens(data))
-        is_old, connection = bool(data.functions), while_connected(request)
+        form, connection = CompletionForm.of(caller, data), while_connected(request)
         agent = caller.runtime
         if not data.stream:
             reply = await chat.answer(services, agent, question, connection)
-            completion = completions.to_completion(agent.agent_id, reply, is_old=is_old)
+            completion = completions.to_completion(form, reply)
             return Response(completion, headers=headers)  # type: ignore[return-value]  # as below
         events = await chat.stream(services, agent, question, connection)
         with_usage = data.stream_options is not None and data.stream_options.include_usage
-        chunks = completions.encode_chunks(
-            agent.agent_id, events, with_usage=with_usage, is_old=is_old
-        )
+        chunks = completions.encode_chunks(form, events, with_usage=with_usage)
         return EventStream(chunks, headers)  # type: ignore[return-value]  # documented as above
 
     @get("/models", summary="List agents as models", needs="agents:read", errors=(404,))

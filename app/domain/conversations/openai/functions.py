@@ -8,7 +8,8 @@ from app.kit.errors import Invalid
 from .schemas import CompletionRequest, FunctionDefinition
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
-_CHOICES = {"auto", "none", "required"}
+_CHOICES = ("auto", "none", "required")
+_CHOICE_LIST = ", ".join(_CHOICES)
 
 
 def read_functions(data: CompletionRequest) -> tuple[Function, ...]:
@@ -44,9 +45,17 @@ def read_choice(field: str, choice: str | dict[str, Any] | None) -> ToolChoice:
     if isinstance(choice, str):
         if choice in _CHOICES:
             return choice  # type: ignore[return-value]  # one of them
-        raise Invalid.field(field, f"must be one of {', '.join(sorted(_CHOICES))}, or a function")
+        raise Invalid.field(field, f"must be one of {_CHOICE_LIST}, or name one function")
     inner = choice.get("function", choice)
     name = inner.get("name") if isinstance(inner, dict) else None
     if choice.get("type", "function") != "function" or not isinstance(name, str):
-        raise Invalid.field(field, "must name a function")
+        raise Invalid.field(field, f"must be one of {_CHOICE_LIST}, or name one function")
     return NamedFunction(name)
+
+
+def describe_choice(field: str, choice: str | dict[str, Any] | None) -> str | dict[str, Any]:
+    """Returns the choice as a response shows it."""
+    wanted = read_choice(field, choice)
+    return (
+        {"type": "function", "name": wanted.name} if isinstance(wanted, NamedFunction) else wanted
+    )

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from app.domain.agents.llm.api import Image, Message, Role, ToolCall
+from app.domain.conversations.chat import api as chat
 from app.domain.conversations.chat.api import ClientInput, FunctionResult
 from app.kit.errors import Invalid
 
@@ -28,6 +29,27 @@ class Conversation(msgspec.Struct, frozen=True):
     # The field of the request that has them.
     field: str
 
+    @property
+    def has_images(self) -> bool:
+        question = [self.question] if self.question is not None else []
+        return any(message.parts for message in [*self.history, *question])
+
+    def after_last_answer(self) -> "Conversation":
+        """What is new for a conversation that has the rest, of a client that sends it again."""
+        return msgspec.structs.replace(self, history=chat.after_last_answer(self.history))
+
+    def with_outputs_apart(self) -> "Conversation":
+        """What is new, of a client that sends nothing again: results of calls that are not among
+        the messages are of calls that the conversation has.
+        """
+        made = {call.id for message in self.history for call in message.tool_calls}
+        apart = [
+            m for m in self.history if m.tool_call_id is not None and m.tool_call_id not in made
+        ]
+        results = [FunctionResult(m.tool_call_id or "", m.content) for m in apart]
+        history = [m for m in self.history if m.tool_call_id is None or m.tool_call_id in made]
+        return msgspec.structs.replace(self, history=history, results=results)
+
 
 def convert(messages: list[CompletionMessage], *, is_trusted: bool) -> Conversation:
     """Instructions of a caller who is not trusted become messages of the user."""
@@ -37,13 +59,17 @@ def convert(messages: list[CompletionMessage], *, is_trusted: bool) -> Conversat
 
 
 def split(field: str, messages: list[Message]) -> Conversation:
-    if messages[-1].role not in {"user", "tool"}:
+    if not messages or messages[-1].role not in {"user", "tool"}:
         raise Invalid.field(field, "must end with a message of the user or a tool's result")
     question = messages[-1] if messages[-1].role == "user" else None
     history = messages[:-1] if question is not None else messages
     if question is not None and not question.content.strip():
         raise Invalid.field(field, "must end with a message that is not empty")
     return Conversation(history, question, _results(history), field)
+
+
+def max_chars_of(*, is_visitor: bool) -> int:
+    return MAX_VISITOR_CHARS if is_visitor else MAX_CHARS
 
 
 def check_length(
@@ -53,7 +79,7 @@ def check_length(
     chars = sum(map(_count_chars, messages))
     sent_along = (client.functions, client.response_format, client.options, client.tool_choice)
     chars += len(msgspec.json.encode(sent_along))
-    limit = MAX_VISITOR_CHARS if is_visitor else MAX_CHARS
+    limit = max_chars_of(is_visitor=is_visitor)
     if chars > limit:
         raise Invalid.field(field, f"must have at most {limit} characters in total")
 

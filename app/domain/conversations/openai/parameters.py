@@ -18,8 +18,11 @@ def check(data: CompletionRequest) -> None:
 def _list_problems(data: CompletionRequest) -> Iterator[Problem]:
     if data.n not in {None, 1}:
         yield "n", "must be 1: there is one answer at a time"
-    if data.logprobs or data.top_logprobs:
-        yield "logprobs", "is not supported; leave it out"
+    for name in ("logprobs", "top_logprobs"):
+        if getattr(data, name):
+            yield name, "is not supported; leave it out"
+    if data.service_tier not in {None, "auto", "default"}:
+        yield "service_tier", "must be auto or default"
     if data.modalities not in (None, [], ["text"]):
         yield "modalities", "must be text alone; POST /v1/audio/speech speaks a text"
     for name in ("audio", "prediction", "web_search_options"):

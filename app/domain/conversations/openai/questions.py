@@ -58,13 +58,11 @@ async def build(
     client: ClientInput,
     conversation_id: str | None = None,
 ) -> Question:
-    """Without a conversation, the client's history is the model's. With one, only the messages
-    after the last answer are new.
+    """Without a conversation to go on with, the client's history is the model's. With one, all of
+    `conversation` is new.
     """
     question, is_visitor = conversation.question, caller.speaker.is_visitor
     history = conversation.history
-    if conversation_id is not None:
-        history = chat.after_last_answer(history)
     messages = [*history, *([question] if question else [])]
     texts = [*client.instructions, *messages]
     check_length(conversation.field, texts, client, is_visitor=is_visitor)

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from .response_schemas import OutputItem, OutputText, ResponseObject
+from .response_schemas import OutputItem, OutputRefusal, OutputText, ResponseObject
 
 _STARTED = {**ResponseObject.example, "status": "in_progress", "output": []}
 _MESSAGE: dict[str, Any] = ResponseObject.example["output"][0]
@@ -19,6 +19,7 @@ _CALL = {
 }
 _PLACE = {"item_id": _MESSAGE["id"], "output_index": 0, "content_index": 0}
 _CALL_PLACE = {"item_id": _CALL["id"], "output_index": 1}
+_REFUSAL = "I cannot help with that."
 _ARGUMENTS = '{"zone": "UTC"}'
 
 
@@ -87,7 +88,7 @@ class _WithinItem(ResponseEvent, kw_only=True):
 
 class _OfPart(_WithinItem, kw_only=True):
     content_index: int = 0
-    part: OutputText
+    part: OutputText | OutputRefusal
 
 
 class ResponsePartAdded(_OfPart, tag="response.content_part.added"):
@@ -120,6 +121,24 @@ class ResponseTextDone(_WithinItem, kw_only=True, tag="response.output_text.done
     content_index: int = 0
     text: str
     logprobs: list[Any] = []
+
+
+class ResponseRefusalDelta(_WithinItem, kw_only=True, tag="response.refusal.delta"):
+    example: ClassVar[dict[str, Any]] = _example(
+        "response.refusal.delta", 4, **_PLACE, delta=_REFUSAL
+    )
+
+    content_index: int = 0
+    delta: str
+
+
+class ResponseRefusalDone(_WithinItem, kw_only=True, tag="response.refusal.done"):
+    example: ClassVar[dict[str, Any]] = _example(
+        "response.refusal.done", 5, **_PLACE, refusal=_REFUSAL
+    )
+
+    content_index: int = 0
+    refusal: str
 
 
 class ResponseArgumentsDelta(
@@ -166,6 +185,8 @@ EVENTS: Final[dict[str, Any]] = {
         ResponsePartAdded,
         ResponseTextDelta,
         ResponseTextDone,
+        ResponseRefusalDelta,
+        ResponseRefusalDone,
         ResponsePartDone,
         ResponseArgumentsDelta,
         ResponseArgumentsDone,

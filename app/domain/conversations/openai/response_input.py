@@ -13,9 +13,9 @@ from app.services import Services
 from . import functions, questions, response_items, responses
 from . import response_parameters as parameters
 from .completions import encode_arguments
-from .messages import Conversation
+from .messages import Conversation, max_chars_of
 from .questions import Caller
-from .response_items import MESSAGE_PREFIX, Known
+from .response_items import StoredItems
 from .response_schemas import (
     ReasoningOptions,
     ResponseConversation,
@@ -38,16 +38,16 @@ def settings_of(caller: Caller, data: ResponseRequest) -> ResponseSettings:
         reasoning=data.reasoning or ReasoningOptions(),
         store=data.store is not False,
         temperature=temperature,
-        text={"format": {"type": "text"}, **_without_none(data.text)},
-        tool_choice=data.tool_choice or "auto",
+        text=parameters.describe_text(data.text),
+        tool_choice=functions.describe_choice("tool_choice", data.tool_choice),
         tools=[_without_none(tool) for tool in data.tools or []],
         top_p=data.top_p,
         user=data.user,
     )
 
 
-def _without_none(struct: msgspec.Struct | None) -> dict[str, Any]:
-    fields = msgspec.to_builtins(struct) if struct is not None else {}
+def _without_none(struct: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.to_builtins(struct)
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -56,16 +56,14 @@ async def build_question(
 ) -> Question:
     is_visitor = caller.speaker.is_visitor
     parameters.check(data, is_visitor=is_visitor)
-    known, previous = await _load(services, caller, data)
+    known, previous, conversation_id = await _load(services, caller, data)
     conversation = response_items.convert(data.input, known, is_trusted=not is_visitor)
-    if previous is not None:
-        conversation_id: str | None = previous.conversation_id
-    elif isinstance(data.conversation, ResponseConversation):
-        conversation_id = data.conversation.id
-    else:
-        conversation_id = data.conversation
+    if data.background and conversation.has_images:
+        raise Invalid.field("background", "cannot be combined with images")
     if conversation_id is None:
         _check_outputs(conversation)
+    else:
+        conversation = conversation.with_outputs_apart()
     client = _build_input(data, settings, is_trusted=not is_visitor)
     if previous is not None:
         client = msgspec.structs.replace(client, follows=previous.message_id)
@@ -93,38 +91,45 @@ def _build_input(
 
 async def _load(
     services: Services, caller: Caller, data: ResponseRequest
-) -> tuple[Known, ClientAnswer | None]:
-    """Returns the items that the request only names, and the answer that it continues."""
-    references, previous_id = response_items.list_references(data.input), data.previous_response_id
-    if not references and previous_id is None:
-        return {}, None
-    runtime, speaker, previous = caller.runtime, caller.speaker, None
+) -> tuple[StoredItems, ClientAnswer | None, str | None]:
+    """Returns the items that the request only names, the answer that it continues, and the
+    conversation.
+    """
+    runtime, speaker, previous_id = caller.runtime, caller.speaker, data.previous_response_id
+    conversation, previous = data.conversation, None
+    if isinstance(conversation, ResponseConversation):
+        conversation = conversation.id
+    goes_on = conversation is not None or previous_id is not None
+    answer_ids = response_items.list_answers(data.input, goes_on=goes_on)
+    if not answer_ids and previous_id is None:
+        return StoredItems(), None, conversation
+    max_chars = max_chars_of(is_visitor=speaker.is_visitor)
     async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
         if previous_id is not None:
             message_id = responses.message_id_of(previous_id)
             previous = await chat.find_answer(tx, speaker, message_id)
             if previous is None or previous.agent_id != runtime.agent_id:
                 raise responses.not_found(previous_id)
-        answer_ids = _answers_of(references)
-        known = await chat.find_earlier_answers(tx, runtime, speaker, answer_ids)
-    return _to_items(known), previous
+            conversation = previous.conversation_id
+        answers = await chat.find_items(tx, runtime, speaker, answer_ids, max_chars)
+    if answers is None:
+        raise Invalid.field("input", f"must have at most {max_chars} characters in total")
+    return _to_items(answers, conversation), previous, conversation
 
 
-def _answers_of(references: list[str]) -> list[str]:
-    """An item's id has the id of its answer, and a call's a number as well."""
-    parts = (reference.split("_") for reference in references)
-    return [f"{MESSAGE_PREFIX}{part[1]}" for part in parts if len(part) > 1]
-
-
-def _to_items(known: dict[str, chat.EarlierAnswer]) -> Known:
+def _to_items(answers: dict[str, chat.AnswerItem], conversation_id: str | None) -> StoredItems:
     items: dict[str, Message] = {}
-    for message_id, answer in known.items():
-        items[message_id] = Message("assistant", answer.content)
-        for call in answer.client_calls:
+    in_conversation: set[str] = set()
+    for message_id, answer in answers.items():
+        own = {message_id: Message("assistant", answer.content)}
+        for call in answer.calls:
             name, arguments = call["function"], encode_arguments(call["input"])
             made = ToolCall(call["id"], name, arguments)
-            items[responses.item_id(call["id"])] = Message("assistant", "", (made,))
-    return items
+            own[responses.item_id(call["id"])] = Message("assistant", "", (made,))
+        items |= own
+        if answer.conversation_id == conversation_id:
+            in_conversation.update(own)
+    return StoredItems(items, frozenset(in_conversation))
 
 
 def _check_outputs(conversation: Conversation) -> None:

@@ -13,22 +13,48 @@ from .response_schemas import InputItem, InputPart
 
 MESSAGE_PREFIX: Final = "msg_"
 CALL_PREFIX: Final = "fc_"
-# Items that a client may send back by their ids alone: answers and calls of functions.
-Known = Mapping[str, Message]
+_PREFIXES = (MESSAGE_PREFIX, CALL_PREFIX)
 
 
-def list_references(items: str | list[InputItem]) -> list[str]:
+class StoredItems(msgspec.Struct, frozen=True):
+    """Answers and calls of functions by the ids of their items, which a client may send instead.
+    `in_conversation` are those that the conversation has which goes on.
+    """
+
+    messages: dict[str, Message] = {}
+    in_conversation: frozenset[str] = frozenset()
+
+
+def list_answers(items: str | list[InputItem], *, goes_on: bool) -> list[str]:
+    """Returns the answers to which items belong that are only named; where a conversation goes on,
+    also those of items that it may have.
+    """
     if isinstance(items, str):
         return []
-    return [item.id for item in items if item.type == "item_reference" and item.id is not None]
+    named = [_id_of(item) for item in items if goes_on or item.type == "item_reference"]
+    # An item's id has the id of its answer, and a call's a number as well.
+    parts = [item_id.split("_") for item_id in named if item_id.startswith(_PREFIXES)]
+    return list(dict.fromkeys(f"{MESSAGE_PREFIX}{part[1]}" for part in parts))
 
 
-def convert(items: str | list[InputItem], known: Known, *, is_trusted: bool) -> Conversation:
-    """Instructions of a caller who is not trusted become messages of the user."""
+def _id_of(item: InputItem) -> str:
+    if item.type == "function_call":
+        return f"{CALL_PREFIX}{(item.call_id or '').removeprefix('call_')}"
+    return item.id or ""
+
+
+def convert(items: str | list[InputItem], stored: StoredItems, *, is_trusted: bool) -> Conversation:
+    """Instructions of a caller who is not trusted become messages of the user. Leaves out what the
+    conversation has.
+    """
     if isinstance(items, str):
         return split("input", [Message("user", items)])
-    converter = _Converter(known, is_trusted=is_trusted)
-    messages = [converter.convert(f"input.{n}", item) for n, item in enumerate(items)]
+    converter = _Converter(stored.messages, is_trusted=is_trusted)
+    messages = [
+        converter.convert(f"input.{n}", item)
+        for n, item in enumerate(items)
+        if _id_of(item) not in stored.in_conversation
+    ]
     return split("input", _join_calls(messages))
 
 
@@ -46,7 +72,7 @@ def _join_calls(messages: list[Message]) -> list[Message]:
 
 
 class _Converter:
-    def __init__(self, known: Known, *, is_trusted: bool) -> None:
+    def __init__(self, known: Mapping[str, Message], *, is_trusted: bool) -> None:
         self._known = known
         self._is_trusted = is_trusted
 

@@ -30,6 +30,8 @@ def _list_unsupported(data: ResponseRequest) -> Iterator[Problem]:
         yield "top_logprobs", "is not supported; leave it out"
     if _LOGPROBS in (data.include or ()):
         yield "include", f"{_LOGPROBS} is not supported; leave it out"
+    if data.service_tier not in {None, "auto", "default"}:
+        yield "service_tier", "must be auto or default"
     if data.truncation not in {None, "auto"}:
         yield "truncation", "must be auto: the oldest messages are left out if they do not fit"
     reasoning = data.reasoning or ReasoningOptions()
@@ -76,6 +78,17 @@ def read_format(text: TextOptions | None) -> dict[str, Any] | None:
         raise Invalid.field("text.format.type", "must be text, json_object or json_schema")
     schema = {name: value for name, value in wanted.items() if name != "type"}
     return {"type": "json_schema", "json_schema": schema}
+
+
+def describe_text(text: TextOptions | None) -> dict[str, Any]:
+    """Returns the form of the answer as a response shows it: what `read_format` has read."""
+    wanted = read_format(text) or {"type": "text"}
+    described: dict[str, Any] = {
+        "format": {"type": wanted["type"], **wanted.get("json_schema", {})}
+    }
+    if text is not None and text.verbosity is not None:
+        described["verbosity"] = text.verbosity
+    return described
 
 
 def read_definitions(tools: list[ResponseTool]) -> list[tuple[str, FunctionDefinition]]:

@@ -113,6 +113,7 @@ class ResponseRequest(msgspec.Struct, kw_only=True):
     metadata: Metadata | None = None
     include: Annotated[list[str], Meta(max_length=32)] | None = None
     truncation: str | None = None
+    service_tier: str | None = None
     top_logprobs: int | None = None
     max_tool_calls: int | None = None
     prompt: dict[str, Any] | None = None
@@ -125,13 +126,19 @@ class OutputText(msgspec.Struct, tag_field="type", tag="output_text"):
     logprobs: list[Any] = []
 
 
+class OutputRefusal(msgspec.Struct, tag_field="type", tag="refusal"):
+    """Why the model does not answer."""
+
+    refusal: str
+
+
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 
 class OutputMessage(msgspec.Struct, tag_field="type", tag="message"):
     id: str
     status: ItemStatus
-    content: list[OutputText]
+    content: list[OutputText | OutputRefusal]
     role: Literal["assistant"] = "assistant"
 
 

@@ -18,6 +18,7 @@ from .response_schemas import (
     ItemStatus,
     OutputCall,
     OutputMessage,
+    OutputRefusal,
     OutputText,
     ResponseError,
     ResponseObject,
@@ -41,6 +42,9 @@ class _EventEncoder:
         self._number = 0
         self._outputs = 0
         self._texts: list[str] = []
+        self._is_refusal = False
+        # The last call, whose end is not sent yet.
+        self._call: OutputCall | None = None
         self._message_id = ""
         self._created_at: int | None = None
 
@@ -51,14 +55,17 @@ class _EventEncoder:
         yield self._event(events.ResponseCreated, response=response)
         yield self._event(events.ResponseInProgress, response=response)
 
-    def add_text(self, delta: str) -> Iterator[bytes]:
+    def add_text(self, delta: str, *, is_refusal: bool = False) -> Iterator[bytes]:
         if not self._texts:
+            self._is_refusal = is_refusal
             yield from self._open_message()
         self._texts.append(delta)
-        yield self._event(events.ResponseTextDelta, **self._place(), delta=delta)
+        kind = events.ResponseRefusalDelta if self._is_refusal else events.ResponseTextDelta
+        yield self._event(kind, **self._place(), delta=delta)
 
     def add_call(self, call: chat.ClientCall) -> Iterator[bytes]:
         yield from self._close_message()
+        yield from self._close_call()
         arguments, index = call.arguments or "{}", self._outputs
         item = OutputCall(responses.item_id(call.id), call.id, call.name, "", "in_progress")
         yield self._event(events.ResponseItemAdded, output_index=index, item=item)
@@ -67,14 +74,14 @@ class _EventEncoder:
         yield self._event(
             events.ResponseArgumentsDone, **place, name=call.name, arguments=arguments
         )
-        item = msgspec.structs.replace(item, arguments=arguments, status="completed")
-        yield self._event(events.ResponseItemDone, output_index=index, item=item)
-        self._outputs += 1
+        self._call = msgspec.structs.replace(item, arguments=arguments)
 
     def finish(self, reply: ChatReply) -> Iterator[bytes]:
-        if not self._texts and not self._outputs:
+        if not self._texts and not self._outputs and self._call is None:
             yield from self.add_text("")
-        yield from self._close_message(responses.status_of(reply.finish_reason))
+        status = responses.status_of(reply.finish_reason)
+        yield from self._close_message(status)
+        yield from self._close_call(status)
         response = responses.from_reply(self._agent_id, self._settings, reply)
         response.created_at = self._created_at or response.created_at
         yield self._event(_ENDS[response.status], response=response)
@@ -92,19 +99,34 @@ class _EventEncoder:
     def _open_message(self) -> Iterator[bytes]:
         item = OutputMessage(self._message_id, "in_progress", [])
         yield self._event(events.ResponseItemAdded, output_index=self._outputs, item=item)
-        yield self._event(events.ResponsePartAdded, **self._place(), part=OutputText(""))
+        yield self._event(events.ResponsePartAdded, **self._place(), part=self._part(""))
 
     def _close_message(self, status: ItemStatus = "completed") -> Iterator[bytes]:
         if not self._texts:
             return
         text, place = "".join(self._texts), self._place()
         self._texts = []
-        yield self._event(events.ResponseTextDone, **place, text=text)
-        part = OutputText(text)
+        if self._is_refusal:
+            yield self._event(events.ResponseRefusalDone, **place, refusal=text)
+        else:
+            yield self._event(events.ResponseTextDone, **place, text=text)
+        part = self._part(text)
         yield self._event(events.ResponsePartDone, **place, part=part)
         item = OutputMessage(self._message_id, status, [part])
         yield self._event(events.ResponseItemDone, output_index=self._outputs, item=item)
         self._outputs += 1
+
+    def _close_call(self, status: ItemStatus = "completed") -> Iterator[bytes]:
+        """Only what comes after a call tells whether it was cut off."""
+        if self._call is None:
+            return
+        self._call.status = status
+        yield self._event(events.ResponseItemDone, output_index=self._outputs, item=self._call)
+        self._call = None
+        self._outputs += 1
+
+    def _part(self, text: str) -> OutputText | OutputRefusal:
+        return OutputRefusal(text) if self._is_refusal else OutputText(text)
 
     def _place(self) -> dict[str, Any]:
         return {"item_id": self._message_id, "output_index": self._outputs}
@@ -144,7 +166,7 @@ async def encode_events(
 def _encode_event(encoder: _EventEncoder, event: StreamEvent) -> Iterator[bytes]:
     match event:
         case chat.TextDelta(delta):
-            return encoder.add_text(delta)
+            return encoder.add_text(delta, is_refusal=isinstance(event, chat.RefusalDelta))
         case chat.TurnStarted():
             return encoder.start(event.message_id)
         case chat.ClientCall():

@@ -18,6 +18,7 @@ from .response_schemas import (
     OutputCall,
     OutputItem,
     OutputMessage,
+    OutputRefusal,
     OutputText,
     ResponseConversation,
     ResponseError,
@@ -67,10 +68,10 @@ def from_reply(agent_id: str, settings: ResponseSettings, reply: ChatReply) -> R
         settings,
         message.id,
         created_at=int(message.created_at.timestamp()),
-        output=output_of(message.id, message.content, calls),
+        output=output_of(message.id, message.content, calls, is_refusal=reply.is_refusal),
         finish_reason=reply.finish_reason,
         usage=usage_of(reply.usage),
-        conversation=ResponseConversation(reply.conversation_id),
+        conversation=ResponseConversation(reply.conversation_id) if settings.store else None,
     )
 
 
@@ -85,7 +86,7 @@ def from_answer(answer: ClientAnswer) -> ResponseObject:
         settings,
         answer.message_id,
         created_at=int(answer.created_at.timestamp()),
-        output=output_of(answer.message_id, answer.content, calls),
+        output=output_of(answer.message_id, answer.content, calls, is_refusal=answer.is_refusal),
         finish_reason=answer.finish_reason,
         usage=usage_of(answer.kept.usage),
         conversation=ResponseConversation(answer.conversation_id),
@@ -129,10 +130,13 @@ def build(
     )
 
 
-def output_of(message_id: str, content: str, calls: list[OutputCall]) -> list[OutputItem]:
+def output_of(
+    message_id: str, content: str, calls: list[OutputCall], *, is_refusal: bool
+) -> list[OutputItem]:
     if not content and calls:
         return [*calls]
-    return [OutputMessage(message_id, "completed", [OutputText(content)]), *calls]
+    part = OutputRefusal(content) if is_refusal else OutputText(content)
+    return [OutputMessage(message_id, "completed", [part]), *calls]
 
 
 def usage_of(usage: TokenUsage | None) -> ResponseUsage | None:

@@ -129,6 +129,7 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
     store: Annotated[
         bool | None, Meta(description="With false, question and answer are not kept")
     ] = None
+    service_tier: str | None = None
     n: Annotated[int, Meta(ge=1)] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -184,7 +185,9 @@ class Completion(msgspec.Struct):
     model: str
     choices: list[Choice]
     usage: TokenUsage
-    conversation_id: str
+    conversation_id: Annotated[
+        str | None, Meta(description="The conversation that has question and answer, if stored")
+    ]
 
 
 class ModelCard(msgspec.Struct):
