@@ -41,10 +41,13 @@ class Journey(msgspec.Struct):
         calls = [("delegate_to_helper", {"task": "Weather"}), ("tell_time", {"zone": "UTC"})]
         self.talk.script(Reply(texts=[], calls=calls), Reply(texts=["It is 9,", " and cloudy."]))
 
-    def check(self) -> None:
-        """Each tool ran once, where it belongs, and the model saw both results."""
+    def check(self, later: int = 0) -> None:
+        """Each tool ran once, where it belongs, and the model saw both results. `later` is the
+        number of further questions.
+        """
         assert len(self.helper.asked) == 1
-        first, second = self.asked
+        first, second, *more = self.asked
+        assert len(more) == later
         offered = {tool["function"]["name"] for tool in first["tools"]}
         assert offered == {"delegate_to_helper", "tell_time"}
         results = [item["content"] for item in second["messages"] if item["role"] == "tool"]

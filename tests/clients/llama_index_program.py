@@ -1,7 +1,6 @@
-"""Runs one scenario with LlamaIndex, which leaves its event loop busy, and prints the answer:
-`python -m tests.clients.llama_index_program SCENARIO`.
-"""
+"""Calls a function and streams with LlamaIndex, and prints both answers."""
 
+import json
 import os
 import sys
 
@@ -41,4 +40,4 @@ def stream() -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write({"loop": loop, "stream": stream}[sys.argv[1]]())
+    sys.stdout.write(json.dumps({"loop": loop(), "stream": stream()}))

@@ -36,10 +36,12 @@ async def read_response(reader: asyncio.StreamReader) -> httpx.Response:
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    """Waits for the end of the connection. A reset is one: bytes that the server did not read."""
+    """Waits for the end of the connection. An error is one: of bytes that the server did not read,
+    or that were still being sent.
+    """
     try:
         return await reader.read() == b""
-    except ConnectionResetError:
+    except (ConnectionResetError, BrokenPipeError):
         return True
 
 
