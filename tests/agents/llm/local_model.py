@@ -13,8 +13,11 @@ from app.services import Services
 async def announce_local_model(
     services: Services, address: str, name: str | None = None, slots: int = 0
 ) -> AsyncIterator[None]:
-    """Stores the heartbeat of a local model in Redis, like its own process."""
+    """Stores the heartbeat of a local model in Redis, like its own process. Its queue is empty:
+    an earlier test may have left tickets, which have some seconds.
+    """
     beat = Beat("model", name or heartbeat.own_name(), address=address, slots=slots)
+    await services.redis.delete(_queue_key(beat))
     await heartbeat.send(services.redis, beat)
     try:
         yield
@@ -24,8 +27,12 @@ async def announce_local_model(
 
 async def count_tickets(services: Services) -> int:
     """Returns how many requests have a slot of the local model or wait for one."""
-    keys = [key async for key in services.redis.scan_iter("parley:model_queue:*")]
-    return sum([await services.redis.hlen(key) for key in keys])
+    beats = [beat for beat in await heartbeat.read(services.redis) if beat.part == "model"]
+    return sum([await services.redis.hlen(_queue_key(beat)) for beat in beats])
+
+
+def _queue_key(beat: Beat) -> str:
+    return f"parley:model_queue:{beat.name}"
 
 
 async def wait_for_tickets(services: Services, count: int) -> None:
