@@ -14,11 +14,11 @@ def test_a_run_is_judged_by_the_speed_of_its_machine(
     cases = [
         (7.9, 1.0, 0, "counts as 7.9 minutes"),
         (8.1, 1.0, 0, "WARNING"),
-        (13.9, 1.0, 0, "WARNING"),
-        (14.1, 1.0, 1, "FAILED: more than 14 minutes"),
+        (21.9, 1.0, 0, "WARNING"),
+        (22.1, 1.0, 1, "FAILED: more than 22 minutes"),
         (15.0, 2.0, 0, "counts as 7.5 minutes"),
-        (29.0, 2.0, 1, "FAILED"),
-        (8.5, 0.5, 1, "counts as 17.0 minutes"),
+        (45.0, 2.0, 1, "FAILED"),
+        (11.5, 0.5, 1, "counts as 23.0 minutes"),
     ]
     for minutes, slowness, code, said in cases:
         with subtests.test(minutes=minutes, slowness=slowness):
