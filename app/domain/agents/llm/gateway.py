@@ -60,8 +60,8 @@ _ADDRESS_SECONDS = 5.0
 _NO_ADDRESS_SECONDS = 0.5
 # How long an address stays valid without a heartbeat.
 _EXPIRY_SECONDS = 120.0
-# What the server of the local model ignores.
-_LOCAL_LACKS: Final = frozenset({"reasoning_effort", "verbosity"})
+# What the server of the local model ignores. The model's prompts have no place for functions.
+_LOCAL_LACKS: Final = frozenset({"reasoning_effort", "tool_choice", "tools", "verbosity"})
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
 
