@@ -1,8 +1,19 @@
 """Answers to clients of OpenAI's wire formats, and the calls of their functions."""
 
+from typing import NamedTuple
+
 from db import fast
 from db.fast import Row
 from db.session import Tx
+
+
+class AnswerOwner(NamedTuple):
+    """Who got an answer, and from which agent."""
+
+    agent_id: str
+    user_id: str | None
+    embed_key_id: str | None
+
 
 # The newest calls of an answer whose texts have at most so many bytes in total.
 _MAX_CALL_BYTES = 200_000
@@ -20,7 +31,7 @@ WHERE t.conversation_id = {answer}.conversation_id AND t.tenant_id = {answer}.te
                           AND m.type = 'message' ORDER BY m.seq DESC LIMIT 1), 0)"""
 
 
-_OF_CALLER = """
+_OF_OWNER = """
 a.id = ANY($2) AND a.tenant_id = $1 AND a.role = 'assistant' AND a.replaced_by IS NULL
   AND c.agent_id = $3 AND c.user_id IS NOT DISTINCT FROM $4
   AND c.embed_key_id IS NOT DISTINCT FROM $5 AND c.session_id IS NULL"""
@@ -40,7 +51,7 @@ SELECT a.id, a.conversation_id,
               AND t.data->>'function' <> '' AND NOT coalesce((t.data->>'is_client')::boolean, false)
         ) own WHERE bytes <= {_MAX_CALL_BYTES})::text AS calls
 FROM conversation_entries a JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
-WHERE {_OF_CALLER}
+WHERE {_OF_OWNER}
 ORDER BY a.seq DESC
 """
 
@@ -61,7 +72,7 @@ FROM (
                 FROM {_calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
         FROM conversation_entries a
         JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
-        WHERE {_OF_CALLER}
+        WHERE {_OF_OWNER}
     ) answers
 ) counted
 """
@@ -135,31 +146,19 @@ SELECT data->>'id' AS id FROM deleted WHERE type = 'tool_call'
 
 
 async def find_answers(
-    tx: Tx,
-    tenant: str,
-    message_ids: list[str],
-    agent_id: str,
-    user_id: str | None,
-    embed_key_id: str | None,
+    tx: Tx, tenant: str, message_ids: list[str], owner: AnswerOwner
 ) -> list[Row]:
-    """Returns those of the answers that are the caller's own, the newest first, with the calls that
-    the agent made itself.
+    """Returns those of the answers that are the owner's, the newest first, with the calls that the
+    agent made itself.
     """
-    return await fast.rows(tx, tenant, _FIND, message_ids, agent_id, user_id, embed_key_id)
+    return await fast.rows(tx, tenant, _FIND, message_ids, *owner)
 
 
 async def find_items(
-    tx: Tx,
-    tenant: str,
-    message_ids: list[str],
-    agent_id: str,
-    user_id: str | None,
-    embed_key_id: str | None,
-    max_bytes: int,
+    tx: Tx, tenant: str, message_ids: list[str], owner: AnswerOwner, max_bytes: int
 ) -> list[Row]:
-    """Returns those of the answers that are the caller's own, with the calls for the client."""
-    values = (message_ids, agent_id, user_id, embed_key_id, max_bytes)
-    return await fast.rows(tx, tenant, _FIND_ITEMS, *values)
+    """Returns those of the answers that are the owner's, with the calls for the client."""
+    return await fast.rows(tx, tenant, _FIND_ITEMS, message_ids, *owner, max_bytes)
 
 
 async def find_answer(

@@ -116,8 +116,8 @@ async def _find_answers(
     """
     if not message_ids:
         return {}
-    ids = (message_ids, runtime.agent_id, speaker.user_id, speaker.embed_key_id)
-    rows = await client_queries.find_answers(tx, runtime.tenant_id, *ids)
+    owner = _owner_of(runtime, speaker)
+    rows = await client_queries.find_answers(tx, runtime.tenant_id, message_ids, owner)
     found: dict[str, _EarlierAnswer] = {}
     room = _MAX_VISITOR_CHARS if speaker.is_visitor else _MAX_CHARS
     for row in rows:
@@ -148,10 +148,8 @@ async def find_items(
     """
     if not message_ids:
         return {}
-    ids = (message_ids, runtime.agent_id, speaker.user_id, speaker.embed_key_id)
-    rows = await client_queries.find_items(
-        tx, runtime.tenant_id, *ids, max_chars * _MAX_BYTES_PER_CHAR
-    )
+    owner, max_bytes = _owner_of(runtime, speaker), max_chars * _MAX_BYTES_PER_CHAR
+    rows = await client_queries.find_items(tx, runtime.tenant_id, message_ids, owner, max_bytes)
     if any(row["is_too_long"] for row in rows):
         return None
     return {
@@ -160,3 +158,7 @@ async def find_items(
         )
         for row in rows
     }
+
+
+def _owner_of(runtime: AgentRuntime, speaker: Speaker) -> client_queries.AnswerOwner:
+    return client_queries.AnswerOwner(runtime.agent_id, speaker.user_id, speaker.embed_key_id)
