@@ -1,6 +1,7 @@
 """Libraries for agents run loops in which a tool of the client and one of the agent are called.
 
-Each test imports its library: that takes seconds, in every process that collects the tests.
+Each test imports its library itself. At the top of the file, the imports would take seconds in
+every process that collects the tests.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Libraries and commands for models, with chats, streams, tools and structures.
 
-Each test imports its library: that takes seconds, in every process that collects the tests.
+Each test imports its library itself. At the top of the file, the imports would take seconds in
+every process that collects the tests.
 """
 
 import asyncio

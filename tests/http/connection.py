@@ -36,8 +36,8 @@ async def read_response(reader: asyncio.StreamReader) -> httpx.Response:
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    """Waits for the end of the connection. An error is one: of bytes that the server did not read,
-    or that were still being sent.
+    """Waits for the end of the connection, which may be an error: for bytes that the server did
+    not read, or that were still being sent.
     """
     try:
         return await reader.read() == b""

@@ -14,7 +14,7 @@ async def announce_local_model(
     services: Services, address: str, name: str | None = None, slots: int = 0
 ) -> AsyncIterator[None]:
     """Stores the heartbeat of a local model in Redis, like its own process. Its queue is empty:
-    an earlier test may have left tickets, which have some seconds.
+    tickets that an earlier test left are valid for some seconds.
     """
     beat = Beat("model", name or heartbeat.own_name(), address=address, slots=slots)
     await services.redis.delete(_queue_key(beat))
