@@ -53,21 +53,22 @@ def _count_stalls() -> float:
     return count
 
 
-async def _call(client: Client, method: str, path: str) -> dict[str, Any]:
-    """Returns what is logged of a request that holds the loop."""
-    stalls = _count_stalls()
+async def _call(client: Client, method: str, path: str, route: str = "") -> dict[str, Any]:
+    """Returns what is logged of a request that holds the loop. Something else may hold it before,
+    and is logged as well.
+    """
+    stalls, name = _count_stalls(), f"{method} {route or path}"
     with capture_logs() as lines:
         assert (await client(method, path)).status_code < 300
-        await until(lambda: _count_stalls() > stalls)
-        await until(lambda: any("frames" in line for line in lines))
-    (line,) = [line for line in lines if "frames" in line]
+        await until(lambda: any(line.get("route") == name for line in lines))
+    assert _count_stalls() > stalls
+    (line,) = [line for line in lines if line.get("route") == name]
     return dict(line)
 
 
 async def _check_sleeping(client: Client) -> None:
-    line = await _call(client, "GET", "/test/sleep/hunter2")
+    line = await _call(client, "GET", "/test/sleep/hunter2", "/test/sleep/{secret}")
     assert (line["event"], line["log_level"]) == ("the event loop was held", "warning")
-    assert line["route"] == "GET /test/sleep/{secret}"
     assert line["request_id"].startswith("req_")
     assert line["ms"] >= SECONDS * 1000
     assert line["cpu_ms"] < line["ms"] / 2
@@ -79,7 +80,6 @@ async def _check_sleeping(client: Client) -> None:
 
 async def _check_computing(client: Client) -> None:
     line = await _call(client, "POST", "/test/compute")
-    assert line["route"] == "POST /test/compute"
     assert line["frames"][0].endswith(" compute")
     assert line["frames"][1].endswith(" run_code")
     assert line["cpu_ms"] > 0
@@ -87,7 +87,6 @@ async def _check_computing(client: Client) -> None:
 
 async def _check_native_computing(client: Client) -> None:
     line = await _call(client, "POST", "/test/compute-in-c")
-    assert line["route"] == "POST /test/compute-in-c"
     assert line["frames"][0].endswith(" run_native_code")
 
 
