@@ -15,6 +15,7 @@ from app.areas import AREAS
 from app.jobs import work
 from app.kit.ids import new_id
 from app.services import Services
+from db.session import ALL_TENANTS
 from tests.assertions import until
 from tests.database import fetch_rows
 from tests.faults.instance import fetch_value, wait_for_count
@@ -93,9 +94,12 @@ async def test_a_worker_that_is_stopped_finishes_its_running_jobs(
 ) -> None:
     tenant = await own_world.tenant()
     worker = processes.python(*WORKER)
-    await _accept_jobs(own_services, tenant, 10, [])
-    await wait_for_count(own_services, LEASED, 5, tenant)
-    worker.send_signal(signal.SIGTERM)
+    async with own_services.db.tx(ALL_TENANTS) as tx:
+        # Jobs write their effect there, so that none ends before the worker is told to stop.
+        await (await tx.raw()).execute("LOCK TABLE event_log IN SHARE MODE")
+        await _accept_jobs(own_services, tenant, 10, [])
+        await wait_for_count(own_services, LEASED, 5, tenant)
+        worker.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(worker.wait, 40)
     assert code == 0
     assert await fetch_value(own_services, LEASED, tenant) == 0
