@@ -22,10 +22,17 @@ def test_a_run_is_judged_by_the_speed_of_its_machine(
     ]
     for minutes, slowness, code, said in cases:
         with subtests.test(minutes=minutes, slowness=slowness):
-            assert run.judge(minutes, slowness) == code
+            assert run.judge(minutes, 2 * minutes, slowness) == code
             output = capsys.readouterr().out
             assert said in output
             assert (counted := minutes / slowness) > 8 or "WARNING" not in output, counted
+
+
+def test_time_that_other_programs_took_from_a_run_is_not_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run.judge(30, 18, 1.0) == 0
+    assert "counts as 10.0 minutes" in capsys.readouterr().out
 
 
 def test_the_time_of_processes_without_a_parent_is_counted() -> None:
