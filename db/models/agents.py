@@ -1,6 +1,8 @@
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, HasId, TenantOwned, Timestamps
@@ -36,6 +38,8 @@ class Agent(TenantOwned, HasId, Timestamps, Base):
     log_tool_calls: Mapped[bool] = mapped_column(default=True, server_default="true")
     log_token_usage: Mapped[bool] = mapped_column(default=True, server_default="true")
     retention_days: Mapped[int] = mapped_column(default=365, server_default="365")
+    # How it searches its documents, where that differs from the usual.
+    retrieval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
 class AgentVersion(TenantOwned, HasId, Base):

@@ -89,6 +89,12 @@ class Document(TenantOwned, HasId, Base):
     file_key: Mapped[str | None]
     version: Mapped[int] = mapped_column(default=1, server_default="1")
     chunk_count: Mapped[int] = mapped_column(default=0, server_default="0")
+    # That of most of its text, like "de"; None until it was read.
+    language: Mapped[str | None]
+    # How many of the chunks the sentence encoder has encoded.
+    refined_count: Mapped[int] = mapped_column(default=0, server_default="0")
+    # How often its passages were quoted to a model. What is asked most is refined first.
+    asked_count: Mapped[int] = mapped_column(default=0, server_default="0")
     work_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     processed_at: Mapped[datetime | None]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.agents.definition.api import RetrievalSettings
 from app.domain.agents.knowledge import fusion
 from app.domain.agents.knowledge.chunk_store import Matches
-from app.domain.agents.knowledge.retrieval import MAX_PASSAGES, MIN_LOCAL_FIT
+from app.domain.agents.knowledge.retrieval import MIN_LOCAL_FIT
 from tests.agents.knowledge.evaluation import Corpus, read_questions
 
+_MAX_PASSAGES = RetrievalSettings().max_passages
 # About other things, and about what the documents could say, but do not.
 _UNANSWERED = (
     *("hello", "thanks!", "ok", "bye", "Recommend a film", "Who wrote Hamlet?"),
@@ -43,7 +45,7 @@ async def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def _quote(matches: Matches, query: str) -> list[str]:
-    found = fusion.fuse(matches, MAX_PASSAGES, query, min_fit=MIN_LOCAL_FIT)
+    found = fusion.fuse(matches, _MAX_PASSAGES, query, min_fit=MIN_LOCAL_FIT)
     return [chunk.document_name for chunk, _ in found]
 
 
@@ -62,7 +64,7 @@ async def test_most_quoted_passages_are_of_the_right_document(
         any(
             item.question.phrase in chunk.text
             for chunk, _ in fusion.fuse(
-                item.matches, MAX_PASSAGES, item.question.query, min_fit=MIN_LOCAL_FIT
+                item.matches, _MAX_PASSAGES, item.question.query, min_fit=MIN_LOCAL_FIT
             )
         )
         for item in outcomes

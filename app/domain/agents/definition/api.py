@@ -1,6 +1,7 @@
 """What other areas may call."""
 
 from .queries import delay_deletion, find_existing_ids, list_usable
+from .retrieval_settings import RetrievalSettings
 from .runtime import (
     AgentRuntime,
     AttachedToolInfo,

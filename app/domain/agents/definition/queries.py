@@ -116,7 +116,7 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                             SELECT coalesce(json_agg(d.id), '[]') FROM documents d
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
                               AND d.deleted_at IS NOT NULL
-                        ))
+                        ), 'settings', coalesce(a.retrieval, '{}'))
         FROM knowledge_bases b
         WHERE b.agent_id = a.id AND b.tenant_id = a.tenant_id AND EXISTS (
             SELECT 1 FROM documents d

@@ -18,6 +18,7 @@ from db.session import Tx
 
 from . import queries
 from .errors import AgentArchived, AgentNotFound
+from .retrieval_settings import RetrievalSettings
 from .schemas import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE
 
 
@@ -54,6 +55,7 @@ class KnowledgeInfo(msgspec.Struct, frozen=True):
     revision: int
     embedding_model: str
     hidden_document_ids: list[str] = []
+    settings: RetrievalSettings = RetrievalSettings()
 
 
 class WebSearchInfo(msgspec.Struct, frozen=True):

@@ -1,18 +1,19 @@
 from typing import Annotated
 
 import msgspec
-from litestar import Controller, delete, get, patch, post
+from litestar import Controller, delete, get, patch, post, put
 from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
+from app.domain.agents.definition.api import RetrievalSettings
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
 
-from . import documents, service
+from . import documents, service, settings
 from .schemas import (
     ChunkView,
     DocumentChange,
@@ -82,6 +83,17 @@ class KnowledgeController(Controller):
         quotes those of the first five that fit well enough.
         """
         return await service.search(services, principal.scope, agent_id, data)
+
+    @get("/retrieval", summary="Get the retrieval settings", needs="agents:write")
+    async def get_retrieval_settings(self, tx: Tx, agent_id: Id) -> RetrievalSettings:
+        return await settings.get(tx, agent_id)
+
+    @put("/retrieval", summary="Change the retrieval settings", needs="agents:write")
+    async def replace_retrieval_settings(
+        self, tx: Tx, agent_id: Id, data: JSONBody[RetrievalSettings]
+    ) -> RetrievalSettings:
+        """Replaces all of them: what is left out has its default again. The next turn uses them."""
+        return await settings.replace(tx, agent_id, data)
 
     @get("/documents", summary="List documents", needs="agents:write")
     async def list_documents(

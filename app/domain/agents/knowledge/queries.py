@@ -1,5 +1,8 @@
 """SQL of documents."""
 
+import msgspec
+
+from app.domain.agents.definition.api import RetrievalSettings
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast, ledger
@@ -12,6 +15,7 @@ from db.views import View
 from .schemas import DocumentStatus, DocumentView
 
 _VIEW = View(DocumentView)
+_settings_decoder = msgspec.json.Decoder(RetrievalSettings)
 _SORT_ORDERS = SortOrders(
     "-created_at",
     Document.id,
@@ -35,6 +39,10 @@ FROM documents d LEFT JOIN knowledge_bases k
   ON k.agent_id = d.agent_id AND k.tenant_id = d.tenant_id
 WHERE ($1::text IS NULL OR d.tenant_id = $1) AND d.agent_id = $2 AND d.deleted_at IS NULL
   AND d.id = $3
+"""
+_FIND_SETTINGS = """
+SELECT coalesce(retrieval, '{}')::text FROM agents
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
 
 # Uploads
@@ -187,6 +195,12 @@ async def find_file(tx: Tx, agent_id: str, document_id: str) -> Row | None:
 
 async def find_table(tx: Tx, agent_id: str, document_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND_TABLE, agent_id, document_id)
+
+
+async def find_settings(tx: Tx, agent_id: str) -> RetrievalSettings | None:
+    """Returns None when there is no such agent."""
+    stored = await fast.value(tx, tenant_of(tx), _FIND_SETTINGS, agent_id)
+    return None if stored is None else _settings_decoder.decode(stored)
 
 
 # Uploads

@@ -1,0 +1,33 @@
+"""How an agent searches its documents."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.agents.definition import api as agents
+from app.domain.agents.definition.api import RetrievalSettings
+from app.domain.agents.definition.errors import AgentNotFound
+from app.kit.changes import apply_changes
+from db.session import Tx
+
+from . import queries
+
+
+async def get(tx: Tx, agent_id: str) -> RetrievalSettings:
+    settings = await queries.find_settings(tx, agent_id)
+    if settings is None:
+        raise AgentNotFound(f"There is no agent {agent_id[:64]}")
+    return settings
+
+
+async def replace(tx: Tx, agent_id: str, settings: RetrievalSettings) -> RetrievalSettings:
+    agent = await agents.find(tx, agent_id, for_update=True)
+    if apply_changes(agent, {"retrieval": _list_differences(settings) or None}):
+        await (await tx.session()).flush()
+        await agents.emit_updated(tx, agent, ["retrieval"])
+    return settings
+
+
+def _list_differences(settings: RetrievalSettings) -> dict[str, Any]:
+    values, defaults = map(msgspec.to_builtins, (settings, RetrievalSettings()))
+    return {name: value for name, value in values.items() if value != defaults[name]}
