@@ -19,7 +19,8 @@ class Feature(msgspec.Struct, frozen=True):
 
 
 SPEECH_RECOGNITION: Final = Feature("speech recognition", group="speech", module="moonshine_voice")
-FEATURES: Final = (SPEECH_RECOGNITION,)
+SENTENCE_ENCODERS: Final = Feature("sentence encoders", group="encoder", module="onnxruntime")
+FEATURES: Final = (SPEECH_RECOGNITION, SENTENCE_ENCODERS)
 
 
 def is_installed(feature: Feature) -> bool:
