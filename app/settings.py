@@ -92,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # 0 turns it off.
     sandbox_min_free_mb: int = 256
     embedding_model: str = "local/wordllama"
+    sentence_encoders: bool = True
 
     @property
     def sandbox_home(self) -> Path:
@@ -205,6 +206,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "sandbox_dir": parse_path,
     "sandbox_min_free_mb": parse_int(0, 1_048_576),
     "embedding_model": parse_model_name,
+    "sentence_encoders": parse_flag,
 }
 
 

@@ -17,9 +17,10 @@ import psutil
 from app import settings as configuration
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.runtime import KnowledgeInfo
-from app.domain.agents.knowledge import chunk_store, parsing, retrieval
-from app.domain.agents.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
+from app.domain.agents.knowledge import parsing, retrieval, vector_index
+from app.domain.agents.knowledge.chunk_store import ChunkStore, SearchRequest
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.local_embedder import NAME, TokenTable
 from app.domain.agents.knowledge.writer_lease import hold_table
 from tests.agents.knowledge.evaluation import Corpus, Ranks, read_corpus, read_questions
@@ -201,17 +202,17 @@ class Library:
         questions = TokenTable().embed(queries)
         similarities = questions @ vectors.T
         exact = np.argpartition(-similarities, 5, axis=1)[:, :5]
-        used = chunk_store.REFINE_FACTOR
+        used = vector_index.REFINE_FACTOR
         try:
             for factor in (used, *_REFINE_FACTORS):
-                chunk_store.REFINE_FACTOR = factor
+                vector_index.REFINE_FACTOR = factor
                 recall, p95 = await self._recall(base, queries, questions, exact)
                 is_used = factor == used
                 row(f"  recall@5, {factor} times the rows compared", f"{recall:.1%}", "exact",
                     f"{p95:.1f} ms", "≥ 99 %" if is_used else "none",
                     holds=recall >= 0.99 or not is_used)  # fmt: skip
         finally:
-            chunk_store.REFINE_FACTOR = used
+            vector_index.REFINE_FACTOR = used
 
     async def _recall(
         self, base: KnowledgeInfo, queries: list[str], questions: Any, exact: Any

@@ -70,6 +70,8 @@ class Stores:
             anonymous_per_minute=1_000_000,
             egress_allow=("127.0.0.1", "localhost"),
             local_model=False,
+            # They take memory and time; tests of encoders turn them on.
+            sentence_encoders=False,
             sandbox_dir=_sandbox_dir(),
             log_level="warning",
             pool_size=20,

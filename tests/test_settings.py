@@ -347,6 +347,7 @@ FULL = Settings(
     sandbox_dir=Path("/tmp/sandbox"),
     sandbox_min_free_mb=7,
     embedding_model="openai/text-embedding-3-small",
+    sentence_encoders=False,
 )
 
 

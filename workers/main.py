@@ -48,6 +48,8 @@ CONCURRENCY: Final = {
     "deliveries": 32,
     "workflows": 32,
     "imports": 4,
+    # It takes a whole processor.
+    "refine": 1,
     "default": 16,
 }
 GRACE_SECONDS = 25

@@ -1,6 +1,6 @@
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Index, func, text
+from sqlalchemy import ARRAY, BigInteger, ForeignKey, Index, SmallInteger, String, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, HasId, TenantOwned
@@ -30,6 +30,14 @@ class KnowledgeBase(TenantOwned, Base):
     last_generation: Mapped[int] = mapped_column(default=1, server_default="1")
     revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     embedding_model: Mapped[str]
+    # That of the table's columns; a table of an older one is rebuilt.
+    format: Mapped[int] = mapped_column(SmallInteger, default=1, server_default="1")
+    # Those of its documents. A question is cut into terms by all of them.
+    languages: Mapped[list[str]] = mapped_column(ARRAY(String), default=list, server_default="{}")
+    # The sentence encoders that have encoded passages of this generation.
+    encoders: Mapped[list[str]] = mapped_column(ARRAY(String), default=list, server_default="{}")
+    # Until then it is not refined, since that failed.
+    refine_after: Mapped[datetime | None]
     # Rows were deleted or replaced; their text is still in the files of this generation.
     has_removed_chunks: Mapped[bool] = mapped_column(default=False, server_default="false")
     # When the table is to be compacted, indexed or rebuilt.
@@ -71,6 +79,13 @@ class Document(TenantOwned, HasId, Base):
             "tenant_id",
             "agent_id",
             postgresql_where=text("visibility = 'internal' OR has_internal_chunks"),
+        ),
+        # Read by every turn, and by the work that refines them; mostly there are few such rows.
+        Index(
+            "ix_documents_unrefined",
+            "tenant_id",
+            "agent_id",
+            postgresql_where=text("refined_count < chunk_count AND deleted_at IS NULL"),
         ),
         Index("ix_documents_tenant_id_agent_id", "tenant_id", "agent_id", "created_at", "id"),
     )

@@ -5,6 +5,7 @@ import re
 import sys
 from importlib.metadata import packages_distributions
 
+from app.kit.optional import FEATURES
 from tests.layout.sources import (
     PACKAGES,
     ROOT,
@@ -32,7 +33,8 @@ PARSERS = {
 
 def test_every_library_is_in_the_lock_that_users_install() -> None:
     """Tests have more packages; a start on a machine without them is only in the long run."""
-    locks = [ROOT / "requirements.lock", *ROOT.glob("requirements-speech.lock")]
+    optional = (f"requirements-{feature.group}.lock" for feature in FEATURES)
+    locks = [ROOT / "requirements.lock", *(ROOT / name for name in optional)]
     text = "\n".join(lock.read_text(encoding="utf-8") for lock in locks)
     locked = {_normal_name(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
     imported = {other.partition(".")[0] for _, other in list_imports()}

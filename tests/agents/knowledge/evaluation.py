@@ -12,15 +12,20 @@ from pathlib import Path
 import msgspec
 
 from app.domain.agents.knowledge import fusion, parsing
-from app.domain.agents.knowledge.chunk_store import ChunkStore, Matches, SearchRequest, TableRef
+from app.domain.agents.knowledge.chunk_store import ChunkStore, Matches, SearchRequest
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument, StoredChunk
+from app.domain.agents.knowledge.fusion import Candidate
+from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.local_embedder import DIMENSIONS, NAME, TokenTable
 from app.domain.agents.knowledge.readers import formats
+from app.domain.agents.knowledge.relevance import MIN_LOCAL_FIT, select_fitting
 from app.domain.agents.knowledge.retrieval import CANDIDATES
+from app.domain.agents.knowledge.terms import list_terms
 from app.domain.conversations.chat.history import PastMessage, build_query
 
 _FOLDER = Path(__file__).parent
 _TABLE = TableRef("agt_corpus", 1)
+_LANGUAGE = "en"
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def hybrid(self) -> int:
-        best = fusion.fuse(self.matches, CANDIDATES, self.question.query)
-        return self._rank([chunk for chunk, _ in best])
+        return self._rank([item.chunk for item in rank(self.matches, self.question.query)])
 
     @property
     def by_vector(self) -> int:
@@ -87,7 +91,7 @@ class Corpus:
         await self._store.create(_TABLE, NAME, DIMENSIONS)
         for name, chunks in read_corpus():
             vectors = self._embedder.embed([chunk.text for chunk in chunks])
-            document = EmbeddedDocument(name, name, 1, NAME, chunks, vectors)
+            document = EmbeddedDocument(name, name, 1, NAME, chunks, vectors, _LANGUAGE)
             await self._store.replace(_TABLE, document)
             self.chunk_count += len(chunks)
         await self._store.optimize(_TABLE)
@@ -95,12 +99,26 @@ class Corpus:
     async def search(self, query: str) -> Matches:
         vector = self._embedder.embed([query])[0].tolist()
         request = SearchRequest(
-            table=_TABLE, revision=1, text=query, vector=vector, limit=CANDIDATES
+            table=_TABLE,
+            revision=1,
+            text=query,
+            terms=" ".join(list_terms(query, [_LANGUAGE])),
+            vector=vector,
+            limit=CANDIDATES,
         )
         return await self._store.search(request)
 
     async def ask(self, questions: Sequence[Question]) -> list[Outcome]:
         return [Outcome(question, await self.search(question.query)) for question in questions]
+
+
+def rank(matches: Matches, query: str) -> list[Candidate]:
+    return fusion.rank(matches, list_terms(query, [_LANGUAGE]))
+
+
+def quote(matches: Matches, query: str) -> list[Candidate]:
+    """Returns what a turn with five passages would quote of the chunks."""
+    return select_fitting(rank(matches, query)[:5], matches, min_fit=MIN_LOCAL_FIT)
 
 
 def read_corpus() -> Iterator[tuple[str, list[Chunk]]]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from app.domain.agents.knowledge import maintenance
-from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.agents.knowledge.chunk_store import ChunkStore
+from app.domain.agents.knowledge.lance import TableRef
 from app.services import Services
 from tests.agents.knowledge.librarian import Librarian
 from tests.assertions import wait_until

@@ -45,6 +45,8 @@ async def test_a_document_is_read_cut_searched_and_quoted(
         "mime_type": "text/markdown",
         "size_bytes": len(HANDBOOK),
         "chunk_count": 2,
+        "refined_count": 0,
+        "language": "en",
         "created_at": "",
         "processed_at": "",
     }

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 import app.domain.agents.knowledge.jobs
-from app.domain.agents.knowledge import chunk_store, ingestion, maintenance, queries, table_queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
+from app.domain.agents.knowledge import (
+    chunk_store,
+    ingestion,
+    maintenance,
+    queries,
+    table_queries,
+    vector_index,
+)
+from app.domain.agents.knowledge.chunk_store import ChunkStore, SearchRequest
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.parsing import Unreadable
 from app.domain.agents.knowledge.work_kinds import MAINTAIN, REMOVE_DOCUMENT
 from app.domain.agents.knowledge.writer_lease import TableBusy, TableReplaced, Writer, hold_table
@@ -61,14 +69,14 @@ async def test_another_model_or_removed_text_makes_a_table_due_unless_it_is_atte
 async def test_a_large_table_gets_an_index_of_its_vectors(
     librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 50)
+    monkeypatch.setattr(vector_index, "MIN_INDEXED_CHUNKS", 50)
     text = "\n\n".join(f"# Part {number}\n\nText number {number}." for number in range(60))
     await librarian.add(parts_md=text)
     await maintain(services, librarian)
     store = services.get(ChunkStore)
     table = await store._open(TableRef(librarian.agent_id, 1))
     columns = [index.columns for index in await table.list_indices()]
-    assert sorted(columns) == [["text"], ["vector"]]
+    assert sorted(columns) == [["document_id"], ["position"], ["terms"], ["vector"]]
     found = await librarian.search("Text number 17")
     assert "Text number 17." in found[0]["content"]
 
@@ -76,8 +84,8 @@ async def test_a_large_table_gets_an_index_of_its_vectors(
 async def test_an_index_of_many_parts_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 300)
-    monkeypatch.setattr(chunk_store, "MAX_INDEX_PARTS", 2)
+    monkeypatch.setattr(vector_index, "MIN_INDEXED_CHUNKS", 300)
+    monkeypatch.setattr(vector_index, "MAX_INDEX_PARTS", 2)
     store, table = ChunkStore("", tmp_path), TableRef("agt_parts", 1)
     await store.create(table, "m", 8)
     counts = []
@@ -95,7 +103,7 @@ async def test_an_index_of_many_parts_is_created_again(
 async def test_vectors_of_any_length_are_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 300)
+    monkeypatch.setattr(vector_index, "MIN_INDEXED_CHUNKS", 300)
     store = ChunkStore("", tmp_path)
     for dimensions, kind in ((64, "IvfRq"), (12, "IvfFlat")):
         with subtests.test(dimensions=dimensions):
@@ -113,7 +121,7 @@ async def _check_index(store: ChunkStore, dimensions: int, kind: str) -> None:
     assert [index.index_type for index in indexes if index.columns == ["vector"]] == [kind]
     for number in range(0, 1000, 100):
         request = SearchRequest(
-            table=table, revision=1, text="nothing", vector=vectors[number].tolist(), limit=5
+            table=table, revision=1, text="", vector=vectors[number].tolist(), limit=5
         )
         ((chunk, similarity), *_) = (await store.search(request)).by_vector
         assert (chunk.position, round(similarity, 4)) == (number, 1.0)
@@ -145,13 +153,13 @@ async def test_a_sweep_deletes_what_belongs_to_no_agent(
 async def test_a_reader_whose_files_were_deleted_opens_the_table_again(
     librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_store, "_KEPT_VERSIONS", timedelta(milliseconds=1))
+    monkeypatch.setattr(chunk_store, "KEPT_VERSIONS", timedelta(milliseconds=1))
     await librarian.add(handbook_md=HANDBOOK)
     assert await librarian.search("When does the shop open?")
     table = TableRef(librarian.agent_id, 1)
     base = await find_base(services, librarian.agent_id)
     store = services.get(ChunkStore)
-    opened = store._open_tables[table]
+    opened = store._database._open_tables[table.name]
     assert opened.revision == base["revision"]
     other = ChunkStore("", services.settings.data_dir)
     vectors = ones(1, 256)
@@ -160,7 +168,7 @@ async def test_a_reader_whose_files_were_deleted_opens_the_table_again(
     await other.optimize(table)
     (document,) = (await librarian.client.get(f"{librarian.path}/documents")).json()["data"]
     assert len((await librarian.chunks(document["id"]))["data"]) == 2
-    store._open_tables[table] = opened
+    store._database._open_tables[table.name] = opened
     assert await librarian.search("When does the shop open?")
 
 

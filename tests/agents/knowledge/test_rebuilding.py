@@ -13,8 +13,9 @@ import pytest
 from app import container
 from app.domain.agents.definition.runtime import KnowledgeInfo
 from app.domain.agents.knowledge import maintenance, rebuilding, retrieval, table_queries
-from app.domain.agents.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.domain.agents.knowledge.embedding import embed_texts
+from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.usage import queries as usage_queries
 from app.kit import clock
 from app.services import Services
@@ -186,7 +187,7 @@ async def test_a_reader_with_a_replaced_generation_searches_the_new_one(
     old = KnowledgeInfo(agent_id, 1, 1, "local/wordllama")
     search = partial(retrieval.search, services, tenant_id, only_public=True)
     found = await search(old, "When does the shop open?", 5)
-    assert found[0][0].document_id == document["id"]
+    assert found[0].chunk.document_id == document["id"]
     gone = KnowledgeInfo("agt_00000000000000000000000009", 1, 1, "local/wordllama")
     assert await search(gone, "When does the shop open?", 5) == []
 

@@ -3,8 +3,9 @@
 import pytest
 
 from app.domain.agents.knowledge import arrow_rows, ingestion, maintenance, reconciliation
-from app.domain.agents.knowledge.chunk_store import ChunkStore, DocumentState, TableRef
-from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.agents.knowledge.chunk_store import ChunkStore
+from app.domain.agents.knowledge.chunks import Chunk, DocumentState, EmbeddedDocument
+from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.reconciliation import Differences, compare
 from app.domain.agents.knowledge.writer_lease import Writer
 from app.kit.files import FileNotStored

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.agents.definition.api import RetrievalSettings
-from app.domain.agents.knowledge import fusion
-from app.domain.agents.knowledge.chunk_store import Matches
-from app.domain.agents.knowledge.retrieval import MIN_LOCAL_FIT
-from tests.agents.knowledge.evaluation import Corpus, read_questions
+from tests.agents.knowledge.evaluation import Corpus, quote, read_questions
 
-_MAX_PASSAGES = RetrievalSettings().max_passages
 # About other things, and about what the documents could say, but do not.
-_UNANSWERED = (
+UNANSWERED = (
     *("hello", "thanks!", "ok", "bye", "Recommend a film", "Who wrote Hamlet?"),
     *("What is the capital of Mongolia?", "Who won the football world cup?"),
     *("How tall is Mount Everest?", "What is quantum entanglement?"),
@@ -44,28 +39,24 @@ async def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return corpus
 
 
-def _quote(matches: Matches, query: str) -> list[str]:
-    found = fusion.fuse(matches, _MAX_PASSAGES, query, min_fit=MIN_LOCAL_FIT)
-    return [chunk.document_name for chunk, _ in found]
-
-
 @pytest.mark.parametrize(("hard", "precision", "recall"), [(False, 0.8, 0.9), (True, 0.73, 0.83)])
 async def test_most_quoted_passages_are_of_the_right_document(
     corpus: Corpus, precision: float, recall: float, *, hard: bool
 ) -> None:
     outcomes = await corpus.ask(read_questions(hard=hard))
     names = [
-        [name == item.question.document for name in _quote(item.matches, item.question.query)]
+        [
+            candidate.chunk.document_name == item.question.document
+            for candidate in quote(item.matches, item.question.query)
+        ]
         for item in outcomes
     ]
     quoted = [is_right for found in names for is_right in found]
     assert sum(quoted) / len(quoted) >= precision
     hits = sum(
         any(
-            item.question.phrase in chunk.text
-            for chunk, _ in fusion.fuse(
-                item.matches, _MAX_PASSAGES, item.question.query, min_fit=MIN_LOCAL_FIT
-            )
+            item.question.phrase in candidate.chunk.text
+            for candidate in quote(item.matches, item.question.query)
         )
         for item in outcomes
     )
@@ -73,5 +64,5 @@ async def test_most_quoted_passages_are_of_the_right_document(
 
 
 async def test_questions_without_an_answer_mostly_get_no_passages(corpus: Corpus) -> None:
-    quoted = [_quote(await corpus.search(query), query) for query in _UNANSWERED]
-    assert sum(not names for names in quoted) >= 0.6 * len(_UNANSWERED)
+    quoted = [quote(await corpus.search(query), query) for query in UNANSWERED]
+    assert sum(not found for found in quoted) >= 0.6 * len(UNANSWERED)

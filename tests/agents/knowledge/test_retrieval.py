@@ -184,7 +184,7 @@ def test_the_vector_database_loads_late_and_adds_nothing_to_the_start_of_process
         "assert not loaded, loaded;"
         "hooks = [];"
         "os.register_at_fork = lambda **named: hooks.extend(named.values());"
-        "from app.domain.agents.knowledge import chunk_store; chunk_store._import_lancedb();"
+        "from app.domain.agents.knowledge import lance; lance._import_lancedb();"
         "modules = [hook.__module__ for hook in hooks];"
         "assert not any(module.startswith('lance') for module in modules), modules;"
         "assert 'lancedb' in sys.modules"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.agents.knowledge import fusion
 from tests.agents.knowledge.evaluation import (
     Corpus,
     Outcome,
     Question,
     Ranks,
+    rank,
     read_corpus,
     read_questions,
 )
@@ -87,5 +87,5 @@ def test_paraphrases_without_shared_words_mostly_find_their_passage(
 
 
 async def test_questions_about_something_else_find_few_passages(corpus: Corpus) -> None:
-    counts = [len(fusion.fuse(await corpus.search(query), 5, query)) for query in _IRRELEVANT]
+    counts = [len(rank(await corpus.search(query), query)[:5]) for query in _IRRELEVANT]
     assert sum(counts) <= 1.5 * len(_IRRELEVANT), dict(zip(_IRRELEVANT, counts, strict=True))

@@ -112,6 +112,12 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
           AND x.is_enabled AND t.is_enabled)::text AS tools,
        (SELECT json_build_object('agent_id', a.id, 'generation', b.generation,
                                  'revision', b.revision, 'embedding_model', b.embedding_model,
+                                 'languages', b.languages, 'encoders', b.encoders,
+                                 'is_refined', NOT EXISTS (
+                            SELECT 1 FROM documents d
+                            WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
+                              AND d.refined_count < d.chunk_count AND d.deleted_at IS NULL
+                        ),
                                  'hidden_document_ids', (
                             SELECT coalesce(json_agg(d.id), '[]') FROM documents d
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id

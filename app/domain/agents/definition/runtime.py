@@ -47,13 +47,16 @@ class AttachedToolInfo(msgspec.Struct, frozen=True):
 
 class KnowledgeInfo(msgspec.Struct, frozen=True):
     """The table of the agent's documents. `hidden_document_ids` are deleted, but their chunks may
-    still be in it.
+    still be in it. `encoders` have encoded passages of it: all of them when `is_refined`.
     """
 
     agent_id: str
     generation: int
     revision: int
     embedding_model: str
+    languages: list[str] = []
+    encoders: list[str] = []
+    is_refined: bool = False
     hidden_document_ids: list[str] = []
     settings: RetrievalSettings = RetrievalSettings()
 

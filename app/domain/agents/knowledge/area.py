@@ -6,20 +6,26 @@ from app.jobs import work
 from app.services import Services
 from db.storage_quota import CountedTable, UncountedTable
 
-from . import jobs, maintenance, queries, table_queries
+from . import jobs, maintenance, queries, refining, table_queries
 from .chunk_store import ChunkStore
 from .embedders import Embedder
+from .encoders.idle_threads import IdleThreads
+from .encoders.registry import SentenceEncoders
 from .events import DocumentDeleted, DocumentProcessed
 from .file_reader import FileReader
-from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REMOVE_AGENT, REMOVE_DOCUMENT, SWEEP
+from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REFINE, REMOVE_AGENT, REMOVE_DOCUMENT, SWEEP
 
 
-def _create_shared(services: Services) -> tuple[ChunkStore, Embedder, FileReader]:
+def _create_shared(
+    services: Services,
+) -> tuple[ChunkStore, Embedder, FileReader, SentenceEncoders, IdleThreads]:
     settings = services.settings
     return (
         ChunkStore(settings.lancedb_uri, settings.data_dir),
         Embedder(services.get(Models)),
         FileReader(),
+        SentenceEncoders(enabled=settings.sentence_encoders),
+        IdleThreads(),
     )
 
 
@@ -44,12 +50,14 @@ AREA: Final = Area(
         AreaJob(INGEST, jobs.ingest_document, on_dead=jobs.on_dead_document),
         AreaJob(REMOVE_DOCUMENT, jobs.remove_document),
         AreaJob(MAINTAIN, jobs.maintain_table),
+        AreaJob(REFINE, jobs.refine_documents, on_dead=jobs.on_dead_refining),
         AreaJob(DROP_TABLE, jobs.drop_table),
         AreaJob(REMOVE_AGENT, jobs.remove_agent),
         AreaJob(SWEEP, jobs.sweep_tables),
     ),
     periodic_tasks=(
         PeriodicTask(5.0, maintenance.accept_due),
+        PeriodicTask(5.0, refining.accept_due),
         PeriodicTask(60.0, maintenance.mark_due),
         PeriodicTask(300.0, maintenance.accept_sweep),
     ),

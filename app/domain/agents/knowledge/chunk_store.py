@@ -1,72 +1,47 @@
-"""The LanceDB tables of chunks: one per agent and generation.
+"""The LanceDB tables of chunks: one per agent and generation, with those of their encodings.
 
-LanceDB is imported on the first use, because that takes a second and 100 MiB. Its calls run on
-threads of its own. Readers keep tables open. Writers hold the lease of the knowledge base
-(`writer_lease.py`), so that no two of them change a table at the same time.
+Writers hold the lease of the knowledge base (`writer_lease.py`), so that no two of them change a
+table at the same time.
 """
 
 import asyncio
 import importlib
-import math
-import os
-import warnings
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from . import arrow_rows
-from .chunks import EmbeddedDocument, StoredChunk
+from . import arrow_rows, vector_index
+from .chunks import DocumentState, EmbeddedDocument, StoredChunk
+from .encodings import KEPT_VERSIONS, EncodedPlace, Encodings, count_rows_by_document
+from .lance import (
+    LanceDatabase,
+    OpenTable,
+    TableMissing,
+    TableRef,
+    index,
+    of_documents,
+    of_places,
+)
 
-T = TypeVar("T")
-
-MAX_OPEN_TABLES: Final = 64
-# From this size on an index serves the search for vectors.
-MIN_INDEXED_CHUNKS: Final = 20_000
-MAX_INDEX_PARTS: Final = 8
-# A search reads the whole index, since vectors of texts are hardly clustered. The index has a bit
-# for each number of a vector, so the best rows, this many times the limit, are compared exactly.
-REFINE_FACTOR = 5
-_ALL_PARTITIONS = 100_000
-# The index of bits takes vectors of these lengths only.
-_BITS_PER_BYTE = 8
-# Versions of a table that a reader may still have open.
-_KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000
-_NAMES_PER_PAGE = 1000
 _MODEL_KEY = "embedding_model"
-_COLUMNS = ["document_id", "document_name", "position", "text", "page", "row", "heading"]
-
-
-class TableMissing(LookupError):
-    """The table was deleted: the knowledge base has another generation, or the agent is gone."""
-
-
-class TableRef(msgspec.Struct, frozen=True):
-    agent_id: str
-    generation: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.agent_id}_{self.generation}"
-
-    @classmethod
-    def parse(cls, name: str) -> "TableRef | None":
-        agent_id, _, generation = name.rpartition("_")
-        return cls(agent_id, int(generation)) if agent_id and generation.isdigit() else None
+_COLUMNS = [
+    *("document_id", "document_name", "position", "text", "page", "row", "heading"),
+    *("version", "terms"),
+]
 
 
 class Matches(NamedTuple):
-    """What each half of a search found, the best first: chunks with their cosine similarity, and
-    chunks with their BM25 score.
+    """What each part of a search found, the best first: chunks with their cosine similarity, chunks
+    with their BM25 score, and for each encoder chunks with their similarity.
     """
 
     by_vector: list[tuple[StoredChunk, float]]
     by_text: list[tuple[StoredChunk, float]]
+    by_encoding: Mapping[str, list[tuple[StoredChunk, float]]] = {}
 
 
 class TableDescription(NamedTuple):
@@ -74,100 +49,93 @@ class TableDescription(NamedTuple):
     dimensions: int
 
 
-class DocumentState(NamedTuple):
-    version: int
-    chunk_count: int
-
-
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     table: TableRef
     # The table is read at least as new as this.
     revision: int
     text: str
-    # None when the text could not be embedded: then only its words are searched.
-    vector: list[float] | None
+    # The terms of the text, for tables that have terms.
+    terms: str = ""
+    # None when the text could not be embedded, or need not be.
+    vector: list[float] | None = None
+    # By the names of encoders.
+    encodings: Mapping[str, list[float]] = {}
     limit: int
     hidden_document_ids: Collection[str] = ()
 
-
-class _OpenTable(NamedTuple):
-    table: Any
-    revision: int
-    # Tables of earlier releases lack some.
-    columns: list[str]
+    @property
+    def condition(self) -> str | None:
+        """What a passage must fulfil to be found, whichever part of the search finds it."""
+        if not self.hidden_document_ids:
+            return None
+        return f"NOT {of_documents(self.hidden_document_ids)}"
 
 
 class ChunkStore:
     """The tables of one LanceDB database, in a folder or an object store."""
 
     def __init__(self, uri: str, data_dir: Path) -> None:
-        self._uri = uri or str(data_dir / "lancedb")
-        self._connection: Any = None
-        self._connecting = asyncio.Lock()
+        self._database = LanceDatabase(uri, data_dir)
+        self.encodings = Encodings(self._database)
         # Compaction and indexing use all processors; one table at a time.
         self.maintaining = asyncio.Semaphore(1)
-        self._open_tables: OrderedDict[TableRef, _OpenTable] = OrderedDict()
 
     # Reading
 
     async def search(self, request: SearchRequest) -> Matches:
-        """Runs both halves side by side. Raises TableMissing."""
-        return await self._read(request.table, lambda: self._search(request))
+        """Runs all parts side by side. Raises TableMissing."""
 
-    async def _read(self, table: TableRef, read: Callable[[], Awaitable[T]]) -> T:
-        """Reads a second time when files of the version that is open here were deleted."""
-        try:
-            return await read()
-        except (RuntimeError, OSError):
-            self._open_tables.pop(table, None)
-            return await read()
+        async def read(opened: OpenTable) -> Matches:
+            return await self._search(opened, request)
 
-    async def _search(self, request: SearchRequest) -> Matches:
-        opened = await self._open_for_reading(request.table, request.revision)
-        by_text = _to_text_query(opened, request)
-        if request.vector is None:
-            return Matches([], _scored(await by_text.to_list()))
-        by_vector = _to_vector_query(opened, request, request.vector)
-        nearest, matching = await asyncio.gather(by_vector.to_list(), by_text.to_list())
-        return Matches(_scored(nearest), _scored(matching))
+        return await self._database.read(request.table.name, request.revision, read)
+
+    async def _search(self, opened: OpenTable, request: SearchRequest) -> Matches:
+        searches = [
+            self.encodings.search(
+                request.table, name, request.revision, vector, request.limit, request.condition
+            )
+            for name, vector in request.encodings.items()
+        ]
+        matching, nearest, encoded = await asyncio.gather(
+            _find_by_text(opened, request),
+            _find_by_vector(opened, request),
+            asyncio.gather(*searches),
+        )
+        known = {chunk.key: chunk for chunk, _ in [*matching, *nearest]}
+        missing = {place.key for places in encoded for place in places} - known.keys()
+        if missing:
+            query = opened.table.query().where(of_places(missing)).select(_columns_of(opened))
+            known |= {chunk.key: chunk for chunk in map(_stored, await query.to_list())}
+        by_encoding = {
+            name: list(_join(places, known))
+            for name, places in zip(request.encodings, encoded, strict=True)
+        }
+        return Matches(nearest, matching, by_encoding)
 
     async def list_chunks(
         self, table: TableRef, revision: int, document_id: str, start: int, limit: int
     ) -> list[StoredChunk]:
         """Returns a document's chunks from the position `start` on, in their order."""
         place = f"position >= {start} AND position < {start + limit}"
-        condition = f"{_of_documents([document_id])} AND {place}"
+        condition = f"{of_documents([document_id])} AND {place}"
 
-        async def read() -> list[StoredChunk]:
-            opened = await self._open_for_reading(table, revision)
+        async def read(opened: OpenTable) -> list[StoredChunk]:
             query = opened.table.query().where(condition)
-            rows = await query.select(opened.columns).to_list()
+            rows = await query.select(_columns_of(opened)).to_list()
             return sorted(map(_stored, rows), key=lambda chunk: chunk.position)
 
-        return await self._read(table, read)
-
-    async def _open_for_reading(self, ref: TableRef, revision: int) -> _OpenTable:
-        opened = self._open_tables.get(ref)
-        if opened is None or opened.revision < revision:
-            table = await self._open(ref) if opened is None else opened.table
-            await table.checkout_latest()
-            names = (await table.schema()).names
-            opened = _OpenTable(table, revision, [name for name in _COLUMNS if name in names])
-            self._open_tables[ref] = opened
-        self._open_tables.move_to_end(ref)
-        while len(self._open_tables) > MAX_OPEN_TABLES:
-            self._open_tables.popitem(last=False)
-        return opened
+        return await self._database.read(table.name, revision, read)
 
     # Writing
 
     async def create(self, ref: TableRef, model: str, dimensions: int) -> None:
         """Creates the table with its full-text index, unless it exists."""
-        connection = await self._connect()
+        connection = await self._database.connect()
         schema = arrow_rows.build_schema(dimensions).with_metadata({_MODEL_KEY: model})
         table = await connection.create_table(ref.name, schema=schema, exist_ok=True)
         if not await table.list_indices():
-            await table.create_index("text", config=_index("FTS", with_position=False))
+            await table.create_index("terms", config=_index_of_terms())
 
     async def replace(self, ref: TableRef, document: EmbeddedDocument) -> bool:
         """Replaces all chunks of a document in one commit; True when it had any before."""
@@ -175,7 +143,8 @@ class ChunkStore:
         if missing := arrow_rows.find_missing(await table.schema()):
             await table.add_columns(missing)
         rows = await asyncio.to_thread(arrow_rows.build_rows, document)
-        condition = _of_documents([document.document_id])
+        rows = rows.select((await table.schema()).names)
+        condition = of_documents([document.document_id])
         if not await table.count_rows(condition):
             await table.add(rows)
             return False
@@ -183,11 +152,12 @@ class ChunkStore:
         merge = table.merge_insert(["document_id", "version", "position"])
         merge = merge.when_not_matched_insert_all().when_not_matched_by_source_delete(condition)
         await merge.execute(rows)
+        await self.encodings.delete_documents(ref, [document.document_id])
         return True
 
     async def delete_documents(self, ref: TableRef, document_ids: Collection[str]) -> bool:
         """Deletes the documents' chunks; True when there were any."""
-        condition = _of_documents(document_ids)
+        condition = of_documents(document_ids)
         try:
             table = await self._open(ref)
         except TableMissing:
@@ -195,32 +165,25 @@ class ChunkStore:
         if not await table.count_rows(condition):
             return False
         await table.delete(condition)
+        await self.encodings.delete_documents(ref, document_ids)
         return True
 
     async def optimize(self, ref: TableRef) -> None:
         """Merges small files, brings the indexes up to date, and deletes old versions."""
         with suppress(TableMissing):
             table = await self._open(ref)
-            await _create_vector_index(table)
-            await table.optimize(cleanup_older_than=_KEPT_VERSIONS)
+            await vector_index.create(table)
+            await _create_place_index(table)
+            await table.optimize(cleanup_older_than=KEPT_VERSIONS)
+        await self.encodings.optimize(ref)
 
     async def drop(self, ref: TableRef) -> None:
-        self._open_tables.pop(ref, None)
-        connection = await self._connect()
-        await connection.drop_table(ref.name, ignore_missing=True)
+        await self.encodings.drop(ref)
+        await self._database.drop(ref.name)
 
     async def list_tables(self, agent_id: str = "") -> list[TableRef]:
         """Returns all tables, or those of one agent."""
-        connection = await self._connect()
-        names: list[str] = []
-        token = None
-        while True:
-            page = await connection.list_tables(page_token=token, limit=_NAMES_PER_PAGE)
-            names += page.tables
-            token = page.page_token
-            if not page.tables or token is None:
-                break
-        refs = filter(None, map(TableRef.parse, names))
+        refs = filter(None, map(TableRef.parse, await self._database.list_names()))
         return [ref for ref in refs if agent_id in {"", ref.agent_id}]
 
     # Rebuilding
@@ -243,117 +206,95 @@ class ChunkStore:
             table = await self._open(ref)
         except TableMissing:
             return {}
-        columns = await table.query().select(["document_id", "version"]).to_arrow()
-        counts = [("version", "max"), ([], "count_all")]
-        groups = columns.group_by("document_id").aggregate(counts)
-        return {
-            row["document_id"]: DocumentState(row["version_max"], row["count_all"])
-            for row in groups.to_pylist()
-        }
+        return await count_rows_by_document(table)
 
     async def read_batches(
         self, ref: TableRef, document_ids: Collection[str]
     ) -> AsyncIterator[Any]:
         """Yields Arrow batches with all columns of the documents' chunks."""
         table = await self._open(ref)
-        query = table.query().where(_of_documents(document_ids))
+        query = table.query().where(of_documents(document_ids))
         async for batch in await query.to_batches(max_batch_length=_COPY_ROWS):
             yield batch
 
-    async def add_batch(self, ref: TableRef, batch: Any, vectors: Any = None) -> None:
+    async def add_batch(
+        self,
+        ref: TableRef,
+        batch: Any,
+        vectors: Any = None,
+        languages: Mapping[str, str | None] = {},
+    ) -> None:
         """Adds a batch of another table, with its own vectors or these."""
-        rows = await asyncio.to_thread(arrow_rows.replace_vectors, batch, vectors)
+        rows = await asyncio.to_thread(arrow_rows.convert, batch, vectors, languages)
         await (await self._open(ref)).add(rows)
 
-    # The connection
-
     async def _open(self, ref: TableRef) -> Any:
-        connection = await self._connect()
-        try:
-            return await connection.open_table(ref.name)
-        except ValueError as error:
-            raise TableMissing(ref.name) from error
-
-    async def _connect(self) -> Any:
-        async with self._connecting:
-            if self._connection is None:
-                lancedb = await asyncio.to_thread(_import_lancedb)
-                self._connection = await lancedb.connect_async(self._uri)
-            return self._connection
+        return await self._database.open(ref.name)
 
 
-def _import_lancedb() -> Any:
-    with warnings.catch_warnings(), _without_fork_hooks():
-        warnings.simplefilter("ignore")
-        for module in ("lancedb.index", "lancedb.query"):
-            importlib.import_module(module)
-        return importlib.import_module("lancedb")
+def _index_of_terms() -> Any:
+    """The terms are analysed already (`terms.py`)."""
+    return index(
+        "FTS",
+        with_position=False,
+        base_tokenizer="whitespace",
+        lower_case=False,
+        stem=False,
+        remove_stop_words=False,
+        ascii_folding=False,
+    )
 
 
-@contextmanager
-def _without_fork_hooks() -> Iterator[None]:
-    """Leaves out LanceDB's hook for forked processes. It would run in every child process that is
-    started, before the child's own program, and may wait there for ever.
-    """
-    register = os.register_at_fork
-    os.register_at_fork = lambda **_hooks: None
-    try:
-        yield
-    finally:
-        os.register_at_fork = register
+async def _create_place_index(table: Any) -> None:
+    """Of large tables, from which passages are read by their places."""
+    indexed = {column for row in await table.list_indices() for column in row.columns}
+    if "document_id" not in indexed and await table.count_rows() >= vector_index.MIN_INDEXED_CHUNKS:
+        for column in ("document_id", "position"):
+            await table.create_index(column, config=index("BTree"))
 
 
-def _index(name: str, **options: Any) -> Any:
-    return getattr(importlib.import_module("lancedb.index"), name)(**options)
-
-
-async def _create_vector_index(table: Any) -> None:
-    """Creates the index once the table is large enough for it. Later rows are added as further
-    parts, each of which a search reads: with many parts the index is created again.
-    """
-    row_count = await table.count_rows()
-    parts = [
-        index.num_segments for index in await table.list_indices() if "vector" in index.columns
-    ]
-    if row_count < MIN_INDEXED_CHUNKS or (parts and max(parts) <= MAX_INDEX_PARTS):
-        return
-    dimensions = (await table.schema()).field("vector").type.list_size
-    name = "IvfFlat" if dimensions % _BITS_PER_BYTE else "IvfRq"
-    # The square root would be usual. Fewer are trained faster, and all of them are read anyway.
-    partitions = max(1, math.isqrt(row_count) // 4)
-    config = _index(name, distance_type="cosine", num_partitions=partitions)
-    await table.create_index("vector", config=config)
-
-
-def _to_vector_query(opened: _OpenTable, request: SearchRequest, vector: list[float]) -> Any:
-    query = opened.table.query().nearest_to(vector).distance_type("cosine")
-    query = query.nprobes(_ALL_PARTITIONS).refine_factor(REFINE_FACTOR)
-    return _restrict(query, request).select([*opened.columns, "_distance"])
-
-
-def _to_text_query(opened: _OpenTable, request: SearchRequest) -> Any:
-    match = importlib.import_module("lancedb.query").MatchQuery(request.text, "text")
+async def _find_by_text(
+    opened: OpenTable, request: SearchRequest
+) -> list[tuple[StoredChunk, float]]:
+    column, text = "text", request.text
+    if "terms" in opened.columns:
+        column, text = "terms", request.terms
+    if not text.strip():
+        return []
+    match = importlib.import_module("lancedb.query").MatchQuery(text, column)
     query = opened.table.query().nearest_to_text(match)
-    return _restrict(query, request).select([*opened.columns, "_score"])
+    rows = await _restrict(query, request).select([*_columns_of(opened), "_score"]).to_list()
+    return [(_stored(row), row["_score"]) for row in rows]
+
+
+async def _find_by_vector(
+    opened: OpenTable, request: SearchRequest
+) -> list[tuple[StoredChunk, float]]:
+    if request.vector is None:
+        return []
+    query = vector_index.nearest(opened.table, request.vector)
+    rows = await _restrict(query, request).select([*_columns_of(opened), "_distance"]).to_list()
+    return [(_stored(row), 1.0 - row["_distance"]) for row in rows]
 
 
 def _restrict(query: Any, request: SearchRequest) -> Any:
     query = query.limit(request.limit)
-    if request.hidden_document_ids:
-        query = query.where(f"NOT {_of_documents(request.hidden_document_ids)}")
-    return query
+    return query if request.condition is None else query.where(request.condition)
 
 
-def _of_documents(document_ids: Iterable[str]) -> str:
-    """The ids are ours; a quote in one is a mistake, not an attack, and matches nothing."""
-    quoted = ", ".join("'" + document_id.replace("'", "''") + "'" for document_id in document_ids)
-    return f"document_id IN ({quoted})"
+def _join(
+    places: Collection[EncodedPlace], known: Mapping[tuple[str, int], StoredChunk]
+) -> Iterator[tuple[StoredChunk, float]]:
+    """Leaves out encodings of earlier versions."""
+    for place in places:
+        chunk = known.get(place.key)
+        if chunk is not None and chunk.version == place.version:
+            yield chunk, place.similarity
 
 
-def _scored(rows: list[dict[str, Any]]) -> list[tuple[StoredChunk, float]]:
-    return [
-        (_stored(row), row["_score"] if "_score" in row else 1.0 - row["_distance"]) for row in rows
-    ]
+def _columns_of(opened: OpenTable) -> list[str]:
+    """Tables of earlier releases lack some."""
+    return [name for name in _COLUMNS if name in opened.columns]
 
 
 def _stored(row: dict[str, Any]) -> StoredChunk:

@@ -1,8 +1,11 @@
 """Chunks: passages of a document, with their place in it and, once embedded, their vectors."""
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
+
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -27,10 +30,19 @@ class StoredChunk(msgspec.Struct, frozen=True):
     page: int | None
     row: int | None
     heading: str | None = None
+    # That of the document.
+    version: int = 0
+    # Its terms and those of the document's title, separated by spaces; empty in older tables.
+    terms: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
         return self.document_id, self.position
+
+
+class DocumentState(NamedTuple):
+    version: int
+    chunk_count: int
 
 
 class EmbeddedDocument(NamedTuple):
@@ -43,3 +55,9 @@ class EmbeddedDocument(NamedTuple):
     model: str
     chunks: list[Chunk]
     vectors: Any
+    language: str | None = None
+
+
+def title_of(document_name: str) -> str:
+    """Returns the words of a file's name: "opening_hours-2026.pdf" is "opening hours 2026"."""
+    return re.sub(r"[_\W]+", " ", _ENDING.sub("", document_name)).strip()

@@ -24,10 +24,11 @@ from db.lists import Total
 from db.session import Scope, Tx
 
 from . import parsing, queries
-from .chunk_store import ChunkStore, TableMissing, TableRef
+from .chunk_store import ChunkStore
 from .errors import DocumentNotFound, TooManyDocuments
 from .events import DocumentDeleted
 from .files import document_folder
+from .lance import TableMissing, TableRef
 from .schemas import ChunkView, DocumentView, TrainingAccepted, Visibility
 from .work_kinds import INGEST, REMOVE_DOCUMENT
 

@@ -1,97 +1,176 @@
-"""Joins the two halves of a search by reciprocal rank fusion, and leaves out what does not fit.
+"""Joins the parts of a search to one order, by how much each says about a passage.
 
-A third ranking is that by the share of the question's words in a chunk. The share is also the
-weight of the words: a chunk that has only one usual word of the question is hardly a match.
+A passage that a sentence encoder has encoded is scored by its similarity, which says most, and by
+its words. Any other is scored by its ranks among vectors, words, and shares of the question's
+terms, because the sizes of these numbers say little.
 """
 
 import math
 from collections import Counter
+from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Final
+
+import msgspec
 
 from .chunk_store import Matches
 from .chunks import StoredChunk
-from .query_words import has_word, list_words
+from .encoders.protocol import Calibration
+from .encoders.registry import calibration_of
+from .query_words import is_function_word
+from .terms import list_terms
 
-# The first rank of one half counts more than two middle ranks: often only one half is right.
-_RANK_OFFSET = 2
-_TEXT_WEIGHT = 1.5
-# A chunk is relevant when it is so similar, or has this share of the question's words.
-MIN_SIMILARITY: Final = 0.2
+Key = tuple[str, int]
+
+_ENCODING_WEIGHT = 0.7
+_VECTOR_WEIGHT, _TEXT_WEIGHT, _COVERAGE_WEIGHT = 1.0, 1.5, 1.0
+# The first rank counts more than two middle ones: often only one part is right.
+_RANK_OFFSET = 5
+# The best of the encoded passages scores about 1, also when none of them has the answer, so those
+# without an encoding, which are found by chance more seldom, count more beside them.
+_RANKS_FACTOR = 1.4
+# Of vectors of the local embedder.
+LOCAL_CALIBRATION: Final = Calibration(usual=0.6, scale=0.3, floor=0.2, lead=0.0)
+# A chunk is relevant when it is similar, or has this share of the question's terms.
 MIN_COVERAGE: Final = 0.4
-# How well a chunk fits is its similarity and a part of its share of the question's words. What fits
-# less than this share of the best one is not quoted.
-_COVERAGE_WEIGHT = 0.5
-MIN_SHARE_OF_BEST: Final = 0.65
-_Key = tuple[str, int]
+# The part of the score that does not depend on how certain the best passage is.
+_CERTAIN_PART = 0.4
+_MAX_TERMS = 100
 
 
-def fuse(
-    matches: Matches, limit: int, query: str = "", *, min_fit: float | None = None
-) -> list[tuple[StoredChunk, float]]:
-    """Returns the relevant chunks with a score above 0, at most 1: 1 is the first of all
-    rankings and has all words of the query. Without a query all words count as found.
-
-    With `min_fit`, chunks that fit less than that, or much less than the best, are left out.
+class Candidate(msgspec.Struct, frozen=True):
+    """A chunk that some part of a search found. `certainty` is 0 for one that is as near as any to
+    an unrelated question, and 1 for one as near as the best usually is to its question.
     """
+
+    chunk: StoredChunk
+    score: float
+    coverage: float
+    certainty: float
+    # Has the encoding of a sentence encoder.
+    is_encoded: bool
+    similarity: float | None
+
+
+def rank(matches: Matches, terms: Collection[str]) -> list[Candidate]:
+    """Returns the relevant chunks, the best first. Scores are above 0 and at most 1: 1 is that of
+    the first of all parts with all terms.
+    """
+    halves = [matches.by_vector, matches.by_text, *matches.by_encoding.values()]
+    chunks = {chunk.key: chunk for half in halves for chunk, _ in half}
+    coverage = _cover(terms, chunks)
     similarities = {chunk.key: similarity for chunk, similarity in matches.by_vector}
-    chunks = {chunk.key: chunk for half in matches for chunk, _ in half}
-    text_scores = {chunk.key: score for chunk, score in matches.by_text}
-    coverage = _cover(query, chunks) if query else dict.fromkeys(text_scores, 1.0)
-    by_text = sorted(text_scores, key=lambda key: -text_scores[key] * coverage[key])
-    min_coverage = MIN_COVERAGE if similarities else 0.0
-    relevant = [
-        key
-        for key in chunks
-        if similarities.get(key, 0.0) >= MIN_SIMILARITY or coverage.get(key, 0.0) >= min_coverage
+    words = {chunk.key: score for chunk, score in matches.by_text}
+    nearness, certainty = _compare_encodings(matches)
+    has_vectors = bool(similarities or nearness)
+    scores = _score_by_ranks(similarities, words, coverage, has_vectors=has_vectors)
+    most = _best(words) or 1.0
+    for key, near in nearness.items():
+        word = words.get(key, 0.0) / most
+        scores[key] = _ENCODING_WEIGHT * near + (1 - _ENCODING_WEIGHT) * word
+    candidates = [
+        Candidate(
+            chunk=chunk,
+            score=scores[key],
+            coverage=coverage[key],
+            certainty=certainty.get(key, _rate(similarities.get(key, 0.0), LOCAL_CALIBRATION)),
+            is_encoded=key in nearness,
+            similarity=similarities.get(key),
+        )
+        for key, chunk in chunks.items()
     ]
-    by_words = sorted(coverage, key=lambda key: (-coverage[key], -similarities.get(key, 0.0), key))
-    rankings = [(list(similarities), 1.0), (by_text, _TEXT_WEIGHT), (by_words, 1.0)]
-    scores = dict.fromkeys(relevant, 0.0)
-    best = 0.0
-    for number, (keys, weight) in enumerate(rankings):
-        best += weight / (_RANK_OFFSET + 1) if keys else 0.0
-        for rank, key in enumerate(key for key in keys if key in scores):
-            share = coverage[key] if number else 1.0
-            scores[key] += weight * share / (_RANK_OFFSET + 1 + rank)
-    order = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
-    if min_fit is not None:
-        order = _select_fitting(order[:limit], similarities, coverage, min_fit)
-    return [(chunks[key], round(min(1.0, scores[key] / best), 4)) for key in order[:limit]]
+    return _order(candidates, has_vectors=has_vectors)
 
 
-def _select_fitting(
-    keys: list[_Key],
-    similarities: dict[_Key, float],
-    coverage: dict[_Key, float],
-    min_fit: float,
-) -> list[_Key]:
-    """A chunk that the vector half did not find is at most as similar as the last that it found.
-    Without vectors there is no absolute measure.
+def _score_by_ranks(
+    similarities: dict[Key, float],
+    words: dict[Key, float],
+    coverage: dict[Key, float],
+    *,
+    has_vectors: bool,
+) -> dict[Key, float]:
+    """A passage with few of the terms is hardly a match of words, whatever its rank."""
+    by_vector = sorted(similarities, key=lambda key: (-similarities[key], key))
+    by_text = sorted(words, key=lambda key: (-words[key] * coverage[key], key))
+    by_coverage = sorted(
+        coverage, key=lambda key: (-coverage[key], -similarities.get(key, 0.0), key)
+    )
+    scores = dict.fromkeys(coverage, 0.0)
+    for keys, weight, by_share in (
+        (by_vector, _VECTOR_WEIGHT, False),
+        (by_text, _TEXT_WEIGHT, True),
+        (by_coverage, _COVERAGE_WEIGHT, True),
+    ):
+        for place, key in enumerate(keys):
+            share = coverage[key] if by_share else 1.0
+            scores[key] += weight * share * (_RANK_OFFSET + 1) / (_RANK_OFFSET + 1 + place)
+    total = _TEXT_WEIGHT + _COVERAGE_WEIGHT + (_VECTOR_WEIGHT if has_vectors else 0.0)
+    return {key: _RANKS_FACTOR * score / total for key, score in scores.items()}
+
+
+def _compare_encodings(matches: Matches) -> tuple[dict[Key, float], dict[Key, float]]:
+    """Returns how near each encoded chunk is to the nearest of all, from 0 to 1, and its certainty.
+    Similarities of several encoders are compared by their calibrations.
     """
-    least = min(similarities.values(), default=0.0)
-    fits = {
-        key: similarities.get(key, least) + _COVERAGE_WEIGHT * coverage.get(key, 0.0)
-        for key in keys
-    }
-    bound = MIN_SHARE_OF_BEST * max(fits.values(), default=0.0)
-    if similarities:
-        bound = max(bound, min_fit)
-    return [key for key in keys if fits[key] >= bound]
+    places: dict[Key, float] = {}
+    certainty: dict[Key, float] = {}
+    for name, found in matches.by_encoding.items():
+        calibration = calibration_of(name)
+        for chunk, similarity in found:
+            places[chunk.key] = (similarity - calibration.usual) / calibration.scale
+            certainty[chunk.key] = _rate(similarity, calibration)
+    best = _best(places)
+    return {key: max(0.0, 1.0 - (best - place)) for key, place in places.items()}, certainty
 
 
-def _cover(query: str, chunks: dict[_Key, StoredChunk]) -> dict[_Key, float]:
-    """Returns the share of the query's words that each chunk has. A word counts the more, the
+def _rate(similarity: float, calibration: Calibration) -> float:
+    above = (similarity - calibration.floor) / (calibration.usual - calibration.floor)
+    return min(1.0, max(0.0, above))
+
+
+def _order(candidates: list[Candidate], *, has_vectors: bool) -> list[Candidate]:
+    """Leaves out what is not relevant, unless some are encoded, of which the nearest may be no more
+    than that. The scores of all are lower when not even the best is near.
+    """
+    has_encodings = any(candidate.is_encoded for candidate in candidates)
+    min_coverage = MIN_COVERAGE if has_vectors and not has_encodings else 0.0
+    relevant = [
+        candidate
+        for candidate in candidates
+        if candidate.score > 0 and (candidate.certainty > 0 or candidate.coverage >= min_coverage)
+    ]
+    if not relevant:
+        return []
+    relevant.sort(key=lambda candidate: (-candidate.score, candidate.chunk.key))
+    sure = max(max(candidate.certainty, candidate.coverage) for candidate in relevant[:3])
+    highest = 1.0 if relevant[0].is_encoded else _RANKS_FACTOR
+    factor = (_CERTAIN_PART + (1 - _CERTAIN_PART) * sure) / highest
+    return [
+        msgspec.structs.replace(candidate, score=round(min(1.0, candidate.score * factor), 4))
+        for candidate in relevant
+    ]
+
+
+def _best(values: Mapping[Key, float]) -> float:
+    return max(values.values(), default=0.0)
+
+
+def _cover(terms: Collection[str], chunks: Mapping[Key, StoredChunk]) -> dict[Key, float]:
+    """Returns the share of the question's terms that each chunk has. A term counts the more, the
     fewer of the chunks have it.
     """
-    words = list_words(query)
-    if not words:
+    asked = [
+        term for term in islice(dict.fromkeys(terms), _MAX_TERMS) if not is_function_word(term)
+    ]
+    if not asked:
         return dict.fromkeys(chunks, 0.0)
-    texts = {key: chunk.text.lower() for key, chunk in chunks.items()}
-    found = {
-        key: [word for word, is_whole in words.items() if has_word(text, word, is_whole=is_whole)]
-        for key, text in texts.items()
+    known = {
+        key: set(chunk.terms.split() or list_terms(chunk.text, [])) for key, chunk in chunks.items()
     }
-    counts = Counter(word for present in found.values() for word in present)
-    weights = {word: math.log(1 + (len(chunks) + 0.5) / (counts[word] + 0.5)) for word in words}
+    counts = Counter(term for has in known.values() for term in asked if term in has)
+    weights = {term: math.log(1 + (len(chunks) + 0.5) / (counts[term] + 0.5)) for term in asked}
     total = sum(weights.values())
-    return {key: sum(weights[word] for word in present) / total for key, present in found.items()}
+    return {
+        key: sum(weights[term] for term in asked if term in has) / total
+        for key, has in known.items()
+    }

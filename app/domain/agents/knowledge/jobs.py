@@ -1,5 +1,6 @@
 """Job functions of knowledge bases: documents, and the tables of their chunks."""
 
+import asyncio
 from typing import Literal
 
 import msgspec
@@ -14,13 +15,22 @@ from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
 
-from . import ingestion, maintenance, queries, reconciliation, table_queries
-from .chunk_store import ChunkStore, TableRef
+from . import (
+    ingestion,
+    languages,
+    maintenance,
+    queries,
+    reconciliation,
+    refining,
+    table_queries,
+)
+from .chunk_store import ChunkStore
 from .chunks import EmbeddedDocument
 from .embedding import embed_texts
 from .events import DocumentProcessed
 from .files import document_folder
 from .ingestion import MAINTAIN_SECONDS
+from .lance import TableRef
 from .parsing import Unreadable
 from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hold_table
 
@@ -63,7 +73,10 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
         raise NoKnowledgeBase(row["agent_id"])
     model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
     vectors = await embed_texts(services, tenant_id, row["agent_id"], model, texts)
-    return EmbeddedDocument(job.ref_id, row["name"], row["version"], model, chunks, vectors)
+    language = await asyncio.to_thread(languages.tell, texts)
+    return EmbeddedDocument(
+        job.ref_id, row["name"], row["version"], model, chunks, vectors, language
+    )
 
 
 async def _write(job: Job, agent_id: str, document: EmbeddedDocument) -> None:
@@ -85,8 +98,14 @@ async def _replace_chunks(job: Job, writer: Writer, document: EmbeddedDocument) 
         async with job.finish() as tx:
             await job.hold(tx)
             ids, count = (tenant_id, job.ref_id), len(document.chunks)
-            ended = await queries.end(tx, *ids, version, "ready", chunk_count=count)
+            language = document.language
+            ended = await queries.end(
+                tx, *ids, version, "ready", chunk_count=count, language=language
+            )
             await _report(services, tx, *ids, ended, "ready")
+            await table_queries.add_contents(
+                tx, tenant_id, writer.table.agent_id, language=language
+            )
             await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
     except (LeaseLost, TableReplaced):
         # The document was replaced or deleted, or another process took over. Corrected once the
@@ -188,6 +207,19 @@ async def maintain_table(job: Job) -> None:
         await maintenance.remove_agent(job.services, job.ref_id)
     except (TableBusy, TableReplaced) as error:
         raise Postpone from error
+
+
+async def refine_documents(job: Job) -> None:
+    try:
+        await refining.refine(job.services, job.tenant_id, job.ref_id)
+    except NoKnowledgeBase:
+        return
+    except (TableBusy, TableReplaced) as error:
+        raise Postpone from error
+
+
+async def on_dead_refining(_services: Services, tx: Tx, work: WorkRow, _error: str) -> None:
+    await refining.delay(tx, work.tenant_id or "", work.ref_id or "")
 
 
 async def drop_table(job: Job) -> None:

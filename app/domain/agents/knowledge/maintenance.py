@@ -11,8 +11,10 @@ from db.fast import Row
 from db.session import ALL_TENANTS
 
 from . import queries, rebuilding, table_queries
-from .chunk_store import ChunkStore, TableRef
+from .arrow_rows import TABLE_FORMAT
+from .chunk_store import ChunkStore
 from .files import DOCUMENTS_FOLDER, documents_folder
+from .lance import TableRef
 from .work_kinds import MAINTAIN, SWEEP
 from .writer_lease import TableBusy, Writer, hold_table
 
@@ -38,8 +40,9 @@ async def accept_due(services: Services) -> None:
 
 
 async def mark_due(services: Services) -> None:
-    """Makes tables due whose vectors are of another model than the configured one, or that still
-    have text of removed chunks, for example because their rebuilding was given up.
+    """Makes tables due whose vectors are of another model than the configured one, which an earlier
+    release wrote, or that still have text of removed chunks, for example because their rebuilding
+    was given up.
     """
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await table_queries.mark_due(tx, MAINTAIN.name, services.settings.embedding_model)
@@ -70,7 +73,7 @@ async def _maintain(services: Services, base: Row) -> None:
         model = services.settings.embedding_model
         if base["embedding_model"] != model and await _change_model(services, base, model):
             return
-        if base["has_removed_chunks"]:
+        if base["has_removed_chunks"] or base["format"] < TABLE_FORMAT:
             table = TableRef(agent_id, base["generation"])
             await rebuilding.rebuild(services, tenant_id, table, base["embedding_model"])
             return

@@ -1,5 +1,7 @@
 """SQL of documents."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from app.domain.agents.definition.api import RetrievalSettings
@@ -12,6 +14,7 @@ from db.models import Document
 from db.session import Tx
 from db.views import View
 
+from .arrow_rows import TABLE_FORMAT
 from .schemas import DocumentStatus, DocumentView
 
 _VIEW = View(DocumentView)
@@ -51,7 +54,7 @@ _COUNT = f"SELECT count(*) FROM documents WHERE {_VISIBLE}"
 # Two uploads of one name must agree on its document.
 _LOCK_UPLOADS = "SELECT pg_advisory_xact_lock(hashtextextended('documents:' || $1 || $2, 0))"
 _ADD_KNOWLEDGE_BASE = """
-INSERT INTO knowledge_bases (tenant_id, agent_id, embedding_model) VALUES ($1, $2, $3)
+INSERT INTO knowledge_bases (tenant_id, agent_id, embedding_model, format) VALUES ($1, $2, $3, $4)
 ON CONFLICT (agent_id) DO NOTHING
 """
 _LIST_BY_NAME = """
@@ -109,6 +112,8 @@ RETURNING agent_id, name, version, file_key
 _END = """
 UPDATE documents
 SET status = $4::text, error = $5, chunk_count = coalesce($6, chunk_count), processed_at = now(),
+    refined_count = CASE WHEN $4::text = 'ready' THEN 0 ELSE refined_count END,
+    language = CASE WHEN $4::text = 'ready' THEN $7 ELSE language END,
     has_internal_chunks = has_internal_chunks AND $4::text <> 'ready'
 WHERE tenant_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL
 RETURNING agent_id, name, chunk_count
@@ -135,10 +140,16 @@ _DELETE = "DELETE FROM documents WHERE tenant_id = $1 AND id = ANY($2) AND delet
 # Upkeep
 
 _LIST_DOCUMENTS = """
-SELECT id, version, status, chunk_count, deleted_at IS NOT NULL AS is_hidden FROM documents
+SELECT id, version, status, chunk_count, refined_count, deleted_at IS NOT NULL AS is_hidden
+FROM documents
 WHERE tenant_id = $1 AND agent_id = $2
 """
 _SET_CHUNK_COUNT = "UPDATE documents SET chunk_count = $3 WHERE tenant_id = $1 AND id = $2"
+_SET_LANGUAGES = """
+UPDATE documents d SET language = n.language
+FROM unnest($3::text[], $4::text[]) AS n (id, language)
+WHERE d.tenant_id = $1 AND d.agent_id = $2 AND d.id = n.id AND d.language IS NULL
+"""
 _LOCK_READY = """
 SELECT true FROM documents
 WHERE tenant_id = $1 AND id = $2 AND version = $3 AND status = 'ready' AND deleted_at IS NULL
@@ -215,7 +226,7 @@ async def lock_uploads(tx: Tx, tenant: str, agent_id: str) -> None:
 
 
 async def add_knowledge_base(tx: Tx, tenant: str, agent_id: str, embedding_model: str) -> None:
-    await fast.execute(tx, tenant, _ADD_KNOWLEDGE_BASE, agent_id, embedding_model)
+    await fast.execute(tx, tenant, _ADD_KNOWLEDGE_BASE, agent_id, embedding_model, TABLE_FORMAT)
 
 
 async def list_by_name(tx: Tx, tenant: str, agent_id: str, names: list[str]) -> list[Row]:
@@ -277,9 +288,11 @@ async def end(
     *,
     error: str | None = None,
     chunk_count: int | None = None,
+    language: str | None = None,
 ) -> Row | None:
     """Ends this version, unless there is a newer one. Without `chunk_count` it stays."""
-    return await fast.row(tx, tenant, _END, document_id, version, status, error, chunk_count)
+    args = (document_id, version, status, error, chunk_count, language)
+    return await fast.row(tx, tenant, _END, *args)
 
 
 async def fail(tx: Tx, tenant: str, document_id: str, error: str) -> Row | None:
@@ -310,6 +323,15 @@ async def list_documents(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
 
 async def set_chunk_count(tx: Tx, tenant: str, document_id: str, chunk_count: int) -> None:
     await fast.execute(tx, tenant, _SET_CHUNK_COUNT, document_id, chunk_count)
+
+
+async def set_languages(
+    tx: Tx, tenant: str, agent_id: str, languages: Mapping[str, str | None]
+) -> None:
+    """Of documents without one."""
+    await fast.execute(
+        tx, tenant, _SET_LANGUAGES, agent_id, list(languages), list(languages.values())
+    )
 
 
 async def lock_ready(tx: Tx, tenant: str, document_id: str, version: int) -> bool:

@@ -25,9 +25,13 @@ def list_words(query: str) -> dict[str, bool]:
     """
     words: dict[str, bool] = {}
     for group in _WORD_GROUP.findall(query.lower()):
-        if not _FUNCTION_WORD.fullmatch(group):
+        if not is_function_word(group):
             words |= dict(map(_cut_ending, [group, *_WORD.findall(group)]))
     return dict(islice(words.items(), _MAX_WORDS))
+
+
+def is_function_word(word: str) -> bool:
+    return _FUNCTION_WORD.fullmatch(word) is not None
 
 
 def _cut_ending(word: str) -> tuple[str, bool]:

@@ -5,16 +5,22 @@ embedding model has changed. The new table is filled while the old one is read a
 both are compared under the writer's lease, and Postgres names the new one.
 """
 
+import asyncio
 import time
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from app.jobs import background, work
 from app.kit import clock, logs
 from app.services import Services
 
-from . import table_queries
-from .chunk_store import ChunkStore, DocumentState, TableMissing, TableRef
+from . import languages, local_embedder, queries, refining_queries, table_queries
+from .arrow_rows import has_terms
+from .chunk_store import ChunkStore
+from .chunks import DocumentState
 from .embedding import embed_texts
+from .lance import TableMissing, TableRef
 from .work_kinds import DROP_TABLE
 from .writer_lease import NoKnowledgeBase, TableReplaced, Writer, hold_table
 
@@ -66,6 +72,7 @@ async def _complete(services: Services, writer: Writer, copy: "_TableCopy", paus
         raise TableReplaced(copy.old.name)
     while await copy.run_round():
         pass
+    await copy.copy_encodings()
     await swap(
         services,
         writer,
@@ -73,6 +80,7 @@ async def _complete(services: Services, writer: Writer, copy: "_TableCopy", paus
         copy.model,
         has_removed_chunks=copy.has_removed_chunks,
         pause_seconds=pause,
+        languages=copy.languages,
     )
 
 
@@ -84,10 +92,18 @@ async def swap(
     *,
     has_removed_chunks: bool,
     pause_seconds: float,
+    languages: Mapping[str, str | None] = {},
 ) -> None:
-    """Names the new table in Postgres. The old one is deleted when no reader uses it."""
+    """Names the new table in Postgres. The old one is deleted when no reader uses it. `languages`
+    are those of documents of which they were not known.
+    """
     old, drop_at = writer.table, clock.now() + _DROP_AFTER
+    encoders = await services.get(ChunkStore).encodings.list_encoders(new)
     async with services.db.tx(writer.tenant_id) as tx:
+        if languages:
+            await queries.set_languages(tx, writer.tenant_id, old.agent_id, languages)
+        if not encoders:
+            await refining_queries.reset_refined(tx, writer.tenant_id, old.agent_id)
         was_swapped = await table_queries.swap(
             tx,
             writer.tenant_id,
@@ -100,6 +116,7 @@ async def swap(
         )
         if not was_swapped:
             raise TableReplaced(old.name)
+        await table_queries.set_contents(tx, writer.tenant_id, old.agent_id, encoders)
         ids = {"tenant_id": writer.tenant_id, "ref_id": old.name}
         await work.accept(tx, DROP_TABLE, **ids, run_at=drop_at)
 
@@ -114,6 +131,8 @@ class _TableCopy:
         self.new = new
         self.model = model
         self.has_removed_chunks = False
+        # Of documents whose passages had no terms.
+        self.languages: dict[str, str | None] = {}
         self._services = services
         self._store = services.get(ChunkStore)
         self._tenant_id = tenant_id
@@ -139,6 +158,13 @@ class _TableCopy:
             # Its files are damaged.
             return False
         return described is not None and described.model == self.model
+
+    async def copy_encodings(self) -> None:
+        """Encodings serve only beside the vectors of the local embedder."""
+        if self.model == local_embedder.NAME:
+            states = await self._store.list_documents(self.new)
+            versions = {key: state.version for key, state in states.items()}
+            await self._store.encodings.copy(self.old, self.new, versions)
 
     async def run_round(self) -> bool:
         """Copies what differs; False when nothing did."""
@@ -180,4 +206,15 @@ class _TableCopy:
                 dimensions = batch.schema.field("vector").type.list_size
                 size = dimensions if vectors is None else int(vectors.shape[1])
                 await self._store.create(self.new, self.model, size)
-                await self._store.add_batch(self.new, batch, vectors)
+                if not has_terms(batch.schema):
+                    await asyncio.to_thread(self._tell_languages, batch)
+                await self._store.add_batch(self.new, batch, vectors, self.languages)
+
+    def _tell_languages(self, batch: Any) -> None:
+        texts: dict[str, list[str]] = {}
+        columns = (batch.column(name).to_pylist() for name in ("document_id", "text"))
+        for document_id, text in zip(*columns, strict=True):
+            texts.setdefault(document_id, []).append(text)
+        for document_id, passages in texts.items():
+            if document_id not in self.languages:
+                self.languages[document_id] = languages.tell(passages)

@@ -17,8 +17,9 @@ from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS
 
-from . import queries, rebuilding, table_queries
-from .chunk_store import ChunkStore, DocumentState
+from . import queries, rebuilding, refining_queries, table_queries
+from .chunk_store import ChunkStore
+from .chunks import DocumentState
 from .work_kinds import INGEST, REMOVE_DOCUMENT
 from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hold_table
 
@@ -101,10 +102,42 @@ async def _reconcile(services: Services, writer: Writer, *, removed: bool) -> No
             for document_id, count in sorted(differences.counts.items()):
                 await queries.set_chunk_count(tx, tenant_id, document_id, count)
             await writer.record_change(tx, removed=True, maintain_seconds=_MAINTAIN_SECONDS)
+    await _correct_encodings(services, writer, rows, states)
     for document_id, version in differences.lost.items():
         await _read_again(services, tenant_id, document_id, version)
     for row in stalled:
         await _accept_again(services, tenant_id, row["id"], is_hidden=row["is_hidden"])
+
+
+async def _correct_encodings(
+    services: Services, writer: Writer, rows: Sequence[Row], states: Mapping[str, DocumentState]
+) -> None:
+    """Deletes encodings of which there are more or fewer than Postgres knows: the passages of these
+    documents are encoded again.
+    """
+    encodings, agent_id = services.get(ChunkStore).encodings, writer.table.agent_id
+    wrong = find_wrong_encodings(rows, states, await encodings.list_documents(writer.table))
+    if not wrong:
+        return
+    log.warning("deleting encodings that nobody expects", agent_id=agent_id, documents=len(wrong))
+    await encodings.delete_documents(writer.table, wrong)
+    async with services.db.tx(writer.tenant_id) as tx:
+        await refining_queries.reset_refined(tx, writer.tenant_id, agent_id, wrong)
+        await writer.record_change(tx, removed=False, maintain_seconds=_MAINTAIN_SECONDS)
+
+
+def find_wrong_encodings(
+    rows: Sequence[Row], chunks: Mapping[str, DocumentState], encoded: Mapping[str, DocumentState]
+) -> list[str]:
+    """Encodings are of the version of the chunks, and as many as `refined_count` says."""
+    expected = {
+        row["id"]: DocumentState(chunks[row["id"]].version, row["refined_count"])
+        for row in rows
+        if row["refined_count"] and row["id"] in chunks
+    }
+    lost = {row["id"] for row in rows if row["refined_count"] and row["id"] not in chunks}
+    keys = expected.keys() | encoded.keys()
+    return sorted(lost | {key for key in keys if expected.get(key) != encoded.get(key)})
 
 
 async def _list_documents(

@@ -19,6 +19,8 @@ _DOCUMENT = {
     "mime_type": "application/pdf",
     "size_bytes": 48213,
     "chunk_count": 42,
+    "refined_count": 42,
+    "language": "en",
     "created_at": "2026-01-01T12:00:00Z",
     "processed_at": "2026-01-01T12:00:02Z",
 }
@@ -35,8 +37,9 @@ _PASSAGE = {
 
 class DocumentView(msgspec.Struct):
     """`error` says why a document failed; the chunks of its last readable version stay in use.
-    Agents answer visitors from `public` documents only, and everybody else also from `internal`
-    ones.
+    `refined_count` of the chunks are encoded by a sentence encoder already, which finds what is
+    meant in other words. `language` is that of the text, as a code like "de". Agents answer
+    visitors from `public` documents only, and everybody else also from `internal` ones.
     """
 
     example: ClassVar[dict[str, Any]] = _DOCUMENT
@@ -49,6 +52,8 @@ class DocumentView(msgspec.Struct):
     mime_type: str
     size_bytes: int
     chunk_count: int
+    refined_count: int
+    language: str | None
     created_at: datetime
     processed_at: datetime | None
 
@@ -67,7 +72,14 @@ class TrainingAccepted(msgspec.Struct):
         "document_count": 1,
         "message": "1 document is being read",
         "documents": [
-            {**_DOCUMENT, "status": "pending", "chunk_count": 0, "processed_at": None},
+            {
+                **_DOCUMENT,
+                "status": "pending",
+                "chunk_count": 0,
+                "refined_count": 0,
+                "language": None,
+                "processed_at": None,
+            },
         ],
     }
 

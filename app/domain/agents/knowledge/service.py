@@ -6,6 +6,7 @@ from app.services import Services
 from db.session import Scope
 
 from . import retrieval
+from .passages import Passage
 from .schemas import PassageView, SearchRequest
 
 
@@ -25,18 +26,17 @@ async def search(
         request.limit,
         only_public=request.only_public,
     )
-    return Data(
-        [
-            PassageView(
-                chunk.document_id,
-                chunk.document_name,
-                chunk.text,
-                chunk.page,
-                chunk.row,
-                chunk.heading,
-                score,
-            )
-            for chunk, score in found
-            if score >= request.min_score
-        ]
+    return Data([_to_view(passage) for passage in found if passage.score >= request.min_score])
+
+
+def _to_view(passage: Passage) -> PassageView:
+    chunk = passage.chunk
+    return PassageView(
+        chunk.document_id,
+        chunk.document_name,
+        passage.text,
+        chunk.page,
+        chunk.row,
+        chunk.heading,
+        passage.score,
     )

@@ -8,8 +8,11 @@ from db import fast, ledger
 from db.fast import Row
 from db.session import Tx
 
+from .arrow_rows import TABLE_FORMAT
+
 _BASE_COLUMNS = """
-tenant_id, agent_id, generation, revision, embedding_model, has_removed_chunks,
+tenant_id, agent_id, generation, revision, embedding_model, has_removed_chunks, format, languages,
+encoders,
 coalesce(rebuild_after <= now(), true) AS may_rebuild
 """
 _FIND_BASE = f"""
@@ -49,15 +52,31 @@ SET generation = $5, embedding_model = $6, revision = revision + 1, has_removed_
     rebuild_after = now() + $8 * interval '1 second'
 WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3 AND generation = $4
 """
+_ADD_CONTENTS = """
+UPDATE knowledge_bases
+SET languages = CASE WHEN $3::text = ANY(languages) OR $3 IS NULL THEN languages
+                     ELSE array_append(languages, $3) END,
+    encoders = CASE WHEN $4::text = ANY(encoders) OR $4 IS NULL THEN encoders
+                    ELSE array_append(encoders, $4) END
+WHERE tenant_id = $1 AND agent_id = $2
+"""
+_SET_CONTENTS = """
+UPDATE knowledge_bases
+SET format = $3, encoders = $4, languages = coalesce((
+        SELECT array_agg(DISTINCT d.language) FROM documents d
+        WHERE d.tenant_id = $1 AND d.agent_id = $2 AND d.language IS NOT NULL
+    ), '{}')
+WHERE tenant_id = $1 AND agent_id = $2
+"""
 
 # Maintenance
 
 # Work for one agent does not run twice at a time.
-_IS_UNATTENDED = f"NOT {ledger.unfinished_sql('w.ref_id = k.agent_id AND w.kind = $1')}"
+IS_UNATTENDED = f"NOT {ledger.unfinished_sql('w.ref_id = k.agent_id AND w.kind = $1')}"
 _MARK_DUE = f"""
 UPDATE knowledge_bases k SET maintain_at = now()
-WHERE k.maintain_at IS NULL AND {_IS_UNATTENDED}
-  AND (k.embedding_model <> $2 OR k.has_removed_chunks)
+WHERE k.maintain_at IS NULL AND {IS_UNATTENDED}
+  AND (k.embedding_model <> $2 OR k.has_removed_chunks OR k.format < {TABLE_FORMAT})
   AND coalesce(k.rebuild_after <= now(), true)
 """
 _DELAY_REBUILD = """
@@ -67,7 +86,7 @@ WHERE tenant_id = $1 AND agent_id = $2
 _TAKE_DUE = f"""
 UPDATE knowledge_bases SET maintain_at = NULL
 WHERE agent_id IN (
-    SELECT k.agent_id FROM knowledge_bases k WHERE k.maintain_at <= now() AND {_IS_UNATTENDED}
+    SELECT k.agent_id FROM knowledge_bases k WHERE k.maintain_at <= now() AND {IS_UNATTENDED}
     ORDER BY k.maintain_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 RETURNING tenant_id, agent_id
@@ -132,6 +151,18 @@ async def swap(
     """
     args = (agent_id, writer, *generations, embedding_model, has_removed_chunks, pause_seconds)
     return bool(await fast.execute(tx, tenant, _SWAP, *args))
+
+
+async def add_contents(
+    tx: Tx, tenant: str, agent_id: str, *, language: str | None = None, encoder: str | None = None
+) -> None:
+    """Adds a language of the table's documents, or an encoder that has encoded passages."""
+    await fast.execute(tx, tenant, _ADD_CONTENTS, agent_id, language, encoder)
+
+
+async def set_contents(tx: Tx, tenant: str, agent_id: str, encoders: list[str]) -> None:
+    """Stores what a new table has; its languages are those of the documents."""
+    await fast.execute(tx, tenant, _SET_CONTENTS, agent_id, TABLE_FORMAT, encoders)
 
 
 async def next_generation(tx: Tx, tenant: str, agent_id: str) -> int | None:

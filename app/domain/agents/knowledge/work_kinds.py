@@ -16,6 +16,10 @@ INGEST: Final = WorkKind(
 REMOVE_DOCUMENT: Final = WorkKind("knowledge.remove_document", timeout_seconds=600)
 # Compacts, indexes or rebuilds a table; ref_id is the agent's id.
 MAINTAIN: Final = WorkKind("knowledge.maintain", timeout_seconds=7200)
+# Encodes passages by sentence encoders; ref_id is the agent's id.
+REFINE: Final = WorkKind(
+    "knowledge.refine", "refine", timeout_seconds=600, retry_delays=(60, 600), per_tenant=1
+)
 # Deletes a table that another generation has replaced; ref_id is the table's name.
 DROP_TABLE: Final = WorkKind("knowledge.drop_table", timeout_seconds=600)
 # Deletes the tables and files of a deleted agent; ref_id is the agent's id.
@@ -23,4 +27,4 @@ REMOVE_AGENT: Final = WorkKind("knowledge.remove_agent", timeout_seconds=600)
 # Deletes tables and files that nobody needs, and compares all tables with Postgres.
 SWEEP: Final = WorkKind("knowledge.sweep", timeout_seconds=1800, retry_delays=(60,))
 
-ALL: Final = (INGEST, REMOVE_DOCUMENT, MAINTAIN, DROP_TABLE, REMOVE_AGENT, SWEEP)
+ALL: Final = (INGEST, REMOVE_DOCUMENT, MAINTAIN, REFINE, DROP_TABLE, REMOVE_AGENT, SWEEP)

@@ -18,7 +18,7 @@ from db.fast import Row
 from db.session import Tx
 
 from . import table_queries
-from .chunk_store import TableRef
+from .lance import TableRef
 
 _MAX_PAUSE_SECONDS = 0.5
 
