@@ -24,7 +24,7 @@ def _create_shared(
         ChunkStore(settings.lancedb_uri, settings.data_dir),
         Embedder(services.get(Models)),
         FileReader(),
-        SentenceEncoders(enabled=settings.sentence_encoders),
+        SentenceEncoders(settings.data_dir / "encoders", enabled=settings.sentence_encoders),
         IdleThreads(),
     )
 

@@ -3,9 +3,13 @@
 The tokenizer and the table of 32,000 rows come from the wheel `wordllama`, whose code is not used.
 """
 
+import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from app.kit import wheels
 
@@ -60,14 +64,27 @@ class TokenTable:
         with self._loading:
             if self._rows is not None:
                 return
-            from safetensors.numpy import load_file  # noqa: PLC0415
             from tokenizers import Tokenizer  # noqa: PLC0415
 
             folder = wheels.folder_of(
                 "wordllama", part="embedding model", instead="PARLEY_EMBEDDING_MODEL"
             )
             self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-            self._rows = load_file(folder / _WEIGHTS)["embedding.weight"]
+            self._rows = _map_rows(folder / _WEIGHTS)
+
+
+def _map_rows(path: Path) -> Any:
+    """Returns the table as the file of the wheel, of which processes share what they read. The
+    format is the length of a header in JSON, the header, and the numbers.
+    """
+    import numpy as np  # noqa: PLC0415  # only processes that embed load it
+
+    with path.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        place = msgspec.json.decode(file.read(size))["embedding.weight"]
+    types = {"F32": "<f4", "F16": "<f2"}
+    offset, shape = 8 + size + place["data_offsets"][0], tuple(place["shape"])
+    return np.memmap(path, types[place["dtype"]], "r", offset, shape)
 
 
 def _batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:

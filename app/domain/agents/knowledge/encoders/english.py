@@ -3,6 +3,7 @@ code is not used. Runs on onnxruntime.
 """
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 from app.kit import wheels
@@ -15,7 +16,7 @@ DIMENSIONS: Final = 384
 
 
 class BgeSmall:
-    def __init__(self) -> None:
+    def __init__(self, _folder: Path) -> None:
         import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415  # only processes that encode load it
         from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -26,6 +27,8 @@ class BgeSmall:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # An arena keeps what the longest passage took.
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        # Weights are not copied into another order: 20 MiB less, and hardly slower.
+        options.add_session_config_entry("session.disable_prepacking", "1")
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(
             str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
@@ -49,7 +52,7 @@ class BgeSmall:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _without_padding(path: Any) -> str:
+def _without_padding(path: Path) -> str:
     definition = json.loads(path.read_text(encoding="utf-8"))
     truncation = {"direction": "Right", "max_length": _MAX_TOKENS, "strategy": "LongestFirst"}
     return json.dumps({**definition, "padding": None, "truncation": {**truncation, "stride": 0}})

@@ -1,6 +1,7 @@
 """What a sentence encoder does, and what a search has to know about it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -37,4 +38,5 @@ class EncoderInfo(msgspec.Struct, frozen=True):
     # Its packages, which the lock `requirements-encoder.lock` has.
     packages: tuple[str, ...]
     calibration: Calibration
-    load: Callable[[], Encoder]
+    # Takes a folder for files that processes share.
+    load: Callable[[Path], Encoder]

@@ -3,6 +3,7 @@
 import importlib.util
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from . import english, multilingual
@@ -30,7 +31,8 @@ class SentenceEncoders:
     thread.
     """
 
-    def __init__(self, *, enabled: bool) -> None:
+    def __init__(self, folder: Path, *, enabled: bool) -> None:
+        self._folder = folder
         self.enabled = enabled and are_installed()
         self._loading = threading.Lock()
         self._loaded: dict[str, Encoder] = {}
@@ -39,7 +41,7 @@ class SentenceEncoders:
         """Returns a float32 matrix with a row per text, each of length 1."""
         with self._loading:
             if name not in self._loaded:
-                self._loaded[name] = _BY_NAME[name].load()
+                self._loaded[name] = _BY_NAME[name].load(self._folder)
             encoder = self._loaded[name]
         return encoder.encode(texts)
 
