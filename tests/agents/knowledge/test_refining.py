@@ -191,12 +191,24 @@ async def test_agents_with_passages_to_encode_get_work_unless_it_is_turned_off(
     encoders: SentenceEncoders,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sql = "SELECT kind FROM work WHERE ref_id = $1 AND kind = $2"
+    async def list_work() -> set[str]:
+        sql = "SELECT id FROM work WHERE ref_id = $1 AND kind = $2"
+        return {
+            row["id"] for row in await fetch_rows(services, sql, librarian.agent_id, REFINE.name)
+        }
+
     await librarian.add(manual_md=_MANUAL)
     monkeypatch.setattr(encoders, "enabled", False)
     await refining.accept_due(services)
-    assert await fetch_rows(services, sql, librarian.agent_id, REFINE.name) == []
+    assert await list_work() == set()
     monkeypatch.setattr(encoders, "enabled", True)
     monkeypatch.setattr(refining, "_MAX_ACCEPTED", 1000)
     await refining.accept_due(services)
-    assert len(await fetch_rows(services, sql, librarian.agent_id, REFINE.name)) == 1
+    first = await list_work()
+    assert len(first) == 1
+
+    # It has ended before all was encoded.
+    done = "UPDATE work SET state = 'done', finished_at = now() WHERE id = ANY($1)"
+    await run_sql(services, done, list(first))
+    await refining.accept_due(services)
+    assert len(await list_work() - first) == 1

@@ -57,8 +57,7 @@ async def accept_due(services: Services) -> None:
             tx, REFINE.name, local_embedder.NAME, _MAX_ACCEPTED
         )
         for row in rows:
-            tenant_id, agent_id = row["tenant_id"], row["agent_id"]
-            await work.accept(tx, REFINE, tenant_id=tenant_id, ref_id=agent_id, dedupe_key=agent_id)
+            await work.accept(tx, REFINE, tenant_id=row["tenant_id"], ref_id=row["agent_id"])
 
 
 async def refine(services: Services, tenant_id: str, agent_id: str) -> None:

@@ -17,7 +17,7 @@ WHERE k.agent_id IN (
       AND d.status IN ('ready', 'failed')
   )
   AND k.embedding_model = $2 AND coalesce(k.refine_after <= now(), true) AND {IS_UNATTENDED}
-ORDER BY random() LIMIT $3
+ORDER BY random() LIMIT $3 FOR UPDATE SKIP LOCKED
 """
 _DELAY_REFINING = """
 UPDATE knowledge_bases SET refine_after = now() + $3 * interval '1 second'
