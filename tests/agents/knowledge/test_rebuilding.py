@@ -12,7 +12,8 @@ import pytest
 
 from app import container
 from app.domain.agents.definition.runtime import KnowledgeInfo
-from app.domain.agents.knowledge import maintenance, rebuilding, retrieval, table_queries
+from app.domain.agents.knowledge import lance, maintenance, rebuilding, retrieval, table_queries
+from app.domain.agents.knowledge.arrow_rows import TABLE_FORMAT
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.domain.agents.knowledge.embedding import embed_texts
 from app.domain.agents.knowledge.lance import TableRef
@@ -340,3 +341,26 @@ async def test_no_table_remains_of_an_agent_that_is_deleted_while_its_table_is_r
 
     await wait_until(is_removed)
     await wait_until(has_no_table)
+
+
+async def test_a_table_of_an_earlier_release_is_searched_and_rebuilt_with_terms(
+    librarian: Librarian, services: Services
+) -> None:
+    (document,) = await librarian.add(handbook_md=HANDBOOK)
+    await maintain(services, librarian)
+    table = await services.get(ChunkStore)._open(TableRef(librarian.agent_id, 1))
+    await table.drop_index("terms_idx")
+    await table.drop_columns(["terms"])
+    await table.create_index("text", config=lance.index("FTS", with_position=False))
+    base_sql = "UPDATE knowledge_bases SET format = 1, languages = '{}', revision = revision + 1"
+    for sql in (base_sql, "UPDATE documents SET language = NULL"):
+        await run_sql(services, f"{sql} WHERE agent_id = $1", librarian.agent_id)
+    assert "eleven" in (await librarian.search("When does it open on Sundays?"))[0]["content"]
+    # New documents join it as it is.
+    await librarian.add(second_md="# Parking\n\nPark behind the house.")
+    assert (await librarian.search("parking"))[0]["document_name"] == "second.md"
+    await maintain(services, librarian)
+    base = await find_base(services, librarian.agent_id)
+    assert (base["generation"], base["format"], base["languages"]) == (2, TABLE_FORMAT, ["en"])
+    assert (await librarian.document(document["id"]))["language"] == "en"
+    assert "eleven" in (await librarian.search("opens sunday"))[0]["content"]
