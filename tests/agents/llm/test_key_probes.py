@@ -1,4 +1,4 @@
-"""POST /api/v1/api-keys/:id/test for search engines and providers of speech."""
+"""POST /api/v1/api-keys/:id/test for search engines and providers of speech or rerankers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -69,6 +69,11 @@ async def _test_key(caller: Client, name: str) -> dict[str, Any]:
     return result
 
 
+def _expect_ranking(model: str) -> tuple[str, str, str, bytes]:
+    body = f'{{"model":"{model}","query":"test","documents":["test"]}}'
+    return "POST", "/v1/rerank", f"Bearer {SECRET}", body.encode()
+
+
 async def test_a_valid_key_is_a_success_after_one_small_request(
     admin: Client, provider: Provider, subtests: pytest.Subtests
 ) -> None:
@@ -76,6 +81,8 @@ async def test_a_valid_key_is_a_success_after_one_small_request(
         "brave": ("GET", "/res/v1/web/search?q=test&count=1", SECRET, b""),
         "tavily": ("POST", "/search", f"Bearer {SECRET}", b'{"query":"test","max_results":1}'),
         "elevenlabs": ("GET", "/v2/voices?page_size=1", SECRET, b""),
+        "jina": _expect_ranking("jina-reranker-v2-base-multilingual"),
+        "voyage": _expect_ranking("rerank-2.5-lite"),
     }
     assert set(expected) == set(PROBES)
     for name, request in expected.items():

@@ -62,6 +62,7 @@ class ModelFailed(ProviderError):
             details["retry_after"] = seconds
         super().__init__(message, details=details, headers=headers)
         self.reason = reason
+        self.provider_status = status
         self.retry_after = retry_after
 
 

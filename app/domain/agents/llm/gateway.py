@@ -32,6 +32,8 @@ from .protocol import (
     EmbeddingInputs,
     Embeddings,
     ModelRequest,
+    Ranking,
+    RerankRequest,
     SpeechOptions,
     Target,
     Text,
@@ -40,6 +42,7 @@ from .protocol import (
     Waiting,
 )
 from .providers import LOCAL, PROVIDERS
+from .rerankers import Rerankers, find_api
 
 log = logs.get("models")
 
@@ -76,6 +79,7 @@ class Models:
         self._loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
         self._local = OpenAIAdapter(Egress(self._loopback, limit=0, per_host=0))
         self._litellm = LiteLLMAdapter()
+        self._rerankers = Rerankers(self._openai)
         self._redis = redis
         self._queue = LocalQueue(redis)
         # The heartbeat of the local model.
@@ -212,6 +216,15 @@ class Models:
     ) -> Embeddings:
         adapter, target = await self._resolve(target)
         return await adapter.embed(target, inputs, dimensions)
+
+    async def rerank(self, target: Target, request: RerankRequest) -> Ranking:
+        """Rates passages by how well they answer a question. Raises ModelFailed, also when it takes
+        longer than `request.seconds`, and ModelNotConfigured.
+        """
+        check_wait("a model")
+        find_api(target)
+        self._resolve_remote(target)
+        return await self._rerankers.rank(target, request)
 
     async def transcribe(
         self, target: Target, audio: bytes, media_type: str, options: TranscriptionOptions

@@ -1,4 +1,4 @@
-"""Tests keys of providers without chat models: search engines and providers of speech."""
+"""Tests keys of providers without chat models: of search, speech and rerankers."""
 
 from typing import Any, Final
 
@@ -30,6 +30,17 @@ class Probe(msgspec.Struct, frozen=True):
     body: dict[str, Any] | None = None
 
 
+def _probe_reranker(address: str, model: str) -> Probe:
+    return Probe(
+        "POST",
+        address,
+        "/v1/rerank",
+        {"Content-Type": "application/json", "Authorization": f"Bearer {_KEY_MARK}"},
+        "The provider accepted the key and ranked a text",
+        body={"model": model, "query": "test", "documents": ["test"]},
+    )
+
+
 PROBES: Final = {
     "brave": Probe(
         "GET",
@@ -55,6 +66,8 @@ PROBES: Final = {
         "The provider accepted the key and lists voices",
         query={"page_size": "1"},
     ),
+    "jina": _probe_reranker("https://api.jina.ai", "jina-reranker-v2-base-multilingual"),
+    "voyage": _probe_reranker("https://api.voyageai.com", "rerank-2.5-lite"),
 }
 
 

@@ -20,6 +20,7 @@ from .gateway import LOCAL_MODEL, Models
 from .key_probes import PROBES
 from .protocol import Message, ModelRequest, Target
 from .providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
+from .rerankers import RERANK_APIS
 from .schemas import CreateProviderKey, KeyTest, ProviderKeyView
 
 _HINT_CHARS = 4
@@ -84,7 +85,7 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
 list_all = queries.list_all
 
 
-async def require_offered(tx: Tx, tenant_id: str, model: str) -> None:
+async def require_offered(tx: Tx, tenant_id: str, model: str, field: str = "primary_model") -> None:
     """Raises Invalid for a model that nobody offers: neither this instance, nor a provider that is
     known here, nor one whose address the tenant has stored. A key may still be missing.
     """
@@ -92,11 +93,27 @@ async def require_offered(tx: Tx, tenant_id: str, model: str) -> None:
     if provider == LOCAL:
         if model != LOCAL_MODEL:
             problem = f"is not available on this instance; use {LOCAL_MODEL}"
-            raise Invalid.field("primary_model", problem)
+            raise Invalid.field(field, problem)
     elif provider not in PROVIDERS and not await queries.has_default(tx, tenant_id, provider):
         nearest = find_nearest(provider, [LOCAL, *PROVIDERS])
         hint = f"did you mean {nearest}?" if nearest else _ADD_KEY
-        raise Invalid.field("primary_model", f"does not start with a known provider; {hint}")
+        raise Invalid.field(field, f"does not start with a known provider; {hint}")
+
+
+async def require_reranker(tx: Tx, tenant_id: str, model: str, field: str) -> None:
+    """Raises Invalid unless the provider has rerankers, or the tenant has stored the address of
+    one. A key may still be missing.
+    """
+    provider, slash, _ = model.partition("/")
+    provider = provider.lower() if slash else ""
+    if provider in RERANK_APIS or await queries.has_address(tx, tenant_id, provider):
+        return
+    names = ", ".join(f"{name}/…" for name in RERANK_APIS)
+    if provider in PROVIDERS:
+        problem = f"{PROVIDERS[provider].title} has no rerankers here"
+    else:
+        problem = "does not start with a known provider of rerankers"
+    raise Invalid.field(field, f"{problem}; use {names}, or {_ADD_KEY}")
 
 
 async def delete(tx: Tx, key_id: str) -> None:
@@ -175,11 +192,11 @@ async def _send_test_request(models: Models, egress: Egress, target: Target) -> 
     without chat models has a request of its own.
     """
     provider, probe = PROVIDERS.get(target.provider), PROBES.get(target.provider)
+    if probe is not None and target.base_url is None:
+        return await key_probes.send(egress, target, probe)
     if target.base_url is not None or (provider is not None and provider.base_url is not None):
         count = len(await models.list_models(target))
         return f"The provider accepted the key and lists {count} models"
-    if probe is not None:
-        return await key_probes.send(egress, target, probe)
     names = prices.models_of(await prices.table(), target.provider)
     if not names:
         raise ModelFailed(target.provider, "refused", "no model of this provider is known")

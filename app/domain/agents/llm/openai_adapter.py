@@ -14,7 +14,7 @@ from .errors import ModelFailed, Reason, refused_by_provider
 from .openai_audio import encode_transcription, read_transcription, speech_body
 from .openai_completions import CompletionParser, Usage, decode
 from .openai_requests import completion_body
-from .openai_responses import read_body, read_events
+from .openai_responses import MAX_BYTES, read_body, read_events
 from .protocol import (
     Accepted,
     AnswerPart,
@@ -104,9 +104,8 @@ class OpenAIAdapter:
         fields: dict[str, Any] = {"model": target.name_at_provider, "input": inputs}
         if dimensions is not None:
             fields["dimensions"] = dimensions
-        body = msgspec.json.encode(fields)
-        async with self._open(target, "POST", "/embeddings", body, TOTAL_SECONDS) as response:
-            answer = decode(_embeddings_decoder, target, await read_body(target, response))
+        raw = await self.post(target, "/embeddings", fields, TOTAL_SECONDS)
+        answer = decode(_embeddings_decoder, target, raw)
         ordered = sorted(answer.data, key=lambda item: item.index)
         if [item.index for item in ordered] != list(range(len(inputs))):
             raise embeddings_missing(target)
@@ -133,9 +132,21 @@ class OpenAIAdapter:
         self, target: Target, text: str, voice: str | None, options: SpeechOptions
     ) -> bytes:
         """Returns the text as speech, an MP3 file."""
-        body = msgspec.json.encode(speech_body(target, text, voice, options))
-        async with self._open(target, "POST", "/audio/speech", body, TOTAL_SECONDS) as response:
-            return check_mp3(target, await read_body(target, response))
+        fields = speech_body(target, text, voice, options)
+        return check_mp3(target, await self.post(target, "/audio/speech", fields, TOTAL_SECONDS))
+
+    async def post(
+        self,
+        target: Target,
+        path: str,
+        fields: dict[str, Any],
+        seconds: float,
+        max_bytes: int = MAX_BYTES,
+    ) -> bytes:
+        """Posts the fields as JSON, and returns the body of the answer. Raises ModelFailed."""
+        body = msgspec.json.encode(fields)
+        async with self._open(target, "POST", path, body, seconds) as response:
+            return await read_body(target, response, max_bytes)
 
     async def list_models(self, target: Target, seconds: float) -> list[str]:
         """Returns the model names that the endpoint itself lists."""

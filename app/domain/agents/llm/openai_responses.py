@@ -3,20 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Final
 
 import aiohttp
 
 from .protocol import Target
 from .provider_failures import answer_too_long
 
-_MAX_BYTES = 32 * 1024 * 1024
+MAX_BYTES: Final = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 1024 * 1024
 _END_SECONDS = 0.2
 _DONE = b"[DONE]"
 
 
 async def read_body(
-    target: Target, response: aiohttp.ClientResponse, max_bytes: int = _MAX_BYTES
+    target: Target, response: aiohttp.ClientResponse, max_bytes: int = MAX_BYTES
 ) -> bytes:
     content = bytearray()
     async for packet in response.content.iter_any():
@@ -37,7 +38,7 @@ async def read_events(
         if not newline:
             unfinished.append(packet)
             unfinished_bytes += len(packet)
-        if total > _MAX_BYTES or unfinished_bytes > _MAX_LINE_BYTES:
+        if total > MAX_BYTES or unfinished_bytes > _MAX_LINE_BYTES:
             raise answer_too_long(target)
         if not newline:
             continue

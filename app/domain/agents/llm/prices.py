@@ -23,6 +23,7 @@ class Price(msgspec.Struct):
     input_cost_per_second: float = 0.0
     input_cost_per_character: float = 0.0
     output_cost_per_second: float = 0.0
+    input_cost_per_query: float = 0.0
     max_input_tokens: int | float | None = None
     supports_vision: bool | None = None
 
@@ -65,6 +66,15 @@ async def cost_usd(model: str, prompt_tokens: int, completion_tokens: int) -> fl
         return 0.0
     prompt = prompt_tokens * price.input_cost_per_token
     return prompt + completion_tokens * price.output_cost_per_token
+
+
+async def rerank_cost_usd(model: str, tokens: int, searches: int) -> float:
+    """By searches or by tokens, whichever the model has a price for; 0 when it is unknown."""
+    price = find(await table(), model)
+    if price is None:
+        return 0.0
+    by_searches = max(1, searches) * price.input_cost_per_query
+    return by_searches or tokens * price.input_cost_per_token
 
 
 async def transcription_cost_usd(

@@ -223,6 +223,24 @@ class Transcription(msgspec.Struct, frozen=True):
     words: list[Any] | None = None
 
 
+class RerankRequest(msgspec.Struct, frozen=True):
+    """A question and the passages to rate, with the seconds that a reranker has for it."""
+
+    query: str
+    texts: list[str]
+    seconds: float
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """A score from 0 to 1 for each passage, in their order. Providers charge either for tokens or
+    for searches.
+    """
+
+    scores: list[float]
+    prompt_tokens: int
+    searches: int = 0
+
+
 class Adapter(Protocol):
     """Calls models through one wire format or library."""
 

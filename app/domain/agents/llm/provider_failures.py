@@ -31,6 +31,11 @@ def embeddings_missing(target: Target) -> ModelFailed:
     return ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
 
 
+def ranking_broken(target: Target) -> ModelFailed:
+    message = f"{target.model} did not return one score for each passage"
+    return ModelFailed(target.model, "broken", message)
+
+
 def speech_not_mp3(target: Target) -> ModelFailed:
     return ModelFailed(target.model, "broken", f"{target.model} did not return an MP3 file")
 

@@ -39,6 +39,8 @@ PROVIDERS: Final = {
         Provider("sambanova", "SambaNova", "https://api.sambanova.ai/v1"),
         Provider("novita", "Novita", "https://api.novita.ai/v3/openai"),
         Provider("moonshot", "Moonshot", "https://api.moonshot.ai/v1"),
+        Provider("jina", "Jina AI", "https://api.jina.ai/v1"),
+        Provider("voyage", "Voyage AI", "https://api.voyageai.com/v1"),
         Provider("anthropic", "Anthropic"),
         Provider("gemini", "Google Gemini"),
         Provider("cohere", "Cohere"),

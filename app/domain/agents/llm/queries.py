@@ -53,6 +53,12 @@ async def has_default(tx: Tx, tenant_id: str, provider: str) -> bool:
     return await (await tx.session()).scalar(statement) is not None
 
 
+async def has_address(tx: Tx, tenant_id: str, provider: str) -> bool:
+    """Whether the provider's default key comes with an address of the tenant's own."""
+    row = await find_default_target(tx, tenant_id, provider)
+    return row is not None and row["base_url"] is not None
+
+
 async def clear_default(tx: Tx, tenant_id: str, provider: str) -> None:
     statement = (
         update(ProviderKey)
