@@ -13,7 +13,7 @@ from app.kit import logs
 from app.kit.errors import Unavailable
 from app.services import Services
 
-from . import fusion, local_embedder, queries, refining_queries, table_queries
+from . import fusion, local_embedder, queries, refining_queries, reranking, table_queries
 from .chunk_store import ChunkStore, Matches, SearchRequest
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
@@ -115,12 +115,13 @@ async def search(
         log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
         raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
     candidates = fusion.rank(matches, list_terms(text, base.languages))
-    candidates = drop_repetitions(candidates, limit)
+    candidates = drop_repetitions(candidates, reranking.count_candidates(base, limit))
     if only_fitting:
         is_measured = base.embedding_model == local_embedder.NAME
         min_fit = MIN_LOCAL_FIT if is_measured else 0.0
         candidates = select_fitting(candidates, matches, min_fit=min_fit)
-    return put_together(candidates)
+    candidates = await reranking.rerank(services, tenant_id, base, text, candidates)
+    return put_together(candidates[:limit])
 
 
 async def _hide_internal(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:

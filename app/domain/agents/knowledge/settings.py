@@ -7,6 +7,7 @@ import msgspec
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.api import RetrievalSettings
 from app.domain.agents.definition.errors import AgentNotFound
+from app.domain.agents.llm.api import require_reranker
 from app.kit.changes import apply_changes
 from db.session import Tx
 
@@ -22,6 +23,8 @@ async def get(tx: Tx, agent_id: str) -> RetrievalSettings:
 
 async def replace(tx: Tx, agent_id: str, settings: RetrievalSettings) -> RetrievalSettings:
     agent = await agents.find(tx, agent_id, for_update=True)
+    if settings.rerank_model is not None:
+        await require_reranker(tx, agent.tenant_id, settings.rerank_model, "rerank_model")
     if apply_changes(agent, {"retrieval": _list_differences(settings) or None}):
         await (await tx.session()).flush()
         await agents.emit_updated(tx, agent, ["retrieval"])

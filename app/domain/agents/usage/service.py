@@ -31,7 +31,7 @@ _BATCH_SIZE = 5000
 class ModelCall(msgspec.Struct, frozen=True):
     """A successful call to a model outside of a turn."""
 
-    source: Literal["embedding", "transcription", "speech", "form"]
+    source: Literal["embedding", "transcription", "speech", "form", "rerank", "question"]
     model: str
     prompt_tokens: int
     completion_tokens: int
