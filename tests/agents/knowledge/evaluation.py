@@ -14,6 +14,7 @@ import msgspec
 from app.domain.agents.knowledge import fusion, parsing
 from app.domain.agents.knowledge.chunk_store import ChunkStore, Matches, SearchRequest
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument, StoredChunk
+from app.domain.agents.knowledge.follow_ups import add_subject
 from app.domain.agents.knowledge.fusion import Candidate
 from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.local_embedder import DIMENSIONS, NAME, TokenTable
@@ -21,7 +22,6 @@ from app.domain.agents.knowledge.readers import formats
 from app.domain.agents.knowledge.relevance import MIN_LOCAL_FIT, select_fitting
 from app.domain.agents.knowledge.retrieval import CANDIDATES
 from app.domain.agents.knowledge.terms import list_terms
-from app.domain.conversations.chat.history import PastMessage, build_query
 
 _FOLDER = Path(__file__).parent
 _TABLE = TableRef("agt_corpus", 1)
@@ -38,8 +38,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def query(self) -> str:
-        past = [PastMessage("user", self.previous)] if self.previous else []
-        return build_query(self.question, past)
+        return add_subject(self.question, [self.previous] if self.previous else [])
 
 
 class Ranks(msgspec.Struct):

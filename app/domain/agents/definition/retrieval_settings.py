@@ -1,6 +1,6 @@
 """How an agent searches its documents. The agent stores what differs from the defaults."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -34,3 +34,17 @@ class RetrievalSettings(msgspec.Struct, frozen=True, kw_only=True):
             description="How long a search waits for the reranker before it keeps its own order",
         ),
     ] = 800
+    complete_questions: Annotated[
+        Literal["words", "model", "off"],
+        Meta(
+            description="What makes a question whole that goes on from an earlier one: words of "
+            "that one, a call of a model, or nothing"
+        ),
+    ] = "words"
+    question_model: (
+        Annotated[
+            ModelName,
+            Meta(description="The model for that; null for the agent's own"),
+        ]
+        | None
+    ) = None

@@ -1,19 +1,28 @@
 """Finds the passages of an agent's documents that fit a question."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from app.domain.agents.definition.api import KnowledgeInfo
-from app.domain.agents.llm.api import QUOTATION_MARK, upper_bound_tokens
+from app.domain.agents.llm.api import QUOTATION_MARK, Target, upper_bound_tokens
 from app.domain.sources import SourceView
 from app.jobs import background
 from app.kit import logs
 from app.kit.errors import Unavailable
 from app.services import Services
 
-from . import fusion, local_embedder, queries, refining_queries, reranking, table_queries
+from . import (
+    fusion,
+    local_embedder,
+    queries,
+    questions,
+    refining_queries,
+    reranking,
+    table_queries,
+)
 from .chunk_store import ChunkStore, Matches, SearchRequest
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
@@ -54,8 +63,14 @@ async def find_passages(
     max_tokens: int,
     *,
     only_public: bool,
+    earlier: Sequence[str] = (),
+    target: Target | None = None,
 ) -> Passages | None:
-    """Returns the passages that fit into this many tokens; None when none fits the query."""
+    """Returns the passages that fit into this many tokens; None when none fits the query, which is
+    the newest message of a user. `earlier` has those before it in the conversation, and `target` is
+    the agent's model.
+    """
+    query = await questions.complete(services, tenant_id, base, query, earlier, target)
     found = await search(
         services,
         tenant_id,

@@ -159,8 +159,8 @@ def _result_of(call: dict[str, Any]) -> str:
 
 
 _MAX_TOKENS = 6000
-# A question with fewer words is often about the one before it.
-_MIN_WORDS = 6
+# How many questions before the newest one may say what that is about.
+_MAX_QUESTIONS = 2
 
 
 async def find_passages(
@@ -171,23 +171,33 @@ async def find_passages(
     *,
     is_public: bool,
     has_attachments: bool = False,
+    earlier: Sequence[str] = (),
 ) -> Passages | None:
     """Returns passages that take at most a third of the model's window, and beside attachments a
-    sixth. `is_public`: for a visitor, whom no internal document reaches.
+    sixth. `is_public`: for a visitor, whom no internal document reaches. `earlier`: the questions
+    before this one.
     """
     if runtime.knowledge is None:
         return None
     max_tokens = min(_MAX_TOKENS, window // (6 if has_attachments else 3))
     ids = (services, runtime.tenant_id, runtime.knowledge)
-    return await knowledge.find_passages(*ids, query, max_tokens, only_public=is_public)
+    return await knowledge.find_passages(
+        *ids,
+        query,
+        max_tokens,
+        only_public=is_public,
+        earlier=earlier,
+        target=runtime.target,
+    )
 
 
-def build_query(
-    text: str, past: list[PastMessage], client_history: list[Message] | None = None
-) -> str:
-    """Returns the question; a short one together with the question before it."""
-    messages: Sequence[PastMessage | Message] = past if client_history is None else client_history
-    questions = [message.content for message in messages if message.role == "user"]
-    if len(text.split()) >= _MIN_WORDS or not questions:
-        return text
-    return f"{text}\n{questions[-1]}".strip()
+def list_questions(
+    text: str, past: Sequence[PastMessage | Message], client_history: list[Message] | None = None
+) -> list[str]:
+    """Returns the question of a turn after those before it. Where the turn has none, because it
+    goes on with the results of a client's functions, the one before it is the question.
+    """
+    messages = past if client_history is None else client_history
+    earlier = [message.content for message in messages if message.role == "user"]
+    questions = [*earlier[-_MAX_QUESTIONS:], text]
+    return questions if text.strip() or not earlier else questions[:-1]

@@ -27,7 +27,7 @@ from . import attached_texts, history, turn_queries
 from .agent_loop import ClientFunctions, Journal, LoopConfig, TokenBudget, run_loop
 from .client_input import ClientInput, id_prefix_of
 from .delegation import toolboxes_for
-from .history import PastMessage, build_query, find_passages
+from .history import PastMessage, find_passages, list_questions
 from .schemas import ChatReply, MessageAttachment, Source, ToolCallView, Visitor
 from .stream_events import (
     ClientCall,
@@ -262,15 +262,15 @@ async def _messages(
     services: Services, turn: Turn, config: LoopConfig, transcript: Transcript
 ) -> list[Message]:
     window = await services.get(Models).window_of(config.target)
-    query = build_query(turn.text, turn.past, turn.client.history)
-    is_public = turn.speaker.is_visitor
+    *earlier, query = list_questions(turn.text, turn.past, turn.client.history)
     passages = await find_passages(
         services,
         turn.runtime,
         window,
         query,
-        is_public=is_public,
+        is_public=turn.speaker.is_visitor,
         has_attachments=bool(turn.attachments),
+        earlier=earlier,
     )
     if passages is not None:
         transcript.passages = passages.sources
