@@ -10,7 +10,7 @@ _FOLLOW_UPS: tuple[tuple[list[str], str, str], ...] = (
     # English
     (["When does the shop open?"], "And on Sundays?", "shop open"),
     (["How long is the warranty of a pump?"], "And for valves?", "warranty pump"),
-    (["How do I get to the office in Lisbon?"], "What about Halifax?", "office Lisbon"),
+    (["How do I get to the office in Lisbon?"], "What about Halifax?", "office"),
     (["Do you have the X200 vacuum cleaner?"], "How much does it cost?", "X200 vacuum cleaner"),
     (["I bought a coffee machine."], "Can I return it after a month?", "bought coffee machine"),
     (["Do you ship to Norway?"], "How long does that take?", "ship Norway"),
@@ -28,6 +28,8 @@ _FOLLOW_UPS: tuple[tuple[list[str], str, str], ...] = (
         "What are the fees for that?",
         "cancel contract early",
     ),
+    (["How long is the warranty of AX pumps?"], "And of the BX series?", "warranty pumps"),
+    (["How do I install Parley?"], "Does it run on Windows?", "install Parley"),
     # German
     (["Wann öffnet der Laden?"], "Und sonntags?", "öffnet Laden"),
     (["Wie lange gilt die Garantie der Pumpe?"], "Was ist mit Ventilen?", "gilt Garantie Pumpe"),
@@ -40,6 +42,8 @@ _FOLLOW_UPS: tuple[tuple[list[str], str, str], ...] = (
     (["Gibt es Gutscheine?"], "Wo kann man sie einlösen?", "Gutscheine"),
     (["Haben Sie den Staubsauger X200?"], "Wie laut ist er?", "Staubsauger X200"),
     (["Kann ich mit Karte zahlen?"], "Auch im Ausland?", "Karte zahlen"),
+    (["Wie lang ist die Garantie der AX-210?"], "Und der BX-300?", "Garantie"),
+    (["Wie komme ich zum Büro in Lissabon?"], "Und in Wien?", "komme Büro Lissabon"),
     # French
     (["À quelle heure ouvre le magasin ?"], "Et le dimanche ?", "heure ouvre magasin"),
     (["Livrez-vous en Belgique ?"], "Combien ça coûte ?", "Livrez Belgique"),

@@ -59,16 +59,33 @@ def add_subject(question: str, earlier: Sequence[str]) -> str:
         return question
     added: list[str] = []
     known = {_stem(word) for word in _list_subject_words(question, earlier)}
+    language = _find_language([*earlier[-MAX_EARLIER:], question])
+    # "What about Lisbon?" is about another place than the question before.
+    has_reference = _has_reference(question.lower(), language)
+    is_renamed = not has_reference and _list_names(question, language)
     earlier = [text[:MAX_EARLIER_CHARS] for text in earlier[-MAX_EARLIER:]]
     while earlier and len(added) < _MAX_ADDED_WORDS:
         *earlier, last = earlier
-        for word in _list_subject_words(_find_question(last), [*earlier, question]):
-            if _stem(word) not in known:
+        last_question = _find_question(last)
+        names = _list_names(last_question, language) if is_renamed else set()
+        for word in _list_subject_words(last_question, [*earlier, question]):
+            if _stem(word) not in known and word not in names:
                 known.add(_stem(word))
                 added.append(word)
         if not is_follow_up(last, earlier):
             break
     return " ".join([question, *added[:_MAX_ADDED_WORDS]])
+
+
+def _list_names(text: str, language: QuestionLanguage) -> set[str]:
+    """Returns the words in capitals or with digits, without that at the beginning."""
+    is_capital = str.isupper if language.has_capital_nouns else _starts_with_capital
+    words = _WORD.findall(text)[1:]
+    return {word for word in words if is_capital(word) or any(map(str.isdigit, word))}
+
+
+def _starts_with_capital(word: str) -> bool:
+    return word[0].isupper()
 
 
 def is_follow_up(question: str, earlier: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ class QuestionLanguage(msgspec.Struct, frozen=True, kw_only=True):
     articles: frozenset[str] = frozenset()
     objects: re.Pattern[str] | None = None
     idioms: re.Pattern[str] | None = None
+    has_capital_nouns: bool = False
 
 
 def _words(text: str) -> frozenset[str]:
@@ -72,6 +73,7 @@ both another other others former latter either neither else such then
     ),
 )
 _GERMAN: Final = QuestionLanguage(
+    has_capital_nouns=True,
     function_words=_words("""
 ab aber alle allem allen aller alles als also am an andere anderen anderer anders anderes auch auf
 aus außer beide beiden bei beim bekomme bekommen bekommt benötige bin bis bist bitte brauche
