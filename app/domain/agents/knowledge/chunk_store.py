@@ -113,6 +113,22 @@ class ChunkStore:
         }
         return Matches(nearest, matching, by_encoding)
 
+    async def find_texts(
+        self, request: SearchRequest, terms: str, mistakes: int, limit: int
+    ) -> list[str]:
+        """Returns the texts of chunks that the request may find and that have one of the terms, or
+        a term with so many letters added, left out or replaced.
+        """
+        match = importlib.import_module("lancedb.query").MatchQuery
+
+        async def read(opened: OpenTable) -> list[str]:
+            column = "terms" if "terms" in opened.columns else "text"
+            query = opened.table.query().nearest_to_text(match(terms, column, fuzziness=mistakes))
+            rows = await _restrict(query, request).limit(limit).select(["text", "_score"]).to_list()
+            return [row["text"] for row in rows]
+
+        return await self._database.read(request.table.name, request.revision, read)
+
     async def list_chunks(
         self, table: TableRef, revision: int, document_id: str, start: int, limit: int
     ) -> list[StoredChunk]:

@@ -14,9 +14,9 @@ from .question_languages import (
     CHINESE_FUNCTION_WORDS,
     CHINESE_OPENERS,
     CHINESE_REFERENCES,
-    LANGUAGES,
     UNKNOWN,
     QuestionLanguage,
+    find_language,
 )
 
 # How many earlier questions count, and how much of each is read.
@@ -38,8 +38,6 @@ _MIN_CHINESE_SUBJECT_CHARS = 2
 _MAX_CHINESE_SUBJECT_CHARS = 8
 _MAX_ADDED_WORDS = 12
 _STEM_CHARS = 5
-# The share of function words by which a language is told.
-_MIN_SHARE = 0.2
 
 # Names like AX-210 are one word.
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -152,9 +150,7 @@ def _is_chinese_follow_up(question: str) -> bool:
 
 def _find_language(texts: Sequence[str]) -> QuestionLanguage:
     words = [word for text in texts for word in _PART.findall(text[:MAX_EARLIER_CHARS].lower())]
-    counts = [sum(word in language.function_words for word in words) for language in LANGUAGES]
-    best = max(counts)
-    return LANGUAGES[counts.index(best)] if best > _MIN_SHARE * len(words) else UNKNOWN
+    return find_language(words)
 
 
 def _find_question(text: str) -> str:

@@ -53,6 +53,16 @@ class TokenTable:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths == 0, 1, lengths), tokens
 
+    def list_frequent(self, words: list[str]) -> list[str]:
+        """Returns the words that are one token, as frequent words of English are and hardly any
+        misspelt one is.
+        """
+        self._load()
+        spellings = [spelling for word in words for spelling in (word, word.capitalize())]
+        encodings = self._tokenizer.encode_batch(spellings, add_special_tokens=False)
+        whole = {text for text, item in zip(spellings, encodings, strict=True) if len(item) == 1}
+        return [word for word in words if not whole.isdisjoint((word, word.capitalize()))]
+
     def _mean(self, ids: list[int]) -> Any:
         sums = [
             self._rows[ids[start : start + _SLICE]].sum(axis=0, dtype="float32")

@@ -227,6 +227,17 @@ LANGUAGES: Final[Sequence[QuestionLanguage]] = (_ENGLISH, _GERMAN, _FRENCH, _SPA
 # Of a language that is none of these, nothing is known.
 UNKNOWN: Final = QuestionLanguage(function_words=frozenset())
 
+# The share of function words by which a language is told.
+_MIN_SHARE: Final = 0.2
+
+
+def find_language(words: Sequence[str]) -> QuestionLanguage:
+    """Returns the language of words in small letters by the function words among them."""
+    counts = [sum(word in language.function_words for word in words) for language in LANGUAGES]
+    best = max(counts)
+    return LANGUAGES[counts.index(best)] if best > _MIN_SHARE * len(words) else UNKNOWN
+
+
 # Chinese has no spaces: the words of a question are what remains between these.
 CHINESE_FUNCTION_WORDS: Final = re.compile(
     "多长时间|什么时候|能不能|有没有|可不可以|是不是|怎么样|怎么办|为什么|多少钱|请问一下|"

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from app.domain.agents.definition.api import KnowledgeInfo
-from app.domain.agents.llm.api import QUOTATION_MARK, Target, upper_bound_tokens
+from app.domain.agents.llm.api import LOCAL, QUOTATION_MARK, Target, provider_of, upper_bound_tokens
 from app.domain.sources import SourceView
 from app.jobs import background
 from app.kit import logs
@@ -22,8 +22,10 @@ from . import (
     refining_queries,
     reranking,
     table_queries,
+    typos,
 )
 from .chunk_store import ChunkStore, Matches, SearchRequest
+from .embedders import Embedder
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
 from .previews import cut_preview
@@ -119,11 +121,11 @@ async def search(
         base = await _hide_internal(services, tenant_id, base)
     try:
         try:
-            matches = await _search_table(services, tenant_id, base, text, limit)
+            text, matches = await _search_table(services, tenant_id, base, text, limit)
         except TableMissing:
             # Another generation has replaced it since the agent was loaded.
             base = await _reload(services, tenant_id, base)
-            matches = await _search_table(services, tenant_id, base, text, limit)
+            text, matches = await _search_table(services, tenant_id, base, text, limit)
     except TableMissing:
         return []
     except (RuntimeError, OSError, ValueError) as error:
@@ -159,7 +161,8 @@ def shorten(query: str) -> str:
 
 async def _search_table(
     services: Services, tenant_id: str, base: KnowledgeInfo, text: str, limit: int
-) -> Matches:
+) -> tuple[str, Matches]:
+    """Returns also the text that was searched for, without its typos."""
     question = await encode_question(services, tenant_id, base, text)
     request = SearchRequest(
         table=TableRef(base.agent_id, base.generation),
@@ -171,7 +174,21 @@ async def _search_table(
         limit=max(limit, CANDIDATES),
         hidden_document_ids=base.hidden_document_ids,
     )
-    return await services.get(ChunkStore).search(request)
+    store, tokens = services.get(ChunkStore), services.get(Embedder).local
+    matches = await store.search(request)
+    corrected = await typos.correct(store, tokens, request, matches, base.languages)
+    if corrected == text:
+        return text, matches
+    if provider_of(base.embedding_model) == LOCAL:
+        question = await encode_question(services, tenant_id, base, corrected)
+    request = msgspec.structs.replace(
+        request,
+        text=corrected,
+        terms=" ".join(list_terms(corrected, base.languages)),
+        vector=question.vector,
+        encodings=question.encodings,
+    )
+    return corrected, await store.search(request)
 
 
 async def _reload(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:
