@@ -82,6 +82,16 @@ async def find_passages(
         only_public=only_public,
         only_fitting=True,
     )
+    chosen = _choose(found, query, max_tokens)
+    if not chosen:
+        return None
+    if not base.is_refined:
+        background.spawn(_count_asked(services, tenant_id, found[: len(chosen)]))
+    prompt = quote_passages(chosen, f"{QUOTATION_MARK}{secrets.token_hex(6)}")
+    return Passages(prompt, [source for source, _ in chosen])
+
+
+def _choose(found: list[Passage], query: str, max_tokens: int) -> list[tuple[SourceView, str]]:
     chosen: list[tuple[SourceView, str]] = []
     for passage in found:
         # Only the best of its chunks when the whole passage does not fit.
@@ -95,12 +105,7 @@ async def find_passages(
         text, tokens = fitting[0]
         max_tokens -= tokens
         chosen.append((_to_source(passage, query), text))
-    if not chosen:
-        return None
-    if not base.is_refined:
-        background.spawn(_count_asked(services, tenant_id, found[: len(chosen)]))
-    prompt = quote_passages(chosen, f"{QUOTATION_MARK}{secrets.token_hex(6)}")
-    return Passages(prompt, [source for source, _ in chosen])
+    return chosen
 
 
 async def search(
