@@ -213,7 +213,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 # Variables of the scripts of this repository, and those that Kubernetes sets for a service of this
 # name.
 _OTHER_VARIABLES = re.compile(
-    r"PARLEY_(LONG_TESTS|TEST_PROCESSES|SCREENSHOTS|OPTIONAL|SERVICE_(HOST|PORT.*)|PORT_\d+_.*)\Z"
+    r"PARLEY_(LONG_TESTS|TEST_PROCESSES|SCREENSHOTS|OPTIONAL|BENCH_CACHE|SERVICE_(HOST|PORT.*)|"
+    r"PORT_\d+_.*)\Z"
 )
 
 

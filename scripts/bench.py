@@ -22,7 +22,9 @@ import bench_events
 import bench_fairness
 import bench_forms
 import bench_knowledge
+import bench_manuals
 import bench_notifications
+import bench_processes
 import bench_reads
 import bench_start
 import bench_tables
@@ -271,41 +273,6 @@ async def bench_wake_up(services: Services, tenant_id: str) -> None:
     row("wake-up of a worker, p50", f"{p50:.1f} ms", "", "", "≤ 15 ms", holds=p50 <= 15)
 
 
-# Starting the processes
-
-
-def start(code: str, stores: Stores) -> subprocess.Popen[bytes]:
-    env = {**os.environ, **configuration.as_env(stores.settings), "PYTHONPATH": "scripts:."}
-    return subprocess.Popen([sys.executable, "-c", code], env=env)
-
-
-def web(factory: str, port: int) -> str:
-    return (
-        f"import uvicorn; uvicorn.run('{factory}', factory=True, port={port}, log_level='error', "
-        "access_log=False, proxy_headers=False)"
-    )
-
-
-def start_children(stores: Stores, ports: dict[str, int]) -> list[subprocess.Popen[bytes]]:
-    """The first one is the web process that is measured, the last one that of knowledge."""
-    return [
-        start(web("bench:parley_app", ports["parley"]), stores),
-        start(web("bench:bare_app", ports["bare"]), stores),
-        start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
-        start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
-        start(web("bench_forms:bare_app", ports["bare_forms"]), stores),
-        start("import stub_model; stub_model.main()", stores),
-        start("import bench; bench.ledger_worker()", stores),
-        start("import bench; bench.saq_worker()", stores),
-        start("import bench_tools; bench_tools.worker()", stores),
-        start("import bench_events; bench_events.worker()", stores),
-        start("import receiver; receiver.main()", stores),
-        start("import bench_workflows; bench_workflows.worker()", stores),
-        start("import bench_knowledge; bench_knowledge.worker()", stores),
-        start(web("bench:parley_app", ports["knowledge"]), stores),
-    ]
-
-
 async def main() -> None:
     stores = Stores()
     # Durable, as in production, so that the disk is measured as well.
@@ -322,7 +289,7 @@ async def main() -> None:
     children: list[subprocess.Popen[bytes]] = []
     try:
         await stores.start()
-        children += start_children(stores, ports)
+        children += bench_processes.start_children(stores, ports)
         await measure(stores, ports, [child.pid for child in children])
     finally:
         for child in children:
@@ -345,7 +312,6 @@ def parley_app() -> Litestar:
 
 
 async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> None:
-    web_pid, knowledge_pid, worker_pids = pids[0], pids[-1], [pids[n] for n in _WORKERS]
     from app import bootstrap  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
@@ -361,13 +327,25 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
     only = os.environ.get("BENCH", "")
     if only in {"", "start"}:
         bench_start.bench(stores.settings, free_port(), row)
+    await measure_parts(world, user, ports, pids, only)
+    await bench_spine(world, ports, user, only)
+    # Has tables of its own, so it comes last.
+    if only in {"", "knowledge"}:
+        await bench_manuals.bench(services, user.tenant_id)
+    await services.close()
+
+
+async def measure_parts(
+    world: World, user: Client, ports: dict[str, int], pids: list[int], only: str
+) -> None:
+    web_pid, knowledge_pid, worker_pids = pids[0], pids[-1], [pids[n] for n in _WORKERS]
     parts: dict[str, Callable[[], Awaitable[None]]] = {
         "reads": lambda: bench_reads.bench(world, ports, web_pid, row),
         "tools": lambda: bench_tools.bench(world, ports["parley"], row),
         "events": lambda: bench_events.bench(world, ports, row),
         "notifications": lambda: bench_notifications.bench(world, ports, row),
         "workflows": lambda: bench_workflows.bench(
-            world, row, partial(ledger_rate, services, user.tenant_id)
+            world, row, partial(ledger_rate, world.services, user.tenant_id)
         ),
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
         "fairness": lambda: bench_fairness.bench(world, ports, row),
@@ -380,8 +358,6 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
     for name, bench in parts.items():
         if only in {"", name}:
             await bench()
-    await bench_spine(world, ports, user, only)
-    await services.close()
 
 
 async def bench_spine(world: World, ports: dict[str, int], user: Client, only: str) -> None:

@@ -155,14 +155,14 @@ def read_documents(language: str) -> Iterator[Document]:
 # Packages
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     folder = os.environ.get("PARLEY_BENCH_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "parley-bench"
 
 
 def _unpack(package: str) -> Path:
     """Returns the folder with the files of a package, which is downloaded at the first call."""
-    target = _cache_folder() / package
+    target = cache_folder() / package
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,7 @@ _QUERY_WORDS = 6
 _QUERIES = 200
 _WARM_UP = 10
 _TURNS = 80
+_UPLOADS = 10
 _REFINE_FACTORS = (1, 2, 10)
 _STORED_XML_BYTES = 47 * _MIB
 
@@ -156,6 +157,26 @@ class Library:
         seconds = time.perf_counter() - started
         row("ingestion by one worker", f"{count} chunks", f"{seconds:.1f} s",
             f"{count / seconds:.0f}/s", "≥ 500/s", holds=count / seconds >= 500)  # fmt: skip
+
+    async def bench_upload(self, row: Row) -> None:
+        """From the upload of a page until a search finds it."""
+        agent_id, times = await self.create_agent(), []
+        path = f"/api/v1/agents/{agent_id}"
+        for number in range(_UPLOADS):
+            word = f"landmark{number}"
+            part = ("files", (f"{word}.md", f"{self._write(number, 400)} {word}".encode()))
+            started = time.perf_counter()
+            (await self._client.http.post(f"{path}/train", files=[part])).raise_for_status()
+            while not await self._finds(path, word):  # noqa: ASYNC110  # by HTTP, as a user sees it
+                await asyncio.sleep(0.01)
+            times.append((time.perf_counter() - started) * 1000)
+        row("upload of a page until it is found", f"{statistics.median(times):.0f} ms",
+            f"max {max(times):.0f}", "", "none", holds=True)  # fmt: skip
+
+    async def _finds(self, path: str, word: str) -> bool:
+        response = await self._client.post(f"{path}/search", {"query": word})
+        response.raise_for_status()
+        return any(word in passage["content"] for passage in response.json()["data"])
 
     # Retrieval
 
@@ -276,6 +297,7 @@ async def bench(world: World, ports: dict[str, int], web_pid: int, row: Row) -> 
     library = Library(world, await world.user("tenant_admin"), ports["knowledge"])
     await library.add_key(ports["stub"])
     await library.bench_ingestion(row)
+    await library.bench_upload(row)
     with_documents, without = await library.create_agent(), await library.create_agent()
     base, vectors = await library.fill(with_documents)
     await library.bench_retrieval(base, row)
