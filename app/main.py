@@ -23,6 +23,7 @@ from app.domain.agents.definition.controllers import (
     SubAgentController,
 )
 from app.domain.agents.knowledge.controllers import KnowledgeController
+from app.domain.agents.knowledge.evaluation_controllers import EvaluationController
 from app.domain.agents.llm.controllers import ModelController, ProviderKeyController
 from app.domain.agents.search.controllers import WebSearchController
 from app.domain.agents.tools.controllers import AgentToolController, ToolController
@@ -161,6 +162,7 @@ ROUTES: list[Any] = [
     ProviderKeyController,
     CredentialController,
     KnowledgeController,
+    EvaluationController,
     DataTableController,
     DataRowController,
     FileController,

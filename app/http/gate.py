@@ -36,7 +36,7 @@ from app.kit.trace import Trace
 from app.observe import metrics
 from app.security import plans, service_keys, sessions
 from app.security.errors import TenantNotFound, TokenInvalid
-from app.security.plans import Charge, Verdict
+from app.security.plans import Charge, Plan, Verdict
 from app.security.principal import (
     EMBED_PREFIX,
     SERVICE_PREFIX,
@@ -290,6 +290,19 @@ class Gate:
             state["verdict"] = verdict
             refunds.record(state, charges, verdict, is_visit=True)
         return verdict
+
+    async def charge_caller(
+        self, state: dict[str, Any], principal: Principal, plan: Plan, units: int
+    ) -> None:
+        """Charges the tenant of a signed-in caller, whose plan this is, for work that costs more
+        than its route. Raises RateLimited. A request that is then refused costs one unit of it.
+        """
+        charge = Charge(principal.tenant_id, plan.to_script_argument(), units)
+        verdict = await self.charge_visit(state, [charge])
+        if verdict is not None and not verdict.allowed:
+            metrics.RATE_LIMITED.inc()
+            background.spawn(self._callbacks.on_limited(principal, verdict))
+            raise _rate_limited(verdict)
 
     def count_visit(self, tenant_id: str) -> None:
         """Counts a request of a visitor, after the tenant was charged for it."""

@@ -273,8 +273,23 @@ def _agent(ids: Ids) -> Definition:
             "system_prompt": "a " * 50_000,
             "status": "published",
         },
-        {"ChatRequest": {"message": "a " * 100_000}, "OpenSession": {}},
+        {
+            "ChatRequest": {"message": "a " * 100_000},
+            "OpenSession": {},
+            "RetrievalEvaluationRequest": _evaluation(),
+        },
     )
+
+
+def _evaluation() -> dict[str, Any]:
+    """Of the document of UPLOADS."""
+    expected = {"document_name": "files.csv", "contains": "another sentence. " * 6}
+    question = {"question": "sentence after " * 133, "expected": [expected] * 10}
+    return {
+        "questions": [question] * rounds(100, 200),
+        "k": list(range(1, 21)),
+        "changed_settings": {"max_passages": 20},
+    }
 
 
 def _batch(create: Callable[[Ids], Definition]) -> Callable[[Ids], Definition]:

@@ -11,6 +11,7 @@ from .chunk_store import ChunkStore
 from .embedders import Embedder
 from .encoders.idle_threads import IdleThreads
 from .encoders.registry import SentenceEncoders
+from .evaluations import EvaluationLimit
 from .events import DocumentDeleted, DocumentProcessed
 from .file_reader import FileReader
 from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REFINE, REMOVE_AGENT, REMOVE_DOCUMENT, SWEEP
@@ -18,7 +19,7 @@ from .work_kinds import DROP_TABLE, INGEST, MAINTAIN, REFINE, REMOVE_AGENT, REMO
 
 def _create_shared(
     services: Services,
-) -> tuple[ChunkStore, Embedder, FileReader, SentenceEncoders, IdleThreads]:
+) -> tuple[ChunkStore, Embedder, FileReader, SentenceEncoders, IdleThreads, EvaluationLimit]:
     settings = services.settings
     return (
         ChunkStore(settings.lancedb_uri, settings.data_dir),
@@ -26,6 +27,7 @@ def _create_shared(
         FileReader(),
         SentenceEncoders(settings.data_dir / "encoders", enabled=settings.sentence_encoders),
         IdleThreads(),
+        EvaluationLimit(),
     )
 
 
