@@ -17,7 +17,7 @@ from app.demo import queries, shop
 from app.demo.queries import DemoRecord
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.knowledge.api import documents
+from app.domain.agents.knowledge.api import uploads
 from app.domain.conversations.embed.api import keys
 from app.domain.conversations.embed.errors import EmbedKeyNotFound
 from app.domain.conversations.embed.schemas import CreateEmbedKey
@@ -126,13 +126,13 @@ def _principal_of(user_id: str, tenant_id: str) -> Principal:
 
 async def _add_documents(services: Services, record: DemoRecord) -> None:
     """Uploads the documents; of two processes that do so, one replaces those of the other."""
-    uploads = [
+    packaged = [
         _PackagedFile(path.name, BytesIO(path.read_bytes()))
         for path in sorted(shop.DOCUMENTS.glob("*.md"))
     ]
     principal = _principal_of(record.user_id, record.tenant_id)
     with suppress(AgentNotFound):
-        await documents.train(services, principal, record.agent_id, uploads)
+        await uploads.train(services, principal, record.agent_id, packaged)
     async with services.db.tx(ALL_TENANTS) as tx:
         await queries.lock(tx)
         stored = await queries.load(tx) or record

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.agents.knowledge import documents, parsing
+from app.domain.agents.knowledge import parsing, uploads
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.jobs import work
 from app.kit import clock
@@ -267,18 +267,18 @@ async def test_a_file_stays_when_the_reply_to_its_commit_is_lost(
     librarian: Librarian, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The document may be accepted although the client got an error."""
-    commit, accept, uploads = Tx.commit, documents._accept, list[Tx]()
+    commit, accept, accepting = Tx.commit, uploads._accept, list[Tx]()
 
     async def remember(tx: Tx, *args: Any) -> Any:
-        uploads.append(tx)
+        accepting.append(tx)
         return await accept(tx, *args)
 
     async def commit_and_fail(tx: Tx) -> None:
         await commit(tx)
-        if tx in uploads:
+        if tx in accepting:
             raise ConnectionError("the reply was lost")
 
-    monkeypatch.setattr(documents, "_accept", remember)
+    monkeypatch.setattr(uploads, "_accept", remember)
     monkeypatch.setattr(Tx, "commit", commit_and_fail)
     files = [("files", ("hours.txt", b"The shop opens at ten."))]
     answer = await librarian.client.http.post(f"{librarian.path}/train", files=files)

@@ -1,6 +1,6 @@
 """What other areas may call."""
 
-from . import documents, local_embedder
+from . import local_embedder, uploads
 from .chunk_store import ChunkStore
 from .embedding import embed_inputs
 from .file_reader import FileReader

@@ -13,7 +13,7 @@ from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
 
-from . import documents, service, settings
+from . import documents, service, settings, uploads
 from .schemas import (
     ChunkView,
     DocumentChange,
@@ -24,6 +24,7 @@ from .schemas import (
     TrainingAccepted,
     Visibility,
 )
+from .uploads import DocumentFields
 
 OfVisibility = Annotated[
     Visibility | None, QueryParameter(description="Only public or only internal ones")
@@ -67,7 +68,8 @@ class KnowledgeController(Controller):
         a document replaces it, as soon as it has been read. A file that cannot be read fails alone:
         see `error` of its document.
         """
-        return await documents.train(services, principal, agent_id, data.files, data.visibility)
+        fields = DocumentFields(data.visibility)
+        return await uploads.train(services, principal, agent_id, data.files, fields)
 
     @post(
         "/search",

@@ -1,223 +1,29 @@
-"""Documents of an agent: uploading, listing, indexing again, deleting."""
+"""Documents of an agent: listing, changing, indexing again, deleting."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator
 
-import asyncpg
 import msgspec
 
 from app.domain.agents.definition import api as agents
-from app.domain.agents.definition.errors import AgentNotFound
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
-from app.domain.platform.files.api import StoredUpload
 from app.jobs import work
-from app.kit import filenames, paging
-from app.kit.errors import Conflict, FileTooLarge, Invalid, UnsupportedFileType
-from app.kit.files import FileNotStored, Upload
-from app.kit.ids import new_id
+from app.kit import paging
+from app.kit.errors import Conflict
+from app.kit.files import FileNotStored
 from app.kit.paging import Page, Paged
-from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row
 from db.lists import Total
 from db.session import Scope, Tx
 
-from . import parsing, queries
+from . import queries
 from .chunk_store import ChunkStore
-from .errors import DocumentNotFound, TooManyDocuments
+from .errors import DocumentNotFound
 from .events import DocumentDeleted
-from .files import document_folder
 from .lance import TableMissing, TableRef
-from .schemas import ChunkView, DocumentView, TrainingAccepted, Visibility
+from .schemas import ChunkView, DocumentView, Visibility
 from .work_kinds import INGEST, REMOVE_DOCUMENT
-
-MAX_FILES: Final = 50
-MAX_DOCUMENTS: Final = 10_000
-_MEGABYTE = 1024 * 1024
-
-
-class _Document(msgspec.Struct, frozen=True):
-    """An uploaded file that is stored, or the reason why it was refused."""
-
-    id: str
-    name: str
-    mime_type: str
-    size_bytes: int
-    stored: StoredUpload | None = None
-    error: str | None = None
-    visibility: Visibility | None = None
-
-
-# Uploading
-
-
-async def train(
-    services: Services,
-    principal: Principal,
-    agent_id: str,
-    uploads: Sequence[Upload],
-    visibility: Visibility | None = None,
-) -> TrainingAccepted:
-    """Stores the files durably, then their documents and work together. A file that cannot be used
-    fails alone. No transaction is open while files are stored. Without a visibility, new documents
-    are public, and replaced ones keep theirs.
-    """
-    async with services.db.tx(principal.scope, autocommit=True) as tx:
-        tenant_id = (await agents.find(tx, agent_id)).tenant_id
-        names = _check_uploads(uploads)
-        await _check_count(tx, tenant_id, agent_id, names)
-    documents: list[_Document] = []
-    is_accepted = False
-    try:
-        for name, upload in zip(names, uploads, strict=True):
-            document = await _store(services, tenant_id, agent_id, name, upload)
-            documents.append(msgspec.structs.replace(document, visibility=visibility))
-        async with services.db.tx(tenant_id) as tx:
-            views = await _accept(tx, services, principal, tenant_id, agent_id, documents)
-            is_accepted = True
-    except BaseException as error:
-        # A commit that fails may have succeeded, although its reply was lost.
-        if not is_accepted:
-            keys = [document.stored.key for document in documents if document.stored]
-            await files.discard(services, keys)
-        if isinstance(error, asyncpg.ForeignKeyViolationError):
-            raise AgentNotFound("This agent was deleted at this moment") from None
-        raise
-    return _build_answer(views)
-
-
-def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
-    """Returns the names of the files."""
-    if not 0 < len(uploads) <= MAX_FILES:
-        raise Invalid.field("files", f"must be 1 to {MAX_FILES} files")
-    names = [filenames.clean(upload.filename) for upload in uploads]
-    for name in names:
-        if not name:
-            raise Invalid.field("files", "must each have a name")
-        if names.count(name) > 1:
-            raise Invalid.field("files", f"has two files with the name {name[:100]}")
-    if all(parsing.kind_of(name) is None for name in names):
-        ending = "the name's ending tells the format"
-        raise UnsupportedFileType(f"Upload {parsing.FORMATS} files; {ending}")
-    return names
-
-
-async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> None:
-    """Raises TooManyDocuments. Files with the name of a document replace it."""
-    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
-    count = await queries.count(tx, tenant_id, agent_id)
-    if count + len(names) - len(replaced) > MAX_DOCUMENTS:
-        raise TooManyDocuments(f"An agent has at most {MAX_DOCUMENTS} documents; delete some first")
-
-
-async def _store(
-    services: Services, tenant_id: str, agent_id: str, name: str, upload: Upload
-) -> _Document:
-    """Stores a file as that of a new document: the one that it replaces may be deleted meanwhile,
-    together with its files.
-    """
-    document_id = new_id("doc")
-    kind = parsing.kind_of(name)
-    if kind is None:
-        error = f"The file is not a {parsing.FORMATS} file"
-        return _Document(document_id, name, "application/octet-stream", 0, error=error)
-    mime_type, content = parsing.MIME_TYPES[kind], _Content(upload)
-    max_mb = services.settings.max_body_mb
-    try:
-        stored = await files.store(
-            services,
-            tenant_id,
-            content,
-            filename=name,
-            purpose="document",
-            max_bytes=max_mb * _MEGABYTE,
-            key=document_folder(agent_id, document_id) + new_id("fil"),
-            owner_id=agent_id,
-        )
-    except FileTooLarge:
-        async for _ in content:
-            pass
-        error = f"The file is larger than {max_mb} MB"
-        return _Document(document_id, name, mime_type, content.size, error=error)
-    return _Document(document_id, name, mime_type, content.size, stored)
-
-
-class _Content:
-    """The bytes of an upload, read and counted part by part."""
-
-    def __init__(self, upload: Upload) -> None:
-        self._upload = upload
-        self.size = 0
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while part := await self._upload.read(_MEGABYTE):
-            self.size += len(part)
-            yield part
-
-
-async def _accept(
-    tx: Tx,
-    services: Services,
-    principal: Principal,
-    tenant_id: str,
-    agent_id: str,
-    documents: list[_Document],
-) -> list[DocumentView]:
-    await queries.lock_uploads(tx, tenant_id, agent_id)
-    await queries.add_knowledge_base(tx, tenant_id, agent_id, services.settings.embedding_model)
-    names = [document.name for document in documents]
-    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
-    ids = {row["name"]: row["id"] for row in replaced}
-    for row in replaced:
-        # Work is locked before the document, as a worker does that finishes it.
-        if row["work_id"] is not None:
-            await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
-    views = [
-        await _insert(tx, tenant_id, agent_id, ids.get(document.name, document.id), document)
-        for document in documents
-    ]
-    keys = [row["file_key"] for row in replaced if row["file_key"] is not None]
-    await files.release(tx, services, tenant_id, keys)
-    for document in documents:
-        if document.stored is not None:
-            await files.record(tx, tenant_id, document.stored, created_by=principal.user_id)
-    return views
-
-
-async def _insert(
-    tx: Tx, tenant_id: str, agent_id: str, document_id: str, document: _Document
-) -> DocumentView:
-    stored, work_id = document.stored, None
-    if stored is not None:
-        work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
-    return await queries.upsert(
-        tx,
-        tenant_id,
-        document_id,
-        agent_id,
-        document.name,
-        "failed" if stored is None else "pending",
-        document.error,
-        document.mime_type,
-        document.size_bytes,
-        stored.sha256 if stored else None,
-        stored.key if stored else None,
-        work_id,
-        document.visibility,
-    )
-
-
-def _build_answer(views: list[DocumentView]) -> TrainingAccepted:
-    failed = sum(view.status == "failed" for view in views)
-    accepted = len(views) - failed
-    message = (
-        "1 document is being read" if accepted == 1 else f"{accepted} documents are being read"
-    )
-    if failed:
-        message += f"; {failed} cannot be used, see the reason in `error`"
-    return TrainingAccepted("training" if accepted else "failed", len(views), message, views)
-
 
 # Reading
 
