@@ -1,6 +1,8 @@
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, ForeignKey, Index, SmallInteger, String, func, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, HasId, TenantOwned
@@ -53,8 +55,12 @@ class Document(TenantOwned, HasId, Base):
     """A file of an agent's knowledge base. `version` counts its uploads and re-indexings.
 
     `chunk_count` is that of the last version that was read. A document with `deleted_at` is hidden
-    until its chunks are removed. `visibility` is public or internal; chunks of internal documents
-    are not for visitors.
+    until its chunks are removed.
+
+    `visibility` is public or internal; chunks of internal documents are not for visitors. Those of
+    a document with `groups` are only for visitors of one of them. Nobody finds a document that is
+    not valid now. Until a new file was read, the chunks keep also the groups and the validity that
+    they had before: `chunk_groups` and what follows it, which are NULL otherwise.
     """
 
     __tablename__ = "documents"
@@ -75,10 +81,28 @@ class Document(TenantOwned, HasId, Base):
         ),
         # Read by every turn of a visitor.
         Index(
-            "ix_documents_internal",
+            "ix_documents_restricted",
             "tenant_id",
             "agent_id",
-            postgresql_where=text("visibility = 'internal' OR has_internal_chunks"),
+            postgresql_where=text(
+                "visibility = 'internal' OR has_internal_chunks OR groups <> '{}' "
+                "OR chunk_groups <> '{}'"
+            ),
+        ),
+        # Read by every turn, from now on to the future, and from the past until now.
+        Index(
+            "ix_documents_valid_from",
+            "tenant_id",
+            "agent_id",
+            text("greatest(valid_from, chunk_valid_from)"),
+            postgresql_where=text("greatest(valid_from, chunk_valid_from) IS NOT NULL"),
+        ),
+        Index(
+            "ix_documents_valid_until",
+            "tenant_id",
+            "agent_id",
+            text("least(valid_until, chunk_valid_until)"),
+            postgresql_where=text("least(valid_until, chunk_valid_until) IS NOT NULL"),
         ),
         # Read by every turn, and by the work that refines them; mostly there are few such rows.
         Index(
@@ -106,6 +130,17 @@ class Document(TenantOwned, HasId, Base):
     chunk_count: Mapped[int] = mapped_column(default=0, server_default="0")
     # That of most of its text, like "de"; None until it was read.
     language: Mapped[str | None]
+    # The language that somebody has set instead.
+    chosen_language: Mapped[str | None]
+    tags: Mapped[list[str]] = mapped_column(ARRAY(String), default=list, server_default="{}")
+    groups: Mapped[list[str]] = mapped_column(ARRAY(String), default=list, server_default="{}")
+    valid_from: Mapped[datetime | None]
+    valid_until: Mapped[datetime | None]
+    chunk_groups: Mapped[list[str] | None] = mapped_column(ARRAY(String))
+    chunk_valid_from: Mapped[datetime | None]
+    chunk_valid_until: Mapped[datetime | None]
+    # Names and values of the tenant's own; None for none.
+    fields: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # How many of the chunks the sentence encoder has encoded.
     refined_count: Mapped[int] = mapped_column(default=0, server_default="0")
     # How often its passages were quoted to a model. What is asked most is refined first.

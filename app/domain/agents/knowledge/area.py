@@ -69,8 +69,10 @@ AREA: Final = Area(
         CountedTable(
             "documents",
             "knowledge",
-            f"{_CHUNK_BYTES} * t.chunk_count::bigint",
-            changes="OLD.chunk_count <> NEW.chunk_count",
+            f"{_CHUNK_BYTES} * t.chunk_count::bigint + coalesce(octet_length(t.fields::text), 0)"
+            " + octet_length(array_to_string(t.tags || t.groups, ''))",
+            changes="OLD.chunk_count <> NEW.chunk_count OR OLD.tags <> NEW.tags"
+            " OR OLD.groups <> NEW.groups OR OLD.fields IS DISTINCT FROM NEW.fields",
         ),
         UncountedTable("knowledge_bases", "one for each agent"),
     ),
