@@ -47,6 +47,11 @@ async def test_a_document_is_read_cut_searched_and_quoted(
         "chunk_count": 2,
         "refined_count": 0,
         "language": "en",
+        "tags": [],
+        "groups": [],
+        "valid_from": None,
+        "valid_until": None,
+        "fields": {},
         "created_at": "",
         "processed_at": "",
     }

@@ -1,5 +1,6 @@
 """What other areas may call."""
 
+from .document_values import FieldValues, Labels, LanguageCode
 from .queries import delay_deletion, find_existing_ids, list_usable
 from .retrieval_settings import RetrievalSettings
 from .runtime import (

@@ -46,7 +46,10 @@ def build_rows(document: EmbeddedDocument) -> Any:
         pa.array([chunk.row for chunk in chunks], pa.int32()),
         pa.array([chunk.heading for chunk in chunks], pa.string()),
         pa.array(
-            [_join_terms(document.document_name, chunk.text, document.language) for chunk in chunks]
+            [
+                _join_terms(document.document_name, chunk.text, document.word_language)
+                for chunk in chunks
+            ]
         ),
         pa.FixedSizeListArray.from_arrays(pa.array(document.vectors.ravel()), dimensions),
     ]

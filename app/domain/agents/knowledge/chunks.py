@@ -55,7 +55,13 @@ class EmbeddedDocument(NamedTuple):
     model: str
     chunks: list[Chunk]
     vectors: Any
+    # That of its text, and the one that somebody has set instead.
     language: str | None = None
+    chosen_language: str | None = None
+
+    @property
+    def word_language(self) -> str | None:
+        return self.chosen_language or self.language
 
 
 def title_of(document_name: str) -> str:

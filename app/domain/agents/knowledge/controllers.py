@@ -1,8 +1,7 @@
 from typing import Annotated
 
-import msgspec
 from litestar import Controller, delete, get, patch, post, put
-from litestar.datastructures import UploadFile
+from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, MultipartBody, QueryParameter
 from litestar.response import Stream
 
@@ -13,17 +12,19 @@ from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
 
-from . import documents, service, settings, uploads
+from . import documents, metadata, service, settings, uploads
 from .schemas import (
     ChunkView,
     DocumentChange,
     DocumentStatus,
     DocumentView,
+    ListConditions,
     PassageView,
     SearchRequest,
     TrainingAccepted,
     Visibility,
 )
+from .upload_schemas import TrainingUpload
 from .uploads import DocumentFields
 
 OfVisibility = Annotated[
@@ -31,15 +32,30 @@ OfVisibility = Annotated[
 ]
 
 
-class TrainingUpload(msgspec.Struct):
-    """At most 50 PDF, DOCX, XLSX, PPTX, EPUB, HTML, MD, TXT, CSV, JSON or JSONL files. Unless
-    configured otherwise, each has at most 25 MB, and all together have at most 100 MB.
-    `visibility` is that of all files; without it, new documents are public, and replaced ones keep
-    theirs.
-    """
-
-    files: list[UploadFile]
-    visibility: Visibility | None = None
+def _provide_conditions(
+    status: OfStatus[DocumentStatus] = None,
+    visibility: OfVisibility = None,
+    tag: Annotated[
+        str | None, QueryParameter(max_length=50, description="Only those with this tag")
+    ] = None,
+    language: Annotated[
+        str | None, QueryParameter(max_length=3, description="Only those in this language")
+    ] = None,
+    group: Annotated[
+        str | None, QueryParameter(max_length=50, description="Only those for this group")
+    ] = None,
+    valid: Annotated[
+        bool | None, QueryParameter(description="Only those that are valid now, or only others")
+    ] = None,
+) -> ListConditions:
+    return ListConditions(
+        status=status,
+        visibility=visibility,
+        tag=tag,
+        language=language,
+        group=group,
+        valid=valid,
+    )
 
 
 class KnowledgeController(Controller):
@@ -68,7 +84,7 @@ class KnowledgeController(Controller):
         a document replaces it, as soon as it has been read. A file that cannot be read fails alone:
         see `error` of its document.
         """
-        fields = DocumentFields(data.visibility)
+        fields = DocumentFields(metadata=metadata.list_columns(metadata.read_form(data)))
         return await uploads.train(services, principal, agent_id, data.files, fields)
 
     @post(
@@ -97,14 +113,18 @@ class KnowledgeController(Controller):
         """Replaces all of them: what is left out has its default again. The next turn uses them."""
         return await settings.replace(tx, agent_id, data)
 
-    @get("/documents", summary="List documents", needs="agents:write")
+    @get(
+        "/documents",
+        summary="List documents",
+        needs="agents:write",
+        dependencies={"conditions": Provide(_provide_conditions, sync_to_thread=False)},
+    )
     async def list_documents(
         self,
         tx: Tx,
         page_in: Page,
         agent_id: Id,
-        status: OfStatus[DocumentStatus] = None,
-        visibility: OfVisibility = None,
+        conditions: NamedDependency[ListConditions],
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[DocumentView]:
@@ -116,9 +136,8 @@ class KnowledgeController(Controller):
             agent_id,
             page_in,
             search=search,
-            status=status,
-            visibility=visibility,
             sort=sort,
+            conditions=conditions,
         )
 
     @get("/documents/{document_id:str}", summary="Get a document", needs="agents:write")
@@ -129,8 +148,10 @@ class KnowledgeController(Controller):
     async def change_document(
         self, tx: Tx, agent_id: Id, document_id: Id, data: JSONBody[DocumentChange]
     ) -> DocumentView:
-        """Makes a document public or internal. The next turn sees the change."""
-        return await documents.change(tx, agent_id, document_id, data.visibility)
+        """Changes who is answered from a document, and what filters find it by. The next turn sees
+        the change; words are compared in another language from the next reading on.
+        """
+        return await documents.change(tx, agent_id, document_id, data)
 
     @delete("/documents/{document_id:str}", summary="Delete a document", needs="agents:write")
     async def delete_document(

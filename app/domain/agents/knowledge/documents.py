@@ -12,6 +12,7 @@ from app.kit import paging
 from app.kit.errors import Conflict
 from app.kit.files import FileNotStored
 from app.kit.paging import Page, Paged
+from app.kit.texts import as_json
 from app.services import Services
 from db.fast import Row
 from db.lists import Total
@@ -22,7 +23,8 @@ from .chunk_store import ChunkStore
 from .errors import DocumentNotFound
 from .events import DocumentDeleted
 from .lance import TableMissing, TableRef
-from .schemas import ChunkView, DocumentView, Visibility
+from .metadata import list_columns
+from .schemas import ChunkView, DocumentChange, DocumentView, ListConditions
 from .work_kinds import INGEST, REMOVE_DOCUMENT
 
 # Reading
@@ -34,12 +36,11 @@ async def list_page(
     page: Page,
     *,
     search: str | None,
-    status: str | None,
-    visibility: str | None,
     sort: str | None,
+    conditions: ListConditions,
 ) -> Paged[DocumentView]:
     views, total = await queries.list_page(
-        tx, agent_id, page, search=search, status=status, visibility=visibility, sort=sort
+        tx, agent_id, page, search=search, sort=sort, conditions=conditions
     )
     if not views:
         await agents.require(tx, agent_id)
@@ -105,8 +106,9 @@ async def open_content(
 # Changing
 
 
-async def change(tx: Tx, agent_id: str, document_id: str, visibility: Visibility) -> DocumentView:
-    view = await queries.set_visibility(tx, agent_id, document_id, visibility)
+async def change(tx: Tx, agent_id: str, document_id: str, data: DocumentChange) -> DocumentView:
+    metadata = as_json(list_columns(data))
+    view = await queries.change(tx, agent_id, document_id, metadata)
     if view is None:
         raise _not_found(document_id)
     return view

@@ -75,7 +75,14 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     vectors = await embed_texts(services, tenant_id, row["agent_id"], model, texts)
     language = await asyncio.to_thread(languages.tell, texts)
     return EmbeddedDocument(
-        job.ref_id, row["name"], row["version"], model, chunks, vectors, language
+        job.ref_id,
+        row["name"],
+        row["version"],
+        model,
+        chunks,
+        vectors,
+        language,
+        row["chosen_language"],
     )
 
 
@@ -98,13 +105,12 @@ async def _replace_chunks(job: Job, writer: Writer, document: EmbeddedDocument) 
         async with job.finish() as tx:
             await job.hold(tx)
             ids, count = (tenant_id, job.ref_id), len(document.chunks)
-            language = document.language
             ended = await queries.end(
-                tx, *ids, version, "ready", chunk_count=count, language=language
+                tx, *ids, version, "ready", chunk_count=count, language=document.language
             )
             await _report(services, tx, *ids, ended, "ready")
             await table_queries.add_contents(
-                tx, tenant_id, writer.table.agent_id, language=language
+                tx, tenant_id, writer.table.agent_id, language=document.word_language
             )
             await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
     except (LeaseLost, TableReplaced):

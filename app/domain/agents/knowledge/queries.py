@@ -15,9 +15,13 @@ from db.session import Tx
 from db.views import View
 
 from .arrow_rows import TABLE_FORMAT
-from .schemas import DocumentStatus, DocumentView
+from .schemas import DocumentStatus, DocumentView, ListConditions
 
-_VIEW = View(DocumentView)
+_VIEW = View(
+    DocumentView,
+    language="coalesce(chosen_language, language)",
+    fields="coalesce(fields, '{}')",
+)
 _settings_decoder = msgspec.json.Decoder(RetrievalSettings)
 _SORT_ORDERS = SortOrders(
     "-created_at",
@@ -34,6 +38,9 @@ _FIND = f"SELECT {_VIEW.columns} FROM documents WHERE {_VISIBLE} AND id = $3"
 _FIND_FILE = f"""
 SELECT name, mime_type, size_bytes, file_key FROM documents WHERE {_VISIBLE} AND id = $3
 """
+
+# The times of its own, whatever those of its chunks are.
+_IS_VALID = "coalesce(valid_from <= now(), true) AND coalesce(valid_until > now(), true)"
 
 # What a reader needs of a document's knowledge base.
 _FIND_TABLE = """
@@ -61,19 +68,28 @@ _LIST_BY_NAME = """
 SELECT id, name, file_key, work_id FROM documents
 WHERE tenant_id = $1 AND agent_id = $2 AND name = ANY($3) AND deleted_at IS NULL
 """
-# A document with this name is replaced. Its chunks stay until the new file was read, and stay
-# internal until then, if they are.
+_METADATA = "visibility, tags, groups, chosen_language, valid_from, valid_until, fields"
+# A document with this name is replaced. Its chunks stay until the new file was read, and reach
+# until then nobody whom they did not reach before.
 _UPSERT = f"""
 INSERT INTO documents AS d
     (tenant_id, id, agent_id, name, status, error, mime_type, size_bytes, sha256, file_key, work_id,
-     visibility, processed_at)
-VALUES ($1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10, $11, coalesce($12, 'public'),
-        CASE WHEN $5::text = 'failed' THEN now() END)
+     {_METADATA}, processed_at)
+SELECT $1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10, $11,
+       coalesce(visibility, 'public'), coalesce(tags, '{{}}'), coalesce(groups, '{{}}'),
+       chosen_language, valid_from, valid_until, fields,
+       CASE WHEN $5::text = 'failed' THEN now() END
+FROM jsonb_populate_record(NULL::documents, $12::jsonb)
 ON CONFLICT (agent_id, name) WHERE deleted_at IS NULL DO UPDATE
 SET status = $5, error = $6, mime_type = $7, size_bytes = $8, sha256 = $9, file_key = $10,
     work_id = $11, version = d.version + 1, processed_at = excluded.processed_at,
-    visibility = coalesce($12, d.visibility),
-    has_internal_chunks = d.has_internal_chunks OR d.visibility = 'internal'
+    ({_METADATA}) = (SELECT {_METADATA} FROM jsonb_populate_record(d, $12::jsonb)),
+    has_internal_chunks = d.has_internal_chunks OR d.visibility = 'internal',
+    chunk_groups = coalesce(d.chunk_groups, d.groups),
+    chunk_valid_from = CASE WHEN d.chunk_groups IS NULL THEN d.valid_from
+                            ELSE d.chunk_valid_from END,
+    chunk_valid_until = CASE WHEN d.chunk_groups IS NULL THEN d.valid_until
+                             ELSE d.chunk_valid_until END
 RETURNING {_VIEW.columns}
 """
 _FIND_WORK = """
@@ -92,8 +108,9 @@ WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING file_key
 """
 
-_SET_VISIBILITY = f"""
-UPDATE documents SET visibility = $4
+_CHANGE = f"""
+UPDATE documents d
+SET ({_METADATA}) = (SELECT {_METADATA} FROM jsonb_populate_record(d, $4::jsonb))
 WHERE {_VISIBLE} AND id = $3
 RETURNING {_VIEW.columns}
 """
@@ -107,14 +124,17 @@ WHERE tenant_id = $1 AND agent_id = $2 AND (visibility = 'internal' OR has_inter
 _START = """
 UPDATE documents SET status = 'processing'
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL AND status IN ('pending', 'processing')
-RETURNING agent_id, name, version, file_key
+RETURNING agent_id, name, version, file_key, chosen_language
 """
 _END = """
 UPDATE documents
 SET status = $4::text, error = $5, chunk_count = coalesce($6, chunk_count), processed_at = now(),
     refined_count = CASE WHEN $4::text = 'ready' THEN 0 ELSE refined_count END,
     language = CASE WHEN $4::text = 'ready' THEN $7 ELSE language END,
-    has_internal_chunks = has_internal_chunks AND $4::text <> 'ready'
+    has_internal_chunks = has_internal_chunks AND $4::text <> 'ready',
+    chunk_groups = CASE WHEN $4::text = 'ready' THEN NULL ELSE chunk_groups END,
+    chunk_valid_from = CASE WHEN $4::text = 'ready' THEN NULL ELSE chunk_valid_from END,
+    chunk_valid_until = CASE WHEN $4::text = 'ready' THEN NULL ELSE chunk_valid_until END
 WHERE tenant_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL
 RETURNING agent_id, name, chunk_count
 """
@@ -187,15 +207,21 @@ async def list_page(
     page: Page,
     *,
     search: str | None,
-    status: str | None,
-    visibility: str | None,
     sort: str | None,
+    conditions: ListConditions,
 ) -> tuple[list[DocumentView], Total]:
     where = Where(tenant_of(tx), "deleted_at IS NULL")
     where.add("agent_id = $n", agent_id)
     where.contain(search, "name")
-    where.equal("status", status)
-    where.equal("visibility", visibility)
+    where.equal("status", conditions.status)
+    where.equal("visibility", conditions.visibility)
+    where.equal("coalesce(chosen_language, language)", conditions.language)
+    if conditions.tag is not None:
+        where.add("$n = ANY(tags)", conditions.tag)
+    if conditions.group is not None:
+        where.add("$n = ANY(groups)", conditions.group)
+    if conditions.valid is not None:
+        where.add(f"({_IS_VALID}) = $n", conditions.valid)
     order = _SORT_ORDERS.sql(sort)
     return await paging.fetch(tx, _VIEW, "documents", where, order, page, tenant_is_implied=True)
 
@@ -234,8 +260,8 @@ async def list_by_name(tx: Tx, tenant: str, agent_id: str, names: list[str]) -> 
 
 
 async def upsert(tx: Tx, tenant: str, document_id: str, *columns: object) -> DocumentView:
-    """The columns are those of the statement, from agent_id to visibility; without one, that of a
-    document that is replaced stays.
+    """The columns are those of the statement, from agent_id to the JSON of the metadata; what is
+    not in that, a document that is replaced keeps.
     """
     view = await _VIEW.find(tx, tenant, _UPSERT, document_id, *columns)
     if view is None:
@@ -256,10 +282,9 @@ async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> Row | Non
     return await fast.row(tx, tenant, _HIDE, document_id, work_id)
 
 
-async def set_visibility(
-    tx: Tx, agent_id: str, document_id: str, visibility: str
-) -> DocumentView | None:
-    return await _VIEW.find(tx, tenant_of(tx), _SET_VISIBILITY, agent_id, document_id, visibility)
+async def change(tx: Tx, agent_id: str, document_id: str, metadata: str) -> DocumentView | None:
+    """Sets the columns that are in the JSON of the metadata."""
+    return await _VIEW.find(tx, tenant_of(tx), _CHANGE, agent_id, document_id, metadata)
 
 
 async def list_internal(tx: Tx, tenant: str, agent_id: str) -> list[str]:

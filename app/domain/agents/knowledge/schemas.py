@@ -2,12 +2,14 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from app.domain.agents.definition.api import FieldValues, Labels, LanguageCode
 from app.kit.validation import NOT_BLANK
 
 DocumentStatus = Literal["pending", "processing", "ready", "failed"]
 Visibility = Literal["public", "internal"]
+Moment = Annotated[datetime, Meta(tz=True)]
 
 _ID = "doc_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _DOCUMENT = {
@@ -21,6 +23,11 @@ _DOCUMENT = {
     "chunk_count": 42,
     "refined_count": 42,
     "language": "en",
+    "tags": ["faq"],
+    "groups": [],
+    "valid_from": None,
+    "valid_until": None,
+    "fields": {"product": "mill"},
     "created_at": "2026-01-01T12:00:00Z",
     "processed_at": "2026-01-01T12:00:02Z",
 }
@@ -38,8 +45,12 @@ _PASSAGE = {
 class DocumentView(msgspec.Struct):
     """`error` says why a document failed; the chunks of its last readable version stay in use.
     `refined_count` of the chunks are encoded by a sentence encoder already, which finds what is
-    meant in other words. `language` is that of the text, as a code like "de". Agents answer
-    visitors from `public` documents only, and everybody else also from `internal` ones.
+    meant in other words. `language` is that of the text, as a code like "de", unless another one
+    was set.
+
+    Agents answer visitors from `public` documents only, and everybody else also from `internal`
+    ones. Of the documents with `groups`, they answer a visitor from those that name a group of
+    theirs. Before `valid_from` and from `valid_until` on, they answer nobody from a document.
     """
 
     example: ClassVar[dict[str, Any]] = _DOCUMENT
@@ -54,14 +65,41 @@ class DocumentView(msgspec.Struct):
     chunk_count: int
     refined_count: int
     language: str | None
+    tags: list[str]
+    groups: list[str]
+    valid_from: datetime | None
+    valid_until: datetime | None
+    fields: dict[str, Any]
     created_at: datetime
     processed_at: datetime | None
 
 
 class DocumentChange(msgspec.Struct, kw_only=True):
-    example: ClassVar[dict[str, Any]] = {"visibility": "internal"}
+    """What is left out stays. `tags` and `groups` are names of one line; spaces around them do not
+    count. `language` null stands for that of the text, and an empty list of `groups` for all who
+    may read the document otherwise. `fields` replaces all of them.
+    """
 
-    visibility: Visibility
+    example: ClassVar[dict[str, Any]] = {"visibility": "internal", "tags": ["faq"]}
+
+    visibility: Visibility | UnsetType = UNSET
+    tags: Labels | UnsetType = UNSET
+    language: LanguageCode | UnsetType | None = UNSET
+    groups: Labels | UnsetType = UNSET
+    valid_from: Moment | UnsetType | None = UNSET
+    valid_until: Moment | UnsetType | None = UNSET
+    fields: FieldValues | UnsetType = UNSET
+
+
+class ListConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which documents a list has; None for all. `valid`: whether they are valid now."""
+
+    status: DocumentStatus | None = None
+    visibility: Visibility | None = None
+    tag: str | None = None
+    language: str | None = None
+    group: str | None = None
+    valid: bool | None = None
 
 
 class TrainingAccepted(msgspec.Struct):

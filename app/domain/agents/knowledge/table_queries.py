@@ -63,8 +63,9 @@ WHERE tenant_id = $1 AND agent_id = $2
 _SET_CONTENTS = """
 UPDATE knowledge_bases
 SET format = $3, encoders = $4, languages = coalesce((
-        SELECT array_agg(DISTINCT d.language) FROM documents d
-        WHERE d.tenant_id = $1 AND d.agent_id = $2 AND d.language IS NOT NULL
+        SELECT array_agg(DISTINCT n.language)
+        FROM documents d, unnest(ARRAY[d.language, d.chosen_language]) AS n (language)
+        WHERE d.tenant_id = $1 AND d.agent_id = $2 AND n.language IS NOT NULL
     ), '{}')
 WHERE tenant_id = $1 AND agent_id = $2
 """

@@ -1,7 +1,7 @@
 """Takes in files as documents of an agent: stores them, and accepts the work that reads them."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
 
 import asyncpg
 import msgspec
@@ -15,6 +15,7 @@ from app.kit import filenames
 from app.kit.errors import FileTooLarge, Invalid, UnsupportedFileType
 from app.kit.files import Upload
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
@@ -31,11 +32,16 @@ _MEGABYTE = 1024 * 1024
 
 
 class DocumentFields(msgspec.Struct, frozen=True):
-    """What is set with a file. Without a visibility, a new document is public, and a replaced one
-    keeps its own.
+    """What is set with a file, by columns. Without a visibility, a new document is public. What is
+    left out, a replaced document keeps.
     """
 
     visibility: Visibility | None = None
+    metadata: Mapping[str, Any] = {}
+
+    def to_columns(self) -> dict[str, Any]:
+        visibility = {} if self.visibility is None else {"visibility": self.visibility}
+        return {**self.metadata, **visibility}
 
 
 NO_FIELDS: Final = DocumentFields()
@@ -220,7 +226,7 @@ async def _insert(
         stored.sha256 if stored else None,
         stored.key if stored else None,
         work_id,
-        document.fields.visibility,
+        as_json(document.fields.to_columns()),
     )
 
 
