@@ -15,7 +15,7 @@ import msgspec
 _FOLDER = Path(__file__).parent / "manual_questions"
 _SEPARATOR = " > "
 
-Kind = Literal["easy", "paraphrase", "hard", "none"]
+Kind = Literal["easy", "paraphrase", "hard", "none", "unrelated"]
 Split = Literal["tuning", "reported"]
 
 
@@ -27,8 +27,8 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ManualQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`easy` shares words with its answer, `paraphrase` few, `hard` hardly one. `none` has no
-    answer in the manuals.
+    """`easy` shares words with its answer, `paraphrase` few, `hard` hardly one. The manuals have no
+    answer to `none`, which asks for what they might have, and to `unrelated`.
     """
 
     question: str
