@@ -330,7 +330,7 @@ async def measure(stores: Stores, ports: dict[str, int], pids: list[int]) -> Non
     await measure_parts(world, user, ports, pids, only)
     await bench_spine(world, ports, user, only)
     # Has tables of its own, so it comes last.
-    if only in {"", "knowledge"}:
+    if only in {"", "knowledge", "manuals"}:
         await bench_manuals.bench(services, user.tenant_id)
     await services.close()
 

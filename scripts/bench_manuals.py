@@ -100,10 +100,9 @@ ENCODED_RANKINGS: dict[str, _Rank] = {"encoder": rank_by_encoders, "fused, refin
 
 async def bench(services: Services, tenant_id: str) -> None:
     """Prints the tables; without the network, why it cannot."""
-    questions = read_manual_questions()
-    reported = [question for question in questions if question.split == "reported"]
+    reported = [question for question in read_manual_questions() if question.split == "reported"]
     try:
-        bases, rankings = await _prepare(services, tenant_id, questions)
+        bases, rankings = await _prepare(services, tenant_id)
     except bench_corpus.CorpusUnavailable as error:
         print(f"\nQuestions about manuals were not asked. {error}", flush=True)
         return
@@ -115,9 +114,7 @@ async def bench(services: Services, tenant_id: str) -> None:
         await _print_quotations(bases, reported)
 
 
-async def _prepare(
-    services: Services, tenant_id: str, questions: list[ManualQuestion]
-) -> tuple[_Bases, dict[str, _Rank]]:
+async def _prepare(services: Services, tenant_id: str) -> tuple[_Bases, dict[str, _Rank]]:
     """Returns a base for each language, and the rankings that are possible here."""
     encoders = services.get(SentenceEncoders)
     encoders.enabled = registry.are_installed()
@@ -126,17 +123,14 @@ async def _prepare(
         print(f"sentence encoders: {await asyncio.to_thread(_load, encoders):.0f} MiB", flush=True)
     bases: _Bases = {}
     for language in bench_corpus.LANGUAGES:
-        manuals = await asyncio.to_thread(manual_base.read_manuals, language, questions)
+        manuals = await asyncio.to_thread(manual_base.read_manuals, language)
         count = sum(len(manual.chunks) for manual in manuals)
         started = time.perf_counter()
-        base = await manual_base.write(services, tenant_id, language, manuals)
-        line = f"{language}: {count} passages of manuals, written in "
-        line += f"{time.perf_counter() - started:.1f} s"
+        bases[language] = await manual_base.write(services, tenant_id, language, manuals)
+        seconds = time.perf_counter() - started
+        print(f"{language}: {count} passages of manuals, written in {seconds:.1f} s", flush=True)
         if encoders.enabled:
-            base, rate = await manual_base.refine(base, manuals)
-            line += f", {f'encoded at {rate:.0f}/s' if rate else 'with kept encodings'}"
-        bases[language] = base
-        print(line, flush=True)
+            bases[language] = await manual_base.refine(bases[language], manuals)
     if encoders.enabled:
         return bases, RANKINGS | ENCODED_RANKINGS
     print("The sentence encoders are not installed.")
@@ -184,15 +178,19 @@ async def _print_quotations(bases: _Bases, questions: list[ManualQuestion]) -> N
         chunks = await base.search(question.question, _MAX_QUOTED, only_fitting=True)
         has_answer = find_rank(question, _to_passages(chunks)) > 0
         quotations.append(Quotation(question, bool(chunks), has_answer))
-    columns = ("answer quoted", "answerable, nothing quoted", "unanswerable, passages quoted")
-    print(f"| {'questions':<17} | {' | '.join(columns)} |\n|---|---|---|---|")
+    columns = (
+        *("answer quoted", "answerable, nothing quoted"),
+        *("no answer, passages quoted", "unrelated, passages quoted"),
+    )
+    print(f"| {'questions':<17} | {' | '.join(columns)} |\n|---|" + "---|" * len(columns))
     for language in (_ALL, *sorted({question.language for question in questions})):
         group = [item for item in quotations if language in {_ALL, item.question.language}]
         answerable = [item for item in group if item.question.answers]
         shares = (
             [item.has_answer for item in answerable],
             [not item.has_passages for item in answerable],
-            [item.has_passages for item in group if not item.question.answers],
+            [item.has_passages for item in group if item.question.kind == "none"],
+            [item.has_passages for item in group if item.question.kind == "unrelated"],
         )
         cells = (
             f"{_format_share(share):<{len(name)}}"

@@ -1,19 +1,18 @@
 """Manuals of one language as a knowledge base of the product, in tables of their own.
 
-Encoding takes minutes, so the encodings are kept beside the manuals.
+Encoding takes minutes, so the encodings are kept beside the manuals (`manual_encodings.py`).
 """
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
 import bench_corpus
 import msgspec
-import numpy as np
+from manual_encodings import KeptEncodings
 
 from app.domain.agents.definition.runtime import KnowledgeInfo
 from app.domain.agents.knowledge import languages, retrieval
@@ -21,19 +20,19 @@ from app.domain.agents.knowledge.chunk_store import ChunkStore, Matches, SearchR
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument, StoredChunk, title_of
 from app.domain.agents.knowledge.embedders import Embedder
 from app.domain.agents.knowledge.encoders.idle_threads import IdleThreads
+from app.domain.agents.knowledge.encoders.protocol import EncoderInfo
 from app.domain.agents.knowledge.encoders.registry import SentenceEncoders, encoder_of
 from app.domain.agents.knowledge.encodings import Portion
 from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.local_embedder import DIMENSIONS, NAME
 from app.domain.agents.knowledge.terms import list_terms
 from app.services import Services
-from tests.agents.knowledge.manual_evaluation import ManualQuestion
 
 # What a search looks for.
 MAX_RANK: Final = 10
-_PASSAGES = 6000
 _BATCH = 32
 _WRITTEN_AT_ONCE = 200
+_PROGRESS_SECONDS = 20.0
 
 
 class Manual(NamedTuple):
@@ -48,8 +47,8 @@ class Manual(NamedTuple):
         return PurePosixPath(self.name).name
 
     @property
-    def encoder(self) -> str:
-        return encoder_of(self.language).name
+    def encoder(self) -> EncoderInfo:
+        return encoder_of(self.language)
 
     @property
     def encoded_texts(self) -> list[str]:
@@ -96,30 +95,14 @@ class ManualBase(NamedTuple):
 # Reading
 
 
-def read_manuals(language: str, questions: list[ManualQuestion]) -> list[Manual]:
-    """Returns the pages with answers and then others, in an order without meaning. Raises
-    CorpusUnavailable.
-    """
-    pages = {page.name: page.read_chunks() for page in bench_corpus.read_documents(language)}
-    needed = {
-        answer.document
-        for question in questions
-        if question.corpus == language
-        for answer in question.answers
-    }
-    room = _PASSAGES // len(bench_corpus.LANGUAGES)
-    manuals = []
-    for name in sorted(pages, key=lambda name: (name not in needed, _hash(name))):
-        chunks = pages[name]
-        if chunks and (name in needed or len(chunks) <= room):
-            told = languages.tell(chunk.text for chunk in chunks)
-            manuals.append(Manual(name, chunks, told))
-            room -= len(chunks)
-    return manuals
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def read_manuals(language: str) -> list[Manual]:
+    """Raises CorpusUnavailable."""
+    pages = ((page.name, page.read_chunks()) for page in bench_corpus.read_documents(language))
+    return [
+        Manual(name, chunks, languages.tell(chunk.text for chunk in chunks))
+        for name, chunks in pages
+        if chunks
+    ]
 
 
 # Writing
@@ -147,42 +130,49 @@ async def write(
     return ManualBase(services, tenant_id, info)
 
 
-async def refine(base: ManualBase, manuals: list[Manual]) -> tuple[ManualBase, float]:
-    """Returns the base with all passages encoded, and how many passages a second were, 0 when their
-    encodings were kept.
-    """
-    services, seconds, count = base.services, 0.0, 0
+async def refine(base: ManualBase, manuals: list[Manual]) -> ManualBase:
+    """Returns the base with all passages encoded."""
+    services = base.services
     store, table = services.get(ChunkStore), TableRef(base.info.agent_id, base.info.generation)
-    encoders = sorted({manual.encoder for manual in manuals})
-    for encoder in encoders:
-        group = [manual for manual in manuals if manual.encoder == encoder]
-        texts = [text for manual in group for text in manual.encoded_texts]
-        path = bench_corpus.cache_folder() / "encodings" / f"{encoder}-{_hash(repr(texts))}.npy"
-        if not path.exists():
-            started = time.perf_counter()
-            await _encode(services, encoder, texts, path)
-            seconds, count = seconds + time.perf_counter() - started, count + len(texts)
-        vectors = await asyncio.to_thread(np.load, path)
+    groups: dict[str, list[Manual]] = {}
+    for manual in manuals:
+        groups.setdefault(manual.encoder.name, []).append(manual)
+    for name, group in groups.items():
+        vectors = await _encode(services, group)
         for portions, rows in _list_portions(group, vectors):
-            await store.encodings.write(table, encoder, portions, rows)
+            await store.encodings.write(table, name, portions, rows)
     await store.encodings.optimize(table)
-    info = msgspec.structs.replace(base.info, revision=2, encoders=encoders, is_refined=True)
-    return base._replace(info=info), count / seconds if seconds else 0.0
+    return base._replace(
+        info=msgspec.structs.replace(
+            base.info, revision=2, encoders=sorted(groups), is_refined=True
+        )
+    )
 
 
-async def _encode(services: Services, encoder: str, texts: list[str], path: Path) -> None:
-    encoders = services.get(SentenceEncoders)
+async def _encode(services: Services, manuals: list[Manual]) -> Any:
+    """Returns a row for each passage of manuals of one encoder. Encodes those that are not kept."""
+    encoders, threads = services.get(SentenceEncoders), services.get(IdleThreads)
+    info = manuals[0].encoder
+    texts = [text for manual in manuals for text in manual.encoded_texts]
+    path = bench_corpus.cache_folder() / "encodings" / f"{info.name}.bin"
+    kept = await asyncio.to_thread(KeptEncodings, path, info.dimensions)
+    missing = kept.find_missing(texts)
+    print(f"  {info.name}: {len(missing)} of {len(texts)} passages to encode", flush=True)
 
-    def encode(part: list[str]) -> Any:
-        return encoders.encode(encoder, part)
+    def encode(part: list[str]) -> None:
+        kept.add(part, encoders.encode(info.name, part))
 
-    parts = [texts[i : i + _BATCH] for i in range(0, len(texts), _BATCH)]
-    vectors = np.concatenate(await services.get(IdleThreads).map(encode, parts))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Under its name only when it is complete.
-    part = path.with_suffix(".part.npy")
-    await asyncio.to_thread(np.save, part, vectors)
-    part.rename(path)
+    count, started = 0, time.perf_counter()
+    printed = started
+    while count < len(missing):
+        end = count + _BATCH * threads.count_free()
+        parts = [missing[i : min(i + _BATCH, end)] for i in range(count, end, _BATCH)]
+        await threads.map(encode, [part for part in parts if part])
+        count, now = min(end, len(missing)), time.perf_counter()
+        if now - printed > _PROGRESS_SECONDS or count == len(missing):
+            printed, rate = now, count / (now - started)
+            print(f"  {info.name}: {count} of {len(missing)} encoded, {rate:.0f}/s", flush=True)
+    return kept.read(texts)
 
 
 def _list_portions(manuals: list[Manual], vectors: Any) -> Iterator[tuple[list[Portion], Any]]:
