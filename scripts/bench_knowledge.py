@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bench_encoders
 import numpy as np
 import psutil
 from bench_library import DOCUMENT_CHUNKS, QUERIES, Library
@@ -157,3 +158,4 @@ async def bench(world: World, ports: dict[str, int], web_pid: int, row: Row) -> 
     row("web process after retrievals", f"{used:.0f} MiB", f"{idle:.0f} MiB", "", "none",
         holds=True)  # fmt: skip
     await bench_parse_memory(row)
+    await bench_encoders.bench(library, with_documents, _CHUNKS, without, row)

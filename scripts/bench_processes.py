@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 from app import settings as configuration
+from app.settings import Settings
 from tests.stores import Stores
 
 
-def start(code: str, stores: Stores) -> subprocess.Popen[bytes]:
-    env = {**os.environ, **configuration.as_env(stores.settings), "PYTHONPATH": "scripts:."}
+def start(code: str, settings: Settings) -> subprocess.Popen[bytes]:
+    env = {**os.environ, **configuration.as_env(settings), "PYTHONPATH": "scripts:."}
     return subprocess.Popen([sys.executable, "-c", code], env=env)
 
 
@@ -23,18 +24,18 @@ def web(factory: str, port: int) -> str:
 def start_children(stores: Stores, ports: dict[str, int]) -> list[subprocess.Popen[bytes]]:
     """The first one is the web process that is measured, the last one that of knowledge."""
     return [
-        start(web("bench:parley_app", ports["parley"]), stores),
-        start(web("bench:bare_app", ports["bare"]), stores),
-        start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
-        start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
-        start(web("bench_forms:bare_app", ports["bare_forms"]), stores),
-        start("import stub_model; stub_model.main()", stores),
-        start("import bench; bench.ledger_worker()", stores),
-        start("import bench; bench.saq_worker()", stores),
-        start("import bench_tools; bench_tools.worker()", stores),
-        start("import bench_events; bench_events.worker()", stores),
-        start("import receiver; receiver.main()", stores),
-        start("import bench_workflows; bench_workflows.worker()", stores),
-        start("import bench_knowledge; bench_knowledge.worker()", stores),
-        start(web("bench:parley_app", ports["knowledge"]), stores),
+        start(web("bench:parley_app", ports["parley"]), stores.settings),
+        start(web("bench:bare_app", ports["bare"]), stores.settings),
+        start(web("bench_chat:bare_app", ports["bare_chat"]), stores.settings),
+        start(web("bench_reads:bare_app", ports["bare_reads"]), stores.settings),
+        start(web("bench_forms:bare_app", ports["bare_forms"]), stores.settings),
+        start("import stub_model; stub_model.main()", stores.settings),
+        start("import bench; bench.ledger_worker()", stores.settings),
+        start("import bench; bench.saq_worker()", stores.settings),
+        start("import bench_tools; bench_tools.worker()", stores.settings),
+        start("import bench_events; bench_events.worker()", stores.settings),
+        start("import receiver; receiver.main()", stores.settings),
+        start("import bench_workflows; bench_workflows.worker()", stores.settings),
+        start("import bench_knowledge; bench_knowledge.worker()", stores.settings),
+        start(web("bench:parley_app", ports["knowledge"]), stores.settings),
     ]
