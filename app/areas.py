@@ -6,6 +6,7 @@ from app.domain.agents.definition.area import AREA as AGENTS
 from app.domain.agents.knowledge.area import AREA as KNOWLEDGE
 from app.domain.agents.llm.area import AREA as MODELS
 from app.domain.agents.search.area import AREA as SEARCH
+from app.domain.agents.sources.area import AREA as SOURCES
 from app.domain.agents.tools.area import AREA as TOOLS
 from app.domain.agents.usage.area import AREA as USAGE
 from app.domain.agents.vault.area import AREA as VAULT
@@ -50,6 +51,7 @@ AREAS: Final = Areas(
         EMBED,
         MODELS,
         KNOWLEDGE,
+        SOURCES,
         STORAGE,
         FILES,
         TABLES,

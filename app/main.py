@@ -26,6 +26,7 @@ from app.domain.agents.knowledge.controllers import KnowledgeController
 from app.domain.agents.knowledge.evaluation_controllers import EvaluationController
 from app.domain.agents.llm.controllers import ModelController, ProviderKeyController
 from app.domain.agents.search.controllers import WebSearchController
+from app.domain.agents.sources.controllers import SourceController
 from app.domain.agents.tools.controllers import AgentToolController, ToolController
 from app.domain.agents.usage.api import RequestCounter
 from app.domain.agents.usage.controllers import UsageController
@@ -162,6 +163,7 @@ ROUTES: list[Any] = [
     ProviderKeyController,
     CredentialController,
     KnowledgeController,
+    SourceController,
     EvaluationController,
     DataTableController,
     DataRowController,

@@ -48,6 +48,8 @@ CONCURRENCY: Final = {
     "deliveries": 32,
     "workflows": 32,
     "imports": 4,
+    # Twice the share of a tenant. They mostly wait for servers of others.
+    "sources": 4,
     # It takes a whole processor.
     "refine": 1,
     "default": 16,

@@ -38,6 +38,7 @@ TAG_GROUPS: Final = {
         "Sub-agents": "Agents that others delegate to",
         "Models": "Language models, and the keys of their providers",
         "Knowledge": "Documents that agents answer from, and searches in them",
+        "Sources": "Web pages, feeds, buckets and archives that documents are kept equal to",
         "Tools": "Tools that agents and workflows call, and their executions",
         "Credentials": "The vault: secrets, who may use them, and its audit log",
         "Web search": "How an agent searches the web",

@@ -26,7 +26,7 @@ log = logs.get("ledger")
 
 QUEUES: Final = (
     *("chat", "ingest", "speech", "tools", "deliveries", "workflows"),
-    *("imports", "refine", "default"),
+    *("imports", "sources", "refine", "default"),
 )
 RING_SECONDS = 0.25
 _DONE_KEY_SECONDS = 60

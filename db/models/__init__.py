@@ -38,6 +38,7 @@ from db.models.notifications import (
 from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.service_keys import ServiceKey
+from db.models.sources import DocumentSource, SourceEntry
 from db.models.speech import SpeechJob
 from db.models.storage import StorageChange, StorageKind, StorageUsage
 from db.models.subscriptions import EventSubscription
@@ -81,6 +82,7 @@ __all__ = [
     "Delivery",
     "DeliveryAttempt",
     "Document",
+    "DocumentSource",
     "EmbedKey",
     "EmbedKeyUsage",
     "EventLog",
@@ -122,6 +124,7 @@ __all__ = [
     "RoleGrant",
     "ServiceKey",
     "Session",
+    "SourceEntry",
     "SpeechJob",
     "StorageChange",
     "StorageKind",

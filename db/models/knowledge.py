@@ -112,6 +112,19 @@ class Document(TenantOwned, HasId, Base):
             postgresql_where=text("refined_count < chunk_count AND deleted_at IS NULL"),
         ),
         Index("ix_documents_tenant_id_agent_id", "tenant_id", "agent_id", "created_at", "id"),
+        Index(
+            "ix_documents_source_id",
+            "source_id",
+            "source_url",
+            postgresql_where=text("source_id IS NOT NULL"),
+        ),
+        # Read by every turn.
+        Index(
+            "ix_documents_with_address",
+            "tenant_id",
+            "agent_id",
+            postgresql_where=text("source_url IS NOT NULL"),
+        ),
     )
 
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
@@ -149,3 +162,8 @@ class Document(TenantOwned, HasId, Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     processed_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
+    # What it is kept equal to. A document whose source was deleted keeps the address.
+    source_id: Mapped[str | None] = mapped_column(
+        ForeignKey("document_sources.id", ondelete="SET NULL")
+    )
+    source_url: Mapped[str | None]

@@ -118,6 +118,11 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
                               AND d.refined_count < d.chunk_count AND d.deleted_at IS NULL
                         ),
+                                 'has_addresses', EXISTS (
+                            SELECT 1 FROM documents d
+                            WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
+                              AND d.source_url IS NOT NULL
+                        ),
                                  'hidden_document_ids', (
                             SELECT coalesce(json_agg(d.id), '[]') FROM documents d
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id

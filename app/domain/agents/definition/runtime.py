@@ -47,7 +47,8 @@ class AttachedToolInfo(msgspec.Struct, frozen=True):
 
 class KnowledgeInfo(msgspec.Struct, frozen=True):
     """The table of the agent's documents. `hidden_document_ids` are deleted, but their chunks may
-    still be in it. `encoders` have encoded passages of it: all of them when `is_refined`.
+    still be in it. `encoders` have encoded passages of it: all of them when `is_refined`. With
+    `has_addresses`, some documents came from the web.
     """
 
     agent_id: str
@@ -57,6 +58,7 @@ class KnowledgeInfo(msgspec.Struct, frozen=True):
     languages: list[str] = []
     encoders: list[str] = []
     is_refined: bool = False
+    has_addresses: bool = False
     hidden_document_ids: list[str] = []
     settings: RetrievalSettings = RetrievalSettings()
 

@@ -30,6 +30,7 @@ from .uploads import DocumentFields
 OfVisibility = Annotated[
     Visibility | None, QueryParameter(description="Only public or only internal ones")
 ]
+OfSource = Annotated[str | None, QueryParameter(description="Only those of this source")]
 
 
 def _provide_conditions(
@@ -47,6 +48,7 @@ def _provide_conditions(
     valid: Annotated[
         bool | None, QueryParameter(description="Only those that are valid now, or only others")
     ] = None,
+    source_id: OfSource = None,
 ) -> ListConditions:
     return ListConditions(
         status=status,
@@ -55,6 +57,7 @@ def _provide_conditions(
         language=language,
         group=group,
         valid=valid,
+        source_id=source_id,
     )
 
 

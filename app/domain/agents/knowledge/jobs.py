@@ -38,7 +38,8 @@ from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hol
 _REBUILD_SECONDS = 5.0
 # A document that was read is not read again for a short wait.
 _WAIT_SECONDS = 60.0
-_MAX_REMOVED = 500
+# As many as a source has, which are removed together.
+_MAX_REMOVED = 1000
 
 
 async def ingest_document(job: Job) -> None:

@@ -65,31 +65,32 @@ INSERT INTO knowledge_bases (tenant_id, agent_id, embedding_model, format) VALUE
 ON CONFLICT (agent_id) DO NOTHING
 """
 _LIST_BY_NAME = """
-SELECT id, name, file_key, work_id FROM documents
+SELECT id, name, file_key, work_id, source_id, source_url FROM documents
 WHERE tenant_id = $1 AND agent_id = $2 AND name = ANY($3) AND deleted_at IS NULL
 """
-_METADATA = "visibility, tags, groups, chosen_language, valid_from, valid_until, fields"
+METADATA = "visibility, tags, groups, chosen_language, valid_from, valid_until, fields"
 # A document with this name is replaced. Its chunks stay until the new file was read, and reach
 # until then nobody whom they did not reach before.
 _UPSERT = f"""
 INSERT INTO documents AS d
     (tenant_id, id, agent_id, name, status, error, mime_type, size_bytes, sha256, file_key, work_id,
-     {_METADATA}, processed_at)
+     {METADATA}, processed_at, source_id, source_url)
 SELECT $1, $2, $3, $4, $5::text, $6, $7, $8, $9, $10, $11,
        coalesce(visibility, 'public'), coalesce(tags, '{{}}'), coalesce(groups, '{{}}'),
        chosen_language, valid_from, valid_until, fields,
-       CASE WHEN $5::text = 'failed' THEN now() END
+       CASE WHEN $5::text = 'failed' THEN now() END, $13, $14
 FROM jsonb_populate_record(NULL::documents, $12::jsonb)
 ON CONFLICT (agent_id, name) WHERE deleted_at IS NULL DO UPDATE
 SET status = $5, error = $6, mime_type = $7, size_bytes = $8, sha256 = $9, file_key = $10,
     work_id = $11, version = d.version + 1, processed_at = excluded.processed_at,
-    ({_METADATA}) = (SELECT {_METADATA} FROM jsonb_populate_record(d, $12::jsonb)),
+    ({METADATA}) = (SELECT {METADATA} FROM jsonb_populate_record(d, $12::jsonb)),
     has_internal_chunks = d.has_internal_chunks OR d.visibility = 'internal',
     chunk_groups = coalesce(d.chunk_groups, d.groups),
     chunk_valid_from = CASE WHEN d.chunk_groups IS NULL THEN d.valid_from
                             ELSE d.chunk_valid_from END,
     chunk_valid_until = CASE WHEN d.chunk_groups IS NULL THEN d.valid_until
-                             ELSE d.chunk_valid_until END
+                             ELSE d.chunk_valid_until END,
+    source_id = $13, source_url = $14
 RETURNING {_VIEW.columns}
 """
 _FIND_WORK = """
@@ -110,7 +111,7 @@ RETURNING file_key
 
 _CHANGE = f"""
 UPDATE documents d
-SET ({_METADATA}) = (SELECT {_METADATA} FROM jsonb_populate_record(d, $4::jsonb))
+SET ({METADATA}) = (SELECT {METADATA} FROM jsonb_populate_record(d, $4::jsonb))
 WHERE {_VISIBLE} AND id = $3
 RETURNING {_VIEW.columns}
 """
@@ -215,6 +216,7 @@ async def list_page(
     where.contain(search, "name")
     where.equal("status", conditions.status)
     where.equal("visibility", conditions.visibility)
+    where.equal("source_id", conditions.source_id)
     where.equal("coalesce(chosen_language, language)", conditions.language)
     if conditions.tag is not None:
         where.add("$n = ANY(tags)", conditions.tag)
@@ -260,8 +262,8 @@ async def list_by_name(tx: Tx, tenant: str, agent_id: str, names: list[str]) -> 
 
 
 async def upsert(tx: Tx, tenant: str, document_id: str, *columns: object) -> DocumentView:
-    """The columns are those of the statement, from agent_id to the JSON of the metadata; what is
-    not in that, a document that is replaced keeps.
+    """The columns are those of the statement, from agent_id to source_url, with the JSON of the
+    metadata; what is not in that, a document that is replaced keeps.
     """
     view = await _VIEW.find(tx, tenant, _UPSERT, document_id, *columns)
     if view is None:

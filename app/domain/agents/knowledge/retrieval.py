@@ -21,6 +21,7 @@ from . import (
     questions,
     refining_queries,
     reranking,
+    source_queries,
     table_queries,
     typos,
 )
@@ -85,10 +86,29 @@ async def find_passages(
     chosen = _choose(found, query, max_tokens)
     if not chosen:
         return None
+    if base.has_addresses:
+        chosen = await _add_addresses(services, tenant_id, chosen)
     if not base.is_refined:
         background.spawn(_count_asked(services, tenant_id, found[: len(chosen)]))
     prompt = quote_passages(chosen, f"{QUOTATION_MARK}{secrets.token_hex(6)}")
     return Passages(prompt, [source for source, _ in chosen])
+
+
+async def _add_addresses(
+    services: Services, tenant_id: str, chosen: list[tuple[SourceView, str]]
+) -> list[tuple[SourceView, str]]:
+    """Adds the addresses of documents that came from one."""
+    ids = sorted({source.metadata["document_id"] for source, _ in chosen})
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        urls = await source_queries.list_addresses(tx, tenant_id, ids)
+    return [(_add_address(source, urls), text) for source, text in chosen]
+
+
+def _add_address(source: SourceView, urls: dict[str, str]) -> SourceView:
+    url = urls.get(source.metadata["document_id"])
+    if url is None:
+        return source
+    return msgspec.structs.replace(source, metadata={**source.metadata, "url": url})
 
 
 def _choose(found: list[Passage], query: str, max_tokens: int) -> list[tuple[SourceView, str]]:

@@ -30,6 +30,8 @@ _DOCUMENT = {
     "fields": {"product": "mill"},
     "created_at": "2026-01-01T12:00:00Z",
     "processed_at": "2026-01-01T12:00:02Z",
+    "source_id": None,
+    "source_url": None,
 }
 _PASSAGE = {
     "document_id": _ID,
@@ -46,7 +48,8 @@ class DocumentView(msgspec.Struct):
     """`error` says why a document failed; the chunks of its last readable version stay in use.
     `refined_count` of the chunks are encoded by a sentence encoder already, which finds what is
     meant in other words. `language` is that of the text, as a code like "de", unless another one
-    was set.
+    was set. `source_id` is the source that keeps the document fresh, and `source_url` the address
+    that it came from.
 
     Agents answer visitors from `public` documents only, and everybody else also from `internal`
     ones. Of the documents with `groups`, they answer a visitor from those that name a group of
@@ -72,6 +75,8 @@ class DocumentView(msgspec.Struct):
     fields: dict[str, Any]
     created_at: datetime
     processed_at: datetime | None
+    source_id: str | None
+    source_url: str | None
 
 
 class DocumentChange(msgspec.Struct, kw_only=True):
@@ -100,6 +105,7 @@ class ListConditions(msgspec.Struct, frozen=True, kw_only=True):
     language: str | None = None
     group: str | None = None
     valid: bool | None = None
+    source_id: str | None = None
 
 
 class TrainingAccepted(msgspec.Struct):

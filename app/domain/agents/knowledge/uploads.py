@@ -18,10 +18,11 @@ from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.security.principal import Principal
 from app.services import Services
+from db.fast import Row
 from db.session import Tx
 
 from . import parsing, queries
-from .errors import TooManyDocuments
+from .errors import DocumentNameTaken, TooManyDocuments
 from .files import document_folder
 from .schemas import DocumentView, TrainingAccepted, Visibility
 from .work_kinds import INGEST
@@ -33,11 +34,14 @@ _MEGABYTE = 1024 * 1024
 
 class DocumentFields(msgspec.Struct, frozen=True):
     """What is set with a file, by columns. Without a visibility, a new document is public. What is
-    left out, a replaced document keeps.
+    left out, a replaced document keeps. A document of a source has its id and the address that it
+    came from.
     """
 
     visibility: Visibility | None = None
     metadata: Mapping[str, Any] = {}
+    source_id: str | None = None
+    source_url: str | None = None
 
     def to_columns(self) -> dict[str, Any]:
         visibility = {} if self.visibility is None else {"visibility": self.visibility}
@@ -84,7 +88,8 @@ async def take_in(
     created_by: str | None,
 ) -> list[DocumentView]:
     """Stores the files durably, then their documents and work together. A file that cannot be used
-    fails alone. No transaction is open while files are stored.
+    fails alone. No transaction is open while files are stored. Raises DocumentNameTaken for a
+    file of a source that would replace a document from elsewhere.
     """
     names = _check_uploads(uploads)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
@@ -191,6 +196,7 @@ async def _accept(
     names = [document.name for document in documents]
     replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
     ids = {row["name"]: row["id"] for row in replaced}
+    _check_origins(replaced, documents)
     for row in replaced:
         # Work is locked before the document, as a worker does that finishes it.
         if row["work_id"] is not None:
@@ -205,6 +211,15 @@ async def _accept(
         if document.stored is not None:
             await files.record(tx, tenant_id, document.stored, created_by=created_by)
     return views
+
+
+def _check_origins(replaced: list[Row], documents: list[_Document]) -> None:
+    """Uploads replace any document of their name; a source only replaces its own."""
+    fields = {document.name: document.fields for document in documents}
+    for row in replaced:
+        origin = fields[row["name"]].source_id, fields[row["name"]].source_url
+        if origin[0] is not None and origin != (row["source_id"], row["source_url"]):
+            raise DocumentNameTaken(f"There is another document with the name {row['name'][:100]}")
 
 
 async def _insert(
@@ -227,6 +242,8 @@ async def _insert(
         stored.key if stored else None,
         work_id,
         as_json(document.fields.to_columns()),
+        document.fields.source_id,
+        document.fields.source_url,
     )
 
 

@@ -1,0 +1,23 @@
+"""Why a document of a source, or all of it, cannot be read. Messages continue a sentence that
+starts with the address.
+"""
+
+
+class DocumentSkipped(Exception):
+    """A document cannot be read now; the one that was read before stays."""
+
+
+class DocumentGone(Exception):
+    """There is no such document any more."""
+
+
+class SyncFailed(Exception):
+    """The source cannot be read. Its server may have said when to come back."""
+
+    def __init__(self, message: str, wait_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.wait_seconds = wait_seconds
+
+
+class OutOfTime(Exception):
+    """The rest is read in a next turn, so that other sources get theirs."""
