@@ -1,6 +1,6 @@
 """Judges the search of an agent by questions whose right passages are known.
 
-The order of passages is judgements as the search returns it, and the cut-off by what a turn would
+The order of passages is judged as the search returns it, and the cut-off by what a turn would
 quote. Each question is asked of the agent's settings and of the changed ones one after the other,
 so that both have the same index and the same load.
 """
