@@ -3,15 +3,13 @@
 Needs the packages of `requirements-encoder.lock`.
 """
 
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from app.domain.agents.knowledge import maintenance, reconciliation, refining
 from app.domain.agents.knowledge.chunk_store import ChunkStore
-from app.domain.agents.knowledge.encoders import english, multilingual
+from app.domain.agents.knowledge.encoders import english
 from app.domain.agents.knowledge.encoders.registry import SentenceEncoders, are_installed
 from app.domain.agents.knowledge.encodings import Encodings
 from app.domain.agents.knowledge.work_kinds import REFINE
@@ -36,20 +34,6 @@ Choose the printer and the number of copies.
 Enter the password of the wireless network.
 """
 _PARAPHRASE = "I threw away a document by mistake"
-
-
-class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The right text answers the question in other words."""
-
-    language: str
-    texts: list[str]
-    question: str
-    right: str
-
-
-_NOTES = msgspec.json.decode(
-    (Path(__file__).parent / "notes_in_languages.json").read_bytes(), type=list[_Notes]
-)
 
 
 @pytest.fixture
@@ -79,22 +63,6 @@ async def test_a_refined_passage_is_found_by_what_it_means(
     assert (refined["refined_count"], refined["language"]) == (3, "en")
     found = await librarian.search(_PARAPHRASE)
     assert found[0]["heading"] == "Rubbish bin"
-
-
-@pytest.mark.parametrize("notes", _NOTES, ids=lambda notes: notes.language)
-async def test_passages_in_other_languages_are_found_by_what_they_mean(
-    librarian: Librarian,
-    services: Services,
-    encoders: SentenceEncoders,
-    notes: _Notes,
-) -> None:
-    files = {f"note{number}_txt": text for number, text in enumerate(notes.texts)}
-    documents = await librarian.add(**files)
-    await _refine(services, librarian)
-    assert {document["language"] for document in documents} == {notes.language}
-    base = await find_base(services, librarian.agent_id)
-    assert (base["languages"], base["encoders"]) == ([notes.language], [multilingual.INFO.name])
-    assert notes.right in (await librarian.search(notes.question))[0]["content"]
 
 
 async def test_what_is_asked_for_most_is_refined_first(

@@ -1,5 +1,5 @@
 """The terms by which texts are found: words without their endings, and pairs of characters in
-languages that do not separate words.
+languages that do not separate words, or not from their particles.
 """
 
 import re
@@ -12,10 +12,11 @@ from typing import Any, Final
 from .languages import STEMMERS
 
 _MAX_TERM_CHARS: Final = 40
-# Han, Hiragana, Katakana, Thai, Lao, Burmese and Khmer do not separate words.
+# Han, Hiragana, Katakana, Thai, Lao, Burmese and Khmer do not separate words. Hangul does, but
+# words end in particles, for which there is no stemmer.
 _UNSEPARATED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Vowel signs and other marks belong to the letter before them, and \w leaves most of them out.
 _MARKS = (
