@@ -1,9 +1,11 @@
 """Measures how well questions about manuals are answered, for each way of ranking their passages.
 
-Only questions of the split `reported` are asked. The passages are the same for every ranking.
+Questions of the split `reported` are asked, or of the one that BENCH_SPLIT names. The passages are
+the same for every ranking.
 """
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -100,18 +102,19 @@ ENCODED_RANKINGS: dict[str, _Rank] = {"encoder": rank_by_encoders, "fused, refin
 
 async def bench(services: Services, tenant_id: str) -> None:
     """Prints the tables; without the network, why it cannot."""
-    reported = [question for question in read_manual_questions() if question.split == "reported"]
+    split = os.environ.get("BENCH_SPLIT", "reported")
+    questions = [question for question in read_manual_questions() if question.split == split]
     try:
         bases, rankings = await _prepare(services, tenant_id)
     except bench_corpus.CorpusUnavailable as error:
         print(f"\nQuestions about manuals were not asked. {error}", flush=True)
         return
-    await _print_scores(bases, reported, rankings)
+    await _print_scores(bases, questions, rankings)
     print("\nWhat a turn quotes, before passages are encoded:\n")
-    await _print_quotations({name: base.unrefined for name, base in bases.items()}, reported)
+    await _print_quotations({name: base.unrefined for name, base in bases.items()}, questions)
     if ENCODED_RANKINGS.keys() <= rankings.keys():
         print("\nWhat a turn quotes, when all are:\n")
-        await _print_quotations(bases, reported)
+        await _print_quotations(bases, questions)
 
 
 async def _prepare(services: Services, tenant_id: str) -> tuple[_Bases, dict[str, _Rank]]:
