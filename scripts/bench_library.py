@@ -15,6 +15,7 @@ from app.domain.agents.knowledge import retrieval
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.domain.agents.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.agents.knowledge.local_embedder import NAME, TokenTable
+from app.domain.agents.knowledge.reader import Reader
 from app.domain.agents.knowledge.writer_lease import hold_table
 from tests.agents.knowledge.evaluation import read_corpus
 from tests.world import Client, World
@@ -156,7 +157,9 @@ class Library:
         for number in range(QUERIES + _WARM_UP):
             query = self.write_query()
             started = time.perf_counter()
-            passages = await retrieval.search(services, tenant_id, base, query, 5, only_public=True)
+            passages = await retrieval.search(
+                services, tenant_id, base, query, 5, reader=Reader.visitor()
+            )
             if number >= _WARM_UP:
                 times.append((time.perf_counter() - started) * 1000)
             if not passages:

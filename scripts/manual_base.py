@@ -25,6 +25,7 @@ from app.domain.agents.knowledge.encoders.registry import SentenceEncoders, enco
 from app.domain.agents.knowledge.encodings import Portion
 from app.domain.agents.knowledge.lance import TableRef
 from app.domain.agents.knowledge.local_embedder import DIMENSIONS, NAME
+from app.domain.agents.knowledge.reader import Reader
 from app.domain.agents.knowledge.terms import list_terms
 from app.services import Services
 
@@ -86,7 +87,7 @@ class ManualBase(NamedTuple):
             self.info,
             question,
             limit,
-            only_public=False,
+            reader=Reader.inside(),
             only_fitting=only_fitting,
         )
         return [passage.chunk for passage in passages]

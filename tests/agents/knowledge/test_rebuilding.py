@@ -17,6 +17,7 @@ from app.domain.agents.knowledge.arrow_rows import TABLE_FORMAT
 from app.domain.agents.knowledge.chunk_store import ChunkStore
 from app.domain.agents.knowledge.embedding import embed_texts
 from app.domain.agents.knowledge.lance import TableRef
+from app.domain.agents.knowledge.reader import Reader
 from app.domain.agents.usage import queries as usage_queries
 from app.kit import clock
 from app.services import Services
@@ -186,7 +187,7 @@ async def test_a_reader_with_a_replaced_generation_searches_the_new_one(
     store = services.get(ChunkStore)
     await store.drop(TableRef(agent_id, 1))
     old = KnowledgeInfo(agent_id, 1, 1, "local/wordllama")
-    search = partial(retrieval.search, services, tenant_id, only_public=True)
+    search = partial(retrieval.search, services, tenant_id, reader=Reader.visitor())
     found = await search(old, "When does the shop open?", 5)
     assert found[0].chunk.document_id == document["id"]
     gone = KnowledgeInfo("agt_00000000000000000000000009", 1, 1, "local/wordllama")

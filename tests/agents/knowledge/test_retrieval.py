@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from app.domain.agents.definition.runtime import KnowledgeInfo
+from app.domain.agents.knowledge.reader import Reader
 from app.domain.agents.knowledge.retrieval import find_passages, shorten
 from app.domain.agents.llm.protocol import upper_bound_tokens
 from app.services import Services
@@ -83,7 +84,7 @@ async def test_passages_fit_into_the_tokens_that_are_left(
 
     async def count_passages(max_tokens: int) -> int:
         passages = await find_passages(
-            services, librarian.client.tenant_id, info, QUESTION, max_tokens, only_public=False
+            services, librarian.client.tenant_id, info, QUESTION, max_tokens, reader=Reader.inside()
         )
         return 0 if passages is None else len(passages.sources)
 

@@ -1,6 +1,7 @@
 """Limits of rounds and tokens in a turn."""
 
 from app.domain.agents.definition import runtime as runtimes
+from app.domain.agents.knowledge.api import Reader
 from app.domain.conversations.chat import delegation
 from app.domain.conversations.chat.agent_loop import TokenBudget
 from app.domain.conversations.chat.stream_events import ToolResult, ToolUse
@@ -107,7 +108,7 @@ async def test_delegation_refuses_once_the_budget_is_used_up(
         runtime = await runtimes.load_runtime(tx, services.keyring, talk.agent_id)
     budget = TokenBudget(limit=1)
     budget.add("x", 1, 0)
-    toolbox = delegation.Delegation(services, runtime, budget, 0, is_public=False)
+    toolbox = delegation.Delegation(services, runtime, budget, 0, Reader.inside())
     reports: list[ToolUse | ToolResult] = []
     outcome = await toolbox.run(toolbox.offers[0], "call_1", {"task": "Do it"}, reports.append)
     assert (outcome.status, reports, child.asked) == ("failed", [], [])

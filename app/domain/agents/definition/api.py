@@ -1,8 +1,8 @@
 """What other areas may call."""
 
-from .document_values import FieldValues, Labels, LanguageCode
+from .document_values import FieldValues, Labels, LanguageCode, trim_labels
 from .queries import delay_deletion, find_existing_ids, list_usable
-from .retrieval_settings import RetrievalSettings
+from .retrieval_settings import DocumentFilter, RetrievalSettings
 from .runtime import (
     AgentRuntime,
     AttachedToolInfo,

@@ -3,6 +3,7 @@
 Items of lists have no pattern: msgspec would match each of them before it counts them.
 """
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
@@ -24,3 +25,8 @@ FieldValue = (
     | bool
 )
 FieldValues = Annotated[dict[Label, FieldValue], Meta(max_length=20)]
+
+
+def trim_labels(labels: Iterable[str]) -> list[str]:
+    """Returns each label once, without the spaces around it."""
+    return list(dict.fromkeys(label.strip() for label in labels))

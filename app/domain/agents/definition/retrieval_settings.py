@@ -5,7 +5,34 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from .document_values import FieldValue, Label, Labels
 from .schemas import ModelName
+
+_Code = Annotated[str, Meta(min_length=2, max_length=3)]
+_FieldValues = Annotated[list[FieldValue], Meta(min_length=1, max_length=20)]
+
+
+class DocumentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """A document must have one of the `tags`, be in one of the `languages`, and have each of the
+    `fields` with this value, or with one of these values. What is empty asks for nothing.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "tags": ["faq"],
+        "languages": ["en", "de"],
+        "fields": {"product": ["mill", "oven"]},
+    }
+
+    tags: Labels = []
+    languages: Annotated[list[_Code], Meta(max_length=20)] = []
+    fields: Annotated[
+        dict[Label, FieldValue | Annotated[list[FieldValue], Meta(min_length=1, max_length=20)]],
+        Meta(max_length=20),
+    ] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.tags or self.languages or self.fields)
 
 
 class RetrievalSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,3 +75,6 @@ class RetrievalSettings(msgspec.Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    filter: Annotated[
+        DocumentFilter, Meta(description="Which documents the agent answers from; all by default")
+    ] = msgspec.field(default_factory=DocumentFilter)

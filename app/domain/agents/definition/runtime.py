@@ -48,7 +48,7 @@ class AttachedToolInfo(msgspec.Struct, frozen=True):
 class KnowledgeInfo(msgspec.Struct, frozen=True):
     """The table of the agent's documents. `hidden_document_ids` are deleted, but their chunks may
     still be in it. `encoders` have encoded passages of it: all of them when `is_refined`. With
-    `has_addresses`, some documents came from the web.
+    `has_addresses`, some documents came from the web; with `has_invalid`, some are not valid now.
     """
 
     agent_id: str
@@ -60,6 +60,7 @@ class KnowledgeInfo(msgspec.Struct, frozen=True):
     is_refined: bool = False
     has_addresses: bool = False
     hidden_document_ids: list[str] = []
+    has_invalid: bool = False
     settings: RetrievalSettings = RetrievalSettings()
 
 

@@ -25,6 +25,7 @@ from .lance import (
     of_documents,
     of_places,
 )
+from .restriction import EVERYTHING, Restriction, read_rows
 
 _COPY_ROWS = 5000
 _MODEL_KEY = "embedding_model"
@@ -61,14 +62,8 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     # By the names of encoders.
     encodings: Mapping[str, list[float]] = {}
     limit: int
-    hidden_document_ids: Collection[str] = ()
-
-    @property
-    def condition(self) -> str | None:
-        """What a passage must fulfil to be found, whichever part of the search finds it."""
-        if not self.hidden_document_ids:
-            return None
-        return f"NOT {of_documents(self.hidden_document_ids)}"
+    # What each part of the search may find.
+    restriction: Restriction = EVERYTHING
 
 
 class ChunkStore:
@@ -93,7 +88,7 @@ class ChunkStore:
     async def _search(self, opened: OpenTable, request: SearchRequest) -> Matches:
         searches = [
             self.encodings.search(
-                request.table, name, request.revision, vector, request.limit, request.condition
+                request.table, name, request.revision, vector, request.limit, request.restriction
             )
             for name, vector in request.encodings.items()
         ]
@@ -123,8 +118,13 @@ class ChunkStore:
 
         async def read(opened: OpenTable) -> list[str]:
             column = "terms" if "terms" in opened.columns else "text"
-            query = opened.table.query().nearest_to_text(match(terms, column, fuzziness=mistakes))
-            rows = await _restrict(query, request).limit(limit).select(["text", "_score"]).to_list()
+            query = match(terms, column, fuzziness=mistakes)
+            columns = ["document_id", "text", "_score"]
+
+            def start_query() -> Any:
+                return opened.table.query().nearest_to_text(query).select(columns)
+
+            rows = await read_rows(request.restriction, limit, start_query)
             return [row["text"] for row in rows]
 
         return await self._database.read(request.table.name, request.revision, read)
@@ -278,24 +278,28 @@ async def _find_by_text(
     if not text.strip():
         return []
     match = importlib.import_module("lancedb.query").MatchQuery(text, column)
-    query = opened.table.query().nearest_to_text(match)
-    rows = await _restrict(query, request).select([*_columns_of(opened), "_score"]).to_list()
+    columns = [*_columns_of(opened), "_score"]
+
+    def start_query() -> Any:
+        return opened.table.query().nearest_to_text(match).select(columns)
+
+    rows = await read_rows(request.restriction, request.limit, start_query)
     return [(_stored(row), row["_score"]) for row in rows]
 
 
 async def _find_by_vector(
     opened: OpenTable, request: SearchRequest
 ) -> list[tuple[StoredChunk, float]]:
-    if request.vector is None:
+    vector = request.vector
+    if vector is None:
         return []
-    query = vector_index.nearest(opened.table, request.vector)
-    rows = await _restrict(query, request).select([*_columns_of(opened), "_distance"]).to_list()
+    columns = [*_columns_of(opened), "_distance"]
+
+    def start_query() -> Any:
+        return vector_index.nearest(opened.table, vector).select(columns)
+
+    rows = await read_rows(request.restriction, request.limit, start_query)
     return [(_stored(row), 1.0 - row["_distance"]) for row in rows]
-
-
-def _restrict(query: Any, request: SearchRequest) -> Any:
-    query = query.limit(request.limit)
-    return query if request.condition is None else query.where(request.condition)
 
 
 def _join(

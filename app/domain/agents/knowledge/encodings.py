@@ -16,6 +16,7 @@ from . import vector_index
 from .chunks import DocumentState
 from .encoders.registry import ENCODERS
 from .lance import LanceDatabase, OpenTable, TableMissing, TableRef, of_documents
+from .restriction import Restriction, read_rows
 
 # Versions of a table that a reader may still have open.
 KEPT_VERSIONS: Final = timedelta(minutes=10)
@@ -54,16 +55,17 @@ class Encodings:
         revision: int,
         vector: list[float],
         limit: int,
-        condition: str | None,
+        restriction: Restriction,
     ) -> list[EncodedPlace]:
         """Returns the places of the nearest passages, the best first."""
 
         async def read(opened: OpenTable) -> list[EncodedPlace]:
-            query = vector_index.nearest(opened.table, vector).limit(limit)
-            if condition:
-                query = query.where(condition)
             names = ["document_id", "position", "version", "_distance"]
-            rows = await query.select(names).to_list()
+
+            def start_query() -> Any:
+                return vector_index.nearest(opened.table, vector).select(names)
+
+            rows = await read_rows(restriction, limit, start_query)
             return [
                 EncodedPlace(
                     row["document_id"], row["position"], row["version"], 1 - row["_distance"]

@@ -8,6 +8,8 @@ from msgspec import Meta
 from app.domain.agents.definition.api import RetrievalSettings
 from app.kit.validation import NOT_BLANK
 
+from .schemas import ReaderChoice
+
 _EXPECTED = {"document_name": "handbook.pdf", "contains": "on Sundays at 11"}
 _QUESTION = {"question": "When does the shop open on Sundays?", "expected": [_EXPECTED]}
 _UNANSWERABLE = {"question": "Who won the football world cup?", "expected": []}
@@ -58,10 +60,10 @@ class EvaluationQuestion(msgspec.Struct, kw_only=True):
     expected: Annotated[list[ExpectedPassage], Meta(max_length=10)]
 
 
-class RetrievalEvaluationRequest(msgspec.Struct, kw_only=True):
+class RetrievalEvaluationRequest(ReaderChoice, kw_only=True):
     """`k` are the numbers of passages for which `hit_rate` is told. `changed_settings` are asked
     beside those of the agent, which stay as they are; what is left out has its default.
-    `only_public` searches as for a visitor.
+    `only_public` searches as for a visitor of these `groups`.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -75,7 +77,6 @@ class RetrievalEvaluationRequest(msgspec.Struct, kw_only=True):
         msgspec.field(default_factory=lambda: [1, 3, 5, 10])
     )
     changed_settings: RetrievalSettings | None = None
-    only_public: bool = False
 
 
 class RankedPassage(msgspec.Struct):

@@ -82,6 +82,7 @@ async def prepare(
 ) -> Evaluation:
     """Raises AgentNotFound, and Invalid for expected documents that do not exist."""
     Invalid.check(_list_nameless(request.questions))
+    request.choose_reader()
     expected = [item for question in request.questions for item in question.expected]
     ids = [item.document_id for item in expected if item.document_id is not None]
     names = [item.document_name for item in expected if item.document_name is not None]
@@ -194,7 +195,7 @@ async def _search(
         evaluation.tenant_id,
         base,
         question,
-        only_public=evaluation.request.only_public,
+        reader=evaluation.request.choose_reader(),
     )
     started = time.perf_counter()
     passages, quotations = await asyncio.gather(

@@ -3,12 +3,13 @@ tenant's own.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from app.domain.agents.definition.api import trim_labels
 from app.kit import validation
 from app.kit.errors import Invalid, Problem
 
@@ -23,7 +24,7 @@ def list_columns(change: DocumentChange) -> dict[str, Any]:
     columns = validation.set_fields(change)
     for name in ("tags", "groups"):
         if name in columns:
-            columns[name] = trim(columns[name])
+            columns[name] = trim_labels(columns[name])
     for name in _MOMENTS:
         if columns.get(name) is not None:
             columns[name] = _to_utc(name, columns[name])
@@ -33,11 +34,6 @@ def list_columns(change: DocumentChange) -> dict[str, Any]:
     if "fields" in columns:
         columns["fields"] = columns["fields"] or None
     return columns
-
-
-def trim(labels: Iterable[str]) -> list[str]:
-    """Returns each label once, without the spaces around it."""
-    return list(dict.fromkeys(label.strip() for label in labels))
 
 
 def _to_utc(name: str, moment: datetime) -> datetime:

@@ -115,10 +115,6 @@ SET ({METADATA}) = (SELECT {METADATA} FROM jsonb_populate_record(d, $4::jsonb))
 WHERE {_VISIBLE} AND id = $3
 RETURNING {_VIEW.columns}
 """
-_LIST_INTERNAL = """
-SELECT id FROM documents
-WHERE tenant_id = $1 AND agent_id = $2 AND (visibility = 'internal' OR has_internal_chunks)
-"""
 
 # Ingestion
 
@@ -287,11 +283,6 @@ async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> Row | Non
 async def change(tx: Tx, agent_id: str, document_id: str, metadata: str) -> DocumentView | None:
     """Sets the columns that are in the JSON of the metadata."""
     return await _VIEW.find(tx, tenant_of(tx), _CHANGE, agent_id, document_id, metadata)
-
-
-async def list_internal(tx: Tx, tenant: str, agent_id: str) -> list[str]:
-    """Returns the documents whose chunks visitors must not know."""
-    return [row["id"] for row in await fast.rows(tx, tenant, _LIST_INTERNAL, agent_id)]
 
 
 # Ingestion

@@ -2,11 +2,12 @@
 
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from app.domain.agents.definition.api import KnowledgeInfo
+from app.domain.agents.definition.api import DocumentFilter, KnowledgeInfo
 from app.domain.agents.llm.api import LOCAL, QUOTATION_MARK, Target, provider_of, upper_bound_tokens
 from app.domain.sources import SourceView
 from app.jobs import background
@@ -17,7 +18,6 @@ from app.services import Services
 from . import (
     fusion,
     local_embedder,
-    queries,
     questions,
     refining_queries,
     reranking,
@@ -25,12 +25,14 @@ from . import (
     table_queries,
     typos,
 )
+from .audience import find_restriction
 from .chunk_store import ChunkStore, Matches, SearchRequest
 from .embedders import Embedder
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
 from .previews import cut_preview
 from .question_vectors import encode_question
+from .reader import Reader
 from .relevance import MIN_LOCAL_FIT, select_fitting
 from .terms import list_terms
 
@@ -65,7 +67,7 @@ async def find_passages(
     query: str,
     max_tokens: int,
     *,
-    only_public: bool,
+    reader: Reader,
     earlier: Sequence[str] = (),
     target: Target | None = None,
 ) -> Passages | None:
@@ -80,7 +82,7 @@ async def find_passages(
         base,
         query,
         base.settings.max_passages,
-        only_public=only_public,
+        reader=reader,
         only_fitting=True,
     )
     chosen = _choose(found, query, max_tokens)
@@ -135,22 +137,22 @@ async def search(
     query: str,
     limit: int,
     *,
-    only_public: bool,
+    reader: Reader,
     only_fitting: bool = False,
+    filters: Sequence[DocumentFilter] = (),
 ) -> list[Passage]:
-    """Returns the best passages. `only_public`: of public documents, as visitors may know them.
+    """Returns the best passages that the reader may know, of documents that fulfil all filters.
     `only_fitting`: those that are good enough for an answer. Raises Unavailable.
     """
     text = shorten(query)
-    if only_public:
-        base = await _hide_internal(services, tenant_id, base)
+    search_table = partial(_search_table, services, tenant_id, reader=reader, filters=filters)
     try:
         try:
-            text, matches = await _search_table(services, tenant_id, base, text, limit)
+            text, matches = await search_table(base, text, limit)
         except TableMissing:
             # Another generation has replaced it since the agent was loaded.
             base = await _reload(services, tenant_id, base)
-            text, matches = await _search_table(services, tenant_id, base, text, limit)
+            text, matches = await search_table(base, text, limit)
     except TableMissing:
         return []
     except (RuntimeError, OSError, ValueError) as error:
@@ -166,13 +168,6 @@ async def search(
     return put_together(candidates[:limit])
 
 
-async def _hide_internal(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:
-    async with services.db.tx(tenant_id, autocommit=True) as tx:
-        internal = await queries.list_internal(tx, tenant_id, base.agent_id)
-    hidden = sorted({*base.hidden_document_ids, *internal})
-    return msgspec.structs.replace(base, hidden_document_ids=hidden)
-
-
 def shorten(query: str) -> str:
     """Returns the words of a question; of a long text its first and last ones, since the question
     may stand at either end.
@@ -185,10 +180,19 @@ def shorten(query: str) -> str:
 
 
 async def _search_table(
-    services: Services, tenant_id: str, base: KnowledgeInfo, text: str, limit: int
+    services: Services,
+    tenant_id: str,
+    base: KnowledgeInfo,
+    text: str,
+    limit: int,
+    *,
+    reader: Reader,
+    filters: Sequence[DocumentFilter],
 ) -> tuple[str, Matches]:
     """Returns also the text that was searched for, without its typos."""
     question = await encode_question(services, tenant_id, base, text)
+    # After that, since a provider may take a while to embed the text.
+    restriction = await find_restriction(services, tenant_id, base, reader, filters)
     request = SearchRequest(
         table=TableRef(base.agent_id, base.generation),
         revision=base.revision,
@@ -197,7 +201,7 @@ async def _search_table(
         vector=question.vector,
         encodings=question.encodings,
         limit=max(limit, CANDIDATES),
-        hidden_document_ids=base.hidden_document_ids,
+        restriction=restriction,
     )
     store, tokens = services.get(ChunkStore), services.get(Embedder).local
     matches = await store.search(request)

@@ -4,8 +4,17 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.agents.definition.api import FieldValues, Labels, LanguageCode
+from app.domain.agents.definition.api import (
+    DocumentFilter,
+    FieldValues,
+    Labels,
+    LanguageCode,
+    trim_labels,
+)
+from app.kit.errors import Invalid
 from app.kit.validation import NOT_BLANK
+
+from .reader import Reader
 
 DocumentStatus = Literal["pending", "processing", "ready", "failed"]
 Visibility = Literal["public", "internal"]
@@ -155,9 +164,25 @@ class ChunkView(msgspec.Struct):
     heading: str | None
 
 
-class SearchRequest(msgspec.Struct, kw_only=True):
-    """`min_score` leaves out passages with a lower `relevance_score`, and `only_public` those of
-    internal documents, as visitors do not see them.
+class ReaderChoice(msgspec.Struct, kw_only=True):
+    """On whose behalf a search is made."""
+
+    only_public: bool = False
+    groups: Labels = []
+
+    def choose_reader(self) -> Reader:
+        """Raises Invalid for groups of somebody who is no visitor."""
+        if self.only_public:
+            return Reader.visitor(trim_labels(self.groups))
+        if self.groups:
+            raise Invalid.field("groups", "needs only_public: they are those of a visitor")
+        return Reader.inside()
+
+
+class SearchRequest(ReaderChoice, kw_only=True):
+    """`min_score` leaves out passages with a lower `relevance_score`. `only_public` searches as for
+    a visitor of these `groups`. Documents must fulfil the `filter`, and that of the agent's
+    retrieval settings.
     """
 
     example: ClassVar[dict[str, Any]] = {"query": "When does the shop open on Sundays?", "limit": 5}
@@ -165,7 +190,7 @@ class SearchRequest(msgspec.Struct, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=10_000, pattern=NOT_BLANK)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 5
     min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    only_public: bool = False
+    filter: DocumentFilter = msgspec.field(default_factory=DocumentFilter)
 
 
 class PassageView(msgspec.Struct):

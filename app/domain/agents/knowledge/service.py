@@ -14,6 +14,7 @@ async def search(
     services: Services, scope: Scope, agent_id: str, request: SearchRequest
 ) -> Data[list[PassageView]]:
     """Searches an agent's documents without a model."""
+    reader = request.choose_reader()
     async with services.db.tx(scope, autocommit=True) as tx:
         runtime = await agents.find_runtime(tx, services.keyring, agent_id)
     if runtime.knowledge is None:
@@ -24,7 +25,8 @@ async def search(
         runtime.knowledge,
         request.query,
         request.limit,
-        only_public=request.only_public,
+        reader=reader,
+        filters=[request.filter],
     )
     return Data([_to_view(passage) for passage in found if passage.score >= request.min_score])
 

@@ -89,6 +89,8 @@ async def accept_question(
     tx: Tx, services: Services, agent_id: str, question: Question, caller_id: str | None = None
 ) -> Turn:
     """Returns the turn that a job will run, whose holder is the job."""
+    if question.speaker.is_visitor:
+        raise RuntimeError("a job does not know the groups of a visitor")
     runtime = await agents.load_runtime(tx, services.keyring, agent_id)
     services.get(Models).check_key(runtime.target)
     job_id, user_id = new_id("job"), question.speaker.user_id

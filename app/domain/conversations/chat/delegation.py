@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.api import AgentRuntime, SubAgentInfo
+from app.domain.agents.knowledge.api import Reader
 from app.domain.agents.llm.api import Function, Message, Models
 from app.domain.agents.search.api import WebSearch
 from app.domain.agents.tools.api import AgentTools, CallOutcome, ToolOffer
@@ -39,17 +40,18 @@ class Delegation:
         runtime: AgentRuntime,
         budget: TokenBudget,
         depth: int,
-        *,
-        is_public: bool,
+        reader: Reader,
     ) -> None:
         self._services = services
         self._tenant_id = runtime.tenant_id
         self._budget = budget
         self._depth = depth
-        self._is_public = is_public
+        self._reader = reader
         # Visitors of a web site meet no drafts.
         visible = [
-            child for child in runtime.sub_agents if not is_public or child.status == "published"
+            child
+            for child in runtime.sub_agents
+            if not reader.is_visitor or child.status == "published"
         ]
         self.offers = _offers(visible) if depth < MAX_DEPTH else []
 
@@ -72,14 +74,12 @@ class Delegation:
             temperature=child.answer_temperature,
             max_tokens=child.answer_tokens,
             toolboxes=toolboxes_for(
-                self._services, child, self._budget, self._depth + 1, is_public=self._is_public
+                self._services, child, self._budget, self._depth + 1, self._reader
             ),
             live=False,
         )
         window = await config.models.window_of(child.target)
-        passages = await find_passages(
-            self._services, child, window, task, is_public=self._is_public
-        )
+        passages = await find_passages(self._services, child, window, task, reader=self._reader)
         quoted = passages.prompt if passages is not None else None
         system = history.system_message(child.system_prompt, passages=quoted)
         messages, deltas = [system, Message("user", task)], []
@@ -94,10 +94,10 @@ class Delegation:
 
 
 def toolboxes_for(
-    services: Services, runtime: AgentRuntime, budget: TokenBudget, depth: int, *, is_public: bool
+    services: Services, runtime: AgentRuntime, budget: TokenBudget, depth: int, reader: Reader
 ) -> list[Toolbox]:
     """Everything that this agent can call. An area that gives agents more to call adds its own."""
-    delegation = Delegation(services, runtime, budget, depth, is_public=is_public)
+    delegation = Delegation(services, runtime, budget, depth, reader)
     return [AgentTools(services, runtime), delegation, WebSearch(services, runtime)]
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.knowledge import api as knowledge
-from app.domain.agents.knowledge.api import Passages
+from app.domain.agents.knowledge.api import Passages, Reader
 from app.domain.agents.llm.api import Message, ToolCall, upper_bound_tokens
 from app.services import Services
 
@@ -169,13 +169,12 @@ async def find_passages(
     window: int,
     query: str,
     *,
-    is_public: bool,
+    reader: Reader,
     has_attachments: bool = False,
     earlier: Sequence[str] = (),
 ) -> Passages | None:
     """Returns passages that take at most a third of the model's window, and beside attachments a
-    sixth. `is_public`: for a visitor, whom no internal document reaches. `earlier`: the questions
-    before this one.
+    sixth, of documents that the reader may know. `earlier`: the questions before this one.
     """
     if runtime.knowledge is None:
         return None
@@ -185,7 +184,7 @@ async def find_passages(
         *ids,
         query,
         max_tokens,
-        only_public=is_public,
+        reader=reader,
         earlier=earlier,
         target=runtime.target,
     )

@@ -119,7 +119,7 @@ async def check_client(
     services: Services, runtime: AgentRuntime, speaker: Speaker, client: ClientInput
 ) -> None:
     """Raises Invalid for functions that the agent has as well, and for what its model lacks."""
-    boxes = toolboxes_for(services, runtime, TokenBudget(), 0, is_public=speaker.is_visitor)
+    boxes = toolboxes_for(services, runtime, TokenBudget(), 0, speaker.reader)
     own = collect_offers(boxes)
     names = [function.name for function in client.functions]
     for name in names:

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from app.domain.agents.definition.api import AgentRuntime
+from app.domain.agents.knowledge.api import Reader
 from app.domain.agents.llm.api import FinishReason, Message, Models, QueueLimits
 from app.domain.agents.llm.errors import ModelFailed
 from app.domain.sources import SourceView, select_cited
@@ -58,17 +59,23 @@ OnTokens = Callable[[int], Awaitable[None]]
 
 class Speaker(msgspec.Struct, frozen=True):
     """Whose conversation it is: a user's, or a visitor's under an embed key. `visitor` is known
-    when their site has signed who they are.
+    when their site has signed who they are, and in which `groups` of its customers.
     """
 
     user_id: str | None = None
     embed_key_id: str | None = None
     session_id: str | None = None
     visitor: Visitor | None = None
+    groups: tuple[str, ...] = ()
 
     @property
     def is_visitor(self) -> bool:
         return self.embed_key_id is not None
+
+    @property
+    def reader(self) -> Reader:
+        """Whose documents its questions are answered from."""
+        return Reader.visitor(self.groups) if self.is_visitor else Reader.inside()
 
 
 class Turn(msgspec.Struct, kw_only=True):
@@ -226,7 +233,7 @@ async def final_reply(events: AsyncGenerator[StreamEvent, None]) -> ChatReply:
 def _loop_config(
     services: Services, turn: Turn, budget: TokenBudget, queue: QueueLimits, *, live: bool
 ) -> LoopConfig:
-    runtime, is_public, client = turn.runtime, turn.speaker.is_visitor, turn.client
+    runtime, client = turn.runtime, turn.client
     return LoopConfig(
         models=services.get(Models),
         tenant_id=runtime.tenant_id,
@@ -235,7 +242,7 @@ def _loop_config(
             runtime.answer_temperature if client.temperature is None else client.temperature
         ),
         max_tokens=max_tokens_of(runtime, turn.speaker, client.max_tokens),
-        toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
+        toolboxes=toolboxes_for(services, runtime, budget, 0, turn.speaker.reader),
         live=live,
         response_format=client.response_format,
         queue=queue,
@@ -268,7 +275,7 @@ async def _messages(
         turn.runtime,
         window,
         query,
-        is_public=turn.speaker.is_visitor,
+        reader=turn.speaker.reader,
         has_attachments=bool(turn.attachments),
         earlier=earlier,
     )

@@ -250,10 +250,10 @@ class OpenSession(msgspec.Struct, kw_only=True):
         Meta(description="Continues an earlier session of this browser"),
     ] = None
     user_token: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=4096)] | None,
+        Annotated[str, Meta(min_length=1, max_length=8192)] | None,
         Meta(
             description="A JWT of your server, signed with HS256 and the key's identity_secret: "
-            "sub, exp, and optionally name and email",
+            "sub, exp, and optionally name, email and groups",
         ),
     ] = None
     conversation: Annotated[

@@ -200,9 +200,11 @@ async def create_visitor_question(
     if attachments:
         _require_attachments(agent)
     on_tokens = await start_use(services, agent)
-    visitor = claims.visitor if claims is not None else None
+    visitor, groups = (claims.visitor, claims.groups) if claims is not None else (None, ())
     return Question(
-        speaker=Speaker(embed_key_id=agent.embed_key_id, session_id=session_id, visitor=visitor),
+        speaker=Speaker(
+            embed_key_id=agent.embed_key_id, session_id=session_id, visitor=visitor, groups=groups
+        ),
         source="embed",
         text=text,
         conversation_id=sessions.conversation_id(agent.embed_key_id, session_id),

@@ -48,7 +48,8 @@ async def open_session(
     `data` names, or a new one.
     """
     keyring = services.keyring
-    visitor = user_tokens.identify(keyring, agent, data.user_token)
+    customer = user_tokens.identify(keyring, agent, data.user_token)
+    visitor, groups = customer or (None, ())
     session_id = data.session_id or _VISITOR_PREFIX + secrets.token_urlsafe(24)
     if visitor is not None or data.conversation is not None:
         known = _require_visitor(visitor)
@@ -59,6 +60,7 @@ async def open_session(
         origin=origin,
         session_id=session_id,
         visitor=visitor,
+        groups=groups,
         identity=user_tokens.fingerprint_for(keyring, agent, visitor),
         since=int(clock.epoch()),
     )

@@ -5,14 +5,14 @@ embed key.
 import hashlib
 import re
 import secrets
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jwt
 import msgspec
 from msgspec import Meta
 
 from app.crypto.keyring import Keyring, SealContext
-from app.domain.agents.definition.api import EmbeddedAgent
+from app.domain.agents.definition.api import EmbeddedAgent, Labels, trim_labels
 from app.domain.conversations.chat.api import Visitor
 from app.kit import clock
 from app.kit.texts import storable
@@ -36,6 +36,14 @@ class _Claims(msgspec.Struct):
     nbf: float = 0
     name: Annotated[str, Meta(max_length=200)] | None = None
     email: Annotated[str, Meta(max_length=320)] | None = None
+    groups: Labels = []
+
+
+class Customer(NamedTuple):
+    """A visitor, and the groups of customers that their site has put them in."""
+
+    visitor: Visitor
+    groups: tuple[str, ...]
 
 
 def new_secret() -> str:
@@ -46,7 +54,7 @@ def seal_context(tenant_id: str, key_id: str) -> SealContext:
     return SealContext.of(EmbedKey.identity_secret, tenant_id, key_id)
 
 
-def identify(keyring: Keyring, agent: EmbeddedAgent, token: str | None) -> Visitor | None:
+def identify(keyring: Keyring, agent: EmbeddedAgent, token: str | None) -> Customer | None:
     """Returns who the visitor is, or None without a token. Raises UserTokenRequired when the key
     demands one, and UserTokenInvalid.
     """
@@ -58,7 +66,8 @@ def identify(keyring: Keyring, agent: EmbeddedAgent, token: str | None) -> Visit
     if secret is None:
         raise UserTokenInvalid("This embed key has no identity secret; create one for it first")
     claims = _verify(token, secret)
-    return Visitor(claims.sub, _clean(claims.name), _clean(claims.email))
+    visitor = Visitor(claims.sub, _clean(claims.name), _clean(claims.email))
+    return Customer(visitor, tuple(trim_labels(map(storable, claims.groups))))
 
 
 def fingerprint_for(keyring: Keyring, agent: EmbeddedAgent, visitor: Visitor | None) -> str | None:
@@ -97,7 +106,8 @@ def _verify(token: str, secret: bytes) -> _Claims:
         claims = msgspec.convert(payload, _Claims)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise UserTokenInvalid(
-            "The user token is not valid: sign sub and exp with HS256 and the identity secret"
+            "The user token is not valid: sign sub and exp with HS256 and the identity secret, and "
+            "at most 20 groups"
         ) from error
     if claims.sub != storable(claims.sub):
         # It would be stored like another customer's.

@@ -12,14 +12,14 @@ from app.security.principal import VISITOR_PREFIX
 SECONDS = 900
 _ALGORITHM = "HS256"
 # Enough for the longest claims of a customer.
-_MAX_CHARS = 8192
+_MAX_CHARS = 16_384
 _JWS = jwt.PyJWS()
 
 
 class VisitorClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """`origin` is empty for a program that sends none. `identity` is a digest of the secret that
-    the customer's user token was signed with. `since` is when the session was opened with a key, in
-    seconds; a renewal keeps it.
+    """`origin` is empty for a program that sends none. `groups` are those of the customer.
+    `identity` is a digest of the secret that the customer's user token was signed with. `since` is
+    when the session was opened with a key, in seconds; a renewal keeps it.
     """
 
     key_id: str
@@ -27,6 +27,7 @@ class VisitorClaims(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     session_id: str
     visitor: Visitor | None = None
+    groups: tuple[str, ...] = ()
     identity: str | None = None
     since: int
     exp: int = 0
