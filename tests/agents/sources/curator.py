@@ -71,5 +71,10 @@ class Curator(Librarian):
         (documents,) = await wait_until(list_read)
         return documents
 
+    async def search(self, query: str, limit: int = 5) -> list[dict[str, Any]]:
+        """Searches once all documents are read."""
+        await self.documents()
+        return await super().search(query, limit)
+
     async def names(self, **filters: str) -> list[str]:
         return [document["name"] for document in await self.documents(**filters)]

@@ -54,7 +54,18 @@ ON CONFLICT (source_id, url) DO UPDATE SET seen_no = excluded.seen_no, problem =
 _SET_GONE = """
 UPDATE source_entries SET gone_no = $4 WHERE tenant_id = $1 AND source_id = $2 AND url = $3
 """
-_IS_GONE = "e.tenant_id = $1 AND e.source_id = $2 AND (e.seen_no < $3 OR e.gone_no = $3)"
+_IS_GONE = """
+e.tenant_id = $1 AND e.source_id = $2
+AND (e.gone_no = $3 OR e.seen_no < $3 AND (
+    $4 OR e.id IN (
+        SELECT o.id FROM source_entries o
+        WHERE o.tenant_id = $1 AND o.source_id = $2 AND o.seen_no < $3
+        ORDER BY o.seen_no, o.id LIMIT greatest(0, (
+            SELECT count(*) FROM source_entries a WHERE a.tenant_id = $1 AND a.source_id = $2
+        ) - $5::int)
+    )
+))
+"""
 _LIST_GONE = f"""
 SELECT e.url, e.file_key, e.change = 'removed' AS is_known, d.id IS NOT NULL AS has_document
 FROM source_entries e LEFT JOIN {_DOCUMENT}
@@ -139,9 +150,15 @@ async def set_gone(tx: Tx, tenant: str, source_id: str, url: str, sync_no: int) 
     await fast.execute(tx, tenant, _SET_GONE, source_id, url, sync_no)
 
 
-async def list_gone(tx: Tx, tenant: str, source_id: str, sync_no: int) -> list[Row]:
-    """Returns what this sync has not found, except for removals that a review has discarded."""
-    return await fast.rows(tx, tenant, _LIST_GONE, source_id, sync_no)
+async def list_gone(
+    tx: Tx, tenant: str, source_id: str, sync_no: int, *, lists_all: bool, max_documents: int
+) -> list[Row]:
+    """Returns what this sync has found to be gone, except for removals that a review has
+    discarded. What it has not seen is gone too where a source `lists_all`; elsewhere the oldest of
+    that, beyond the limit.
+    """
+    args = (source_id, sync_no, lists_all, max_documents)
+    return await fast.rows(tx, tenant, _LIST_GONE, *args)
 
 
 async def count_documents(tx: Tx, tenant: str, source_id: str) -> int:

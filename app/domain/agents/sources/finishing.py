@@ -33,7 +33,13 @@ async def complete(job: Job, source: Source, left_out: int) -> None:
 async def _remove(tx: Tx, services: Services, source: Source) -> tuple[int, bool]:
     """Returns how many documents are gone since the sync before, and whether a review is needed."""
     ids = (source.tenant_id, source.id)
-    gone = await entry_queries.list_gone(tx, *ids, source.sync_no)
+    gone = await entry_queries.list_gone(
+        tx,
+        *ids,
+        source.sync_no,
+        lists_all=source.kind.lists_all,
+        max_documents=source.max_documents,
+    )
     urls = [row["url"] for row in gone if row["has_document"]]
     total = await entry_queries.count_documents(tx, *ids)
     is_mass = total >= _MIN_MASS and len(urls) * 2 > total

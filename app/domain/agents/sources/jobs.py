@@ -75,4 +75,4 @@ async def on_dead_apply(_services: Services, tx: Tx, work: WorkRow, error: str) 
 async def on_dead_sync(_services: Services, tx: Tx, work: WorkRow, error: str) -> None:
     row = await queries.find_settings(tx, work.tenant_id or "", work.ref_id or "")
     if row is not None and row["work_id"] == work.id:
-        await finishing.fail(tx, row, SyncFailed(f"could not be read: {error}"))
+        await finishing.fail(tx, row, SyncFailed(f"The source could not be read: {error}"))

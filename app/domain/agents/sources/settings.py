@@ -67,7 +67,9 @@ def _convert(values: Any, struct: type[msgspec.Struct]) -> Any:
     try:
         return msgspec.convert(values, struct)
     except msgspec.ValidationError:
-        raise SyncFailed("needs other settings in this version; set them again") from None
+        raise SyncFailed(
+            "The source needs other settings in this version; set them again"
+        ) from None
 
 
 def _open(keyring: Keyring, row: Row, kind: type[SourceKind]) -> Any:
@@ -77,7 +79,7 @@ def _open(keyring: Keyring, row: Row, kind: type[SourceKind]) -> Any:
         opened = keyring.open(row["secrets"], _seal_context(row["tenant_id"], row["id"]))
     except CannotOpen:
         raise SyncFailed(
-            "has secrets that this instance's keys cannot decrypt; set them again"
+            "The source has secrets that this instance's keys cannot decrypt; set them again"
         ) from None
     return _convert(msgspec.json.decode(opened), kind.secrets_type)
 

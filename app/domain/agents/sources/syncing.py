@@ -5,7 +5,8 @@ from there. A document that was taken in before that was recorded is recognized 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -89,13 +90,12 @@ class Turn:
 
     async def run(self) -> int:
         """Returns how many documents were left out. Raises SyncFailed and OutOfTime."""
+        address = self._source.kind.address(self._source.config)[1]
         async with self._job.read() as tx:
             rows = await entry_queries.list_all(tx, self._source.tenant_id, self._source.id)
         entries = {row["url"]: _to_entry(row) for row in rows}
-        try:
-            items = await self._kind.list_items()
-        except (DocumentSkipped, DocumentGone) as problem:
-            raise SyncFailed(str(problem)) from None
+        with _naming(address):
+            items = await self._list_items()
         selection = await select_items(items, self._source, entries)
         for item in selection.items:
             entry = entries.get(item.url, _UNKNOWN)
@@ -104,10 +104,17 @@ class Turn:
                 continue
             if asyncio.get_running_loop().time() > self._deadline:
                 raise OutOfTime
-            await self._look_at(item, entry)
+            with _naming(item.url):
+                await self._look_at(item, entry)
         if self._first_problem is not None and not self._read_count:
             raise SyncFailed(self._first_problem)
         return selection.left_out
+
+    async def _list_items(self) -> Sequence[Item]:
+        try:
+            return await self._kind.list_items()
+        except (DocumentSkipped, DocumentGone) as problem:
+            raise SyncFailed(str(problem)) from None
 
     def _count(self, problem: str | None, item: Item) -> None:
         if problem is None:
@@ -256,6 +263,15 @@ class Turn:
             await entry_queries.set_problem(
                 tx, source.tenant_id, new_id("sre"), source.id, *columns
             )
+
+
+@contextmanager
+def _naming(url: str) -> Iterator[None]:
+    """Puts the address before the message of a failure."""
+    try:
+        yield
+    except SyncFailed as failure:
+        raise SyncFailed(f"{shorten(url)} {failure}", failure.wait_seconds) from None
 
 
 def _to_entry(row: Row) -> Entry:

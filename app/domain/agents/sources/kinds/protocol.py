@@ -16,7 +16,7 @@ from app.domain.agents.sources.content import Content
 from app.domain.agents.sources.web import NOTHING_KNOWN, Validators, WebClient
 from app.kit.validation import VISIBLE
 
-SourceType = Literal["page"]
+SourceType = Literal["page", "sitemap", "feed"]
 MAX_URL_CHARS: Final = 2000
 Address = Annotated[str, Meta(min_length=1, max_length=MAX_URL_CHARS, pattern=VISIBLE)]
 
@@ -49,13 +49,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class SourceKind(ABC):
-    """`follows_robots` says whether it reads what crawlers read."""
+    """`follows_robots` is False for interfaces of programs, which no crawler finds by itself."""
 
     name: ClassVar[SourceType]
     config_type: ClassVar[type[msgspec.Struct]]
     # Texts that are sealed; None where a kind has none.
     secrets_type: ClassVar[type[msgspec.Struct] | None] = None
     follows_robots: ClassVar[bool] = True
+    # False where documents that are no longer listed stay, up to the limit.
+    lists_all: ClassVar[bool] = True
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from .feed import FeedSource
 from .page import PageSource
 from .protocol import SourceKind
+from .sitemap import SitemapSource
 
-_ALL: tuple[type[SourceKind], ...] = (PageSource,)
+_ALL: tuple[type[SourceKind], ...] = (PageSource, SitemapSource, FeedSource)
 KINDS: Final[dict[str, type[SourceKind]]] = {kind.name: kind for kind in _ALL}
