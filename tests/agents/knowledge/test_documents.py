@@ -52,8 +52,8 @@ async def test_a_document_is_read_cut_searched_and_quoted(
         "valid_from": None,
         "valid_until": None,
         "fields": {},
-        "created_at": "",
-        "processed_at": "",
+        **dict.fromkeys(("created_at", "processed_at"), ""),
+        **dict.fromkeys(("source_id", "source_url")),
     }
     page = await librarian.chunks(document["id"])
     assert [chunk["position"] for chunk in page["data"]] == [0, 1]
