@@ -22,6 +22,7 @@ from app.domain.agents.knowledge.chunks import StoredChunk
 from app.domain.agents.knowledge.embedders import Embedder
 from app.domain.agents.knowledge.encoders import registry
 from app.domain.agents.knowledge.encoders.registry import SentenceEncoders, calibration_of
+from app.domain.agents.knowledge.question_vectors import encode_question
 from app.services import Services
 from tests.agents.knowledge.manual_evaluation import (
     ManualQuestion,
@@ -64,12 +65,9 @@ async def rank_by_table(base: ManualBase, question: str) -> list[StoredChunk]:
 
 async def rank_by_encoders(base: ManualBase, question: str) -> list[StoredChunk]:
     """Similarities of several encoders are compared by their calibrations, as the product does."""
-    encoders, text = base.services.get(SentenceEncoders), retrieval.shorten(question)
-    encodings = {
-        name: (await asyncio.to_thread(encoders.encode, name, [text]))[0].tolist()
-        for name in base.info.encoders
-    }
-    matches = await base.match(question, encodings=encodings)
+    text = retrieval.shorten(question)
+    vectors = await encode_question(base.services, base.tenant_id, base.info, text)
+    matches = await base.match(question, encodings=vectors.encodings)
     places = [
         ((similarity - calibration_of(name).usual) / calibration_of(name).scale, chunk)
         for name, found in matches.by_encoding.items()

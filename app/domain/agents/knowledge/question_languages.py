@@ -229,6 +229,8 @@ UNKNOWN: Final = QuestionLanguage(function_words=frozenset())
 
 # The share of function words by which a language is told.
 _MIN_SHARE: Final = 0.2
+_WORD = re.compile(r"[^\W_]+")
+_AFTER_LATIN = "\u0250"
 
 
 def find_language(words: Sequence[str]) -> QuestionLanguage:
@@ -236,6 +238,15 @@ def find_language(words: Sequence[str]) -> QuestionLanguage:
     counts = [sum(word in language.function_words for word in words) for language in LANGUAGES]
     best = max(counts)
     return LANGUAGES[counts.index(best)] if best > _MIN_SHARE * len(words) else UNKNOWN
+
+
+def may_be_english(text: str) -> bool:
+    """Returns False for a question in another script, or with another language's function words."""
+    letters = list(filter(str.isalpha, text))
+    if 2 * sum(letter < _AFTER_LATIN for letter in letters) < len(letters):
+        return False
+    language = find_language(_WORD.findall(text.lower()))
+    return language is _ENGLISH or language is UNKNOWN
 
 
 # Chinese has no spaces: the words of a question are what remains between these.

@@ -13,7 +13,9 @@ from app.services import Services
 from . import local_embedder
 from .embedders import Embedder
 from .embedding import embed_texts
+from .encoders import english
 from .encoders.registry import SentenceEncoders
+from .question_languages import may_be_english
 
 log = logs.get("knowledge")
 
@@ -44,12 +46,22 @@ async def encode_question(
 def _encode_locally(services: Services, base: KnowledgeInfo, text: str) -> QuestionVectors:
     """Vectors of the table are not needed once all passages are encoded."""
     encoders = services.get(SentenceEncoders)
-    names = base.encoders if encoders.enabled else []
+    names = _choose_encoders(base, text) if encoders.enabled else []
     encodings = {name: encoders.encode(name, [text])[0].tolist() for name in names}
     if encodings and base.is_refined:
         return QuestionVectors(None, encodings)
     vectors = services.get(Embedder).local.embed([text])
     return QuestionVectors(_to_list(vectors[0]), encodings)
+
+
+def _choose_encoders(base: KnowledgeInfo, text: str) -> list[str]:
+    """An English encoder finds any passage similar to a question in another language, so it does
+    not compare those that also passages in other languages may answer.
+    """
+    has_others = any(language != "en" for language in base.languages)
+    if not has_others or may_be_english(text):
+        return base.encoders
+    return [name for name in base.encoders if name != english.INFO.name] or base.encoders
 
 
 def _to_list(vector: Any) -> list[float] | None:
