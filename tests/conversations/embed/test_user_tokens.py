@@ -14,6 +14,7 @@ from tests.conversations.embed.visits import (
     TOKEN_ROUTES,
     call,
     change_key,
+    claims_in,
     create_shop,
     encode_part,
     encode_raw,
@@ -107,6 +108,18 @@ async def test_a_token_of_nobody_becomes_one_of_a_customer(site: Site) -> None:
     answer = await stranger.renew(user_token=sign_user(site, name="Ada"))
     assert answer.status_code == 200, answer.text
     assert answer.json()["session_id"] == (await visit_as(site)).session_id
+
+
+async def test_groups_are_in_the_visitor_token_and_shown_to_nobody_else(site: Site) -> None:
+    groups = [" gold ", "gold", "s\ud800lver"]
+    customer = await visit_as(site, groups=groups)
+    assert claims_in(customer.token)["groups"] == ["gold", "s?lver"]
+    renewed = (await customer.renew()).json()["token"]
+    assert claims_in(renewed)["groups"] == ["gold", "s?lver"]
+    await customer.say("Hi")
+    assert "gold" not in str(site.talk.asked[0]["messages"])
+    assert "gold" not in str(await customer.load())
+    assert claims_in((await visit_as(site)).token)["groups"] == []
 
 
 # Who the visitor is
@@ -206,6 +219,11 @@ def _wrong_tokens(site: Site) -> dict[str, str]:
         "true as exp": sign({**claims, "exp": True}),
         "number as name": sign({**claims, "name": 7}),
         "long name": sign({**claims, "name": "x" * 201}),
+        "a name as groups": sign({**claims, "groups": "gold"}),
+        "a number as group": sign({**claims, "groups": [1]}),
+        "an empty group": sign({**claims, "groups": [""]}),
+        "a long group": sign({**claims, "groups": ["x" * 51]}),
+        "many groups": sign({**claims, "groups": [f"group{n}" for n in range(21)]}),
         "list as claims": jwt.PyJWS().encode(b"[]", secret, algorithm="HS256"),
         "deep header": f"{encode_raw(b'[' * 2900)}.e30.x",
         "garbage": "not a token",

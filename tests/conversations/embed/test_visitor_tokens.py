@@ -42,7 +42,8 @@ def test_the_claims_come_back() -> None:
 def test_the_longest_claims_of_a_customer_fit_in_a_token() -> None:
     keyring = Keyring(OLD)
     visitor = Visitor("\N{GRINNING FACE}" * 200, "\N{GRINNING FACE}" * 200, '"' * 320)
-    claims = msgspec.structs.replace(CLAIMS, visitor=visitor, identity="f" * 16)
+    groups = tuple(f"{number:02}" + "\N{GRINNING FACE}" * 48 for number in range(20))
+    claims = msgspec.structs.replace(CLAIMS, visitor=visitor, groups=groups, identity="f" * 16)
     token = visitor_tokens.issue(keyring, claims)
     assert visitor_tokens.verify(keyring, token).visitor == visitor
 

@@ -1,13 +1,17 @@
 """Who may find which documents: the one place where a search learns it."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from app.domain.agents.definition.api import DocumentFilter, KnowledgeInfo
 from app.services import Services
 
 from . import audience_queries
 from .reader import Reader
-from .restriction import MAX_LISTED, Restriction
+from .restriction import Restriction
+
+# So many hidden documents are listed without a look at the others.
+_MAX_HIDDEN: Final = 300
 
 
 async def find_restriction(
@@ -27,12 +31,12 @@ async def find_restriction(
     ids = (tenant_id, base.agent_id, reader)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         if not filters:
-            hidden = await audience_queries.list_hidden(tx, *ids, MAX_LISTED + 1)
-            if len(hidden) <= MAX_LISTED:
+            hidden = await audience_queries.list_hidden(tx, *ids, _MAX_HIDDEN + 1)
+            if len(hidden) <= _MAX_HIDDEN:
                 return Restriction.all_but({*deleted, *hidden})
         rows = await audience_queries.split(tx, *ids, filters)
     counts = {row["is_allowed"]: row["count"] for row in rows}
-    listed = {row["is_allowed"]: row["ids"] for row in rows}
+    listed = {row["is_allowed"]: row["ids"].split(",") for row in rows if row["ids"]}
     allowed, hidden_count = counts.get(True, 0), counts.get(False, 0)
     share = allowed / max(allowed + hidden_count, 1)
     if allowed < hidden_count:

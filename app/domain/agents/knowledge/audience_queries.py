@@ -1,6 +1,7 @@
 """SQL of who may find which documents."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from app.domain.agents.definition.api import DocumentFilter, trim_labels
 from app.kit.texts import as_json
@@ -35,15 +36,12 @@ SELECT id FROM documents WHERE {_OF_AGENT} AND least(valid_until, chunk_valid_un
 LIMIT $4
 """
 _SPLIT = """
-SELECT is_allowed, count, CASE WHEN 2 * count <= sum(count) OVER () THEN ids ELSE '{}' END AS ids
+SELECT is_allowed, count, CASE WHEN 2 * count <= sum(count) OVER () THEN ids END AS ids
 FROM (
-    SELECT is_allowed, count(*) AS count, array_agg(id) AS ids
+    SELECT is_allowed, count(*) AS count, string_agg(id, ',') AS ids
     FROM (SELECT id, %s AS is_allowed FROM documents WHERE %s) d
     GROUP BY is_allowed
 ) s
-"""
-_HAS_FIELDS = """
-(SELECT count(*) FROM jsonb_each(fields) f WHERE ($n::jsonb -> f.key) @> f.value) = $count
 """
 
 
@@ -57,7 +55,7 @@ async def split(
     tx: Tx, tenant: str, agent_id: str, reader: Reader, filters: Iterable[DocumentFilter]
 ) -> list[Row]:
     """Returns how many documents the reader may find and how many not, and the ids of the smaller
-    half.
+    part, with commas between them.
     """
     where = Where(tenant, "deleted_at IS NULL")
     where.add("agent_id = $n", agent_id)
@@ -77,9 +75,26 @@ def _list_conditions(where: Where, document_filter: DocumentFilter) -> Iterator[
     if document_filter.languages:
         languages = where.bind(document_filter.languages)
         yield f"coalesce(coalesce(chosen_language, language) = ANY({languages}), false)"
-    if document_filter.fields:
-        # All at once: the fields of a document may be large, and are read for each condition.
-        fields = document_filter.fields.items()
-        wanted = {name: value if isinstance(value, list) else [value] for name, value in fields}
-        values, count = where.bind(as_json(wanted)), where.bind(len(wanted))
-        yield _HAS_FIELDS.replace("$n", values).replace("$count", count)
+    # The fields of a document may be large, and are read once for each of these conditions.
+    values = {name: value for name, value in document_filter.fields.items() if not _is_list(value)}
+    if values:
+        yield f"coalesce(fields @> {where.bind(as_json(values))}::jsonb, false)"
+    lists = {name: value for name, value in document_filter.fields.items() if _is_list(value)}
+    if lists:
+        path, variables = where.bind(_build_path(lists)), where.bind(as_json(_number(lists)))
+        path_exists = f"jsonb_path_exists(fields, {path}::text::jsonpath, {variables}::jsonb, true)"
+        yield f"coalesce({path_exists}, false)"
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _number(lists: dict[str, Any]) -> dict[str, Any]:
+    return {f"v{number}": values for number, values in enumerate(lists.values())}
+
+
+def _build_path(lists: Iterable[str]) -> str:
+    """Returns the JSON path of fields of which each has one of the values of its variable."""
+    conditions = [f"@.{as_json(name)} == $v{number}[*]" for number, name in enumerate(lists)]
+    return f"$ ? ({' && '.join(conditions)})"

@@ -121,7 +121,7 @@ class ChunkStore:
             query = match(terms, column, fuzziness=mistakes)
             columns = ["document_id", "text", "_score"]
 
-            def start_query() -> Any:
+            def start_query(_surplus: float) -> Any:
                 return opened.table.query().nearest_to_text(query).select(columns)
 
             rows = await read_rows(request.restriction, limit, start_query)
@@ -280,7 +280,7 @@ async def _find_by_text(
     match = importlib.import_module("lancedb.query").MatchQuery(text, column)
     columns = [*_columns_of(opened), "_score"]
 
-    def start_query() -> Any:
+    def start_query(_surplus: float) -> Any:
         return opened.table.query().nearest_to_text(match).select(columns)
 
     rows = await read_rows(request.restriction, request.limit, start_query)
@@ -295,8 +295,8 @@ async def _find_by_vector(
         return []
     columns = [*_columns_of(opened), "_distance"]
 
-    def start_query() -> Any:
-        return vector_index.nearest(opened.table, vector).select(columns)
+    def start_query(surplus: float) -> Any:
+        return vector_index.nearest(opened.table, vector, surplus).select(columns)
 
     rows = await read_rows(request.restriction, request.limit, start_query)
     return [(_stored(row), 1.0 - row["_distance"]) for row in rows]

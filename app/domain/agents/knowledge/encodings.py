@@ -62,8 +62,8 @@ class Encodings:
         async def read(opened: OpenTable) -> list[EncodedPlace]:
             names = ["document_id", "position", "version", "_distance"]
 
-            def start_query() -> Any:
-                return vector_index.nearest(opened.table, vector).select(names)
+            def start_query(surplus: float) -> Any:
+                return vector_index.nearest(opened.table, vector, surplus).select(names)
 
             rows = await read_rows(restriction, limit, start_query)
             return [

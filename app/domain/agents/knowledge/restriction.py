@@ -14,10 +14,11 @@ import msgspec
 from .lance import of_documents
 
 # The longest list that is always a condition.
-MAX_LISTED: Final = 300
-# How many times the rows are read that are wanted, on average, and at most.
+_MAX_LISTED: Final = 50
+# How many times the rows are read that are wanted, at least and at most, and how many more.
 _SURPLUS = 1.5
 _MAX_FACTOR = 10
+_MORE_ROWS = 10
 
 
 class Restriction(msgspec.Struct, frozen=True):
@@ -41,10 +42,14 @@ class Restriction(msgspec.Struct, frozen=True):
         return (document_id in self.document_ids) is self.is_inclusive
 
     @property
+    def allows_nothing(self) -> bool:
+        return self.is_inclusive and not self.document_ids
+
+    @property
     def condition(self) -> str | None:
         """The SQL that a row must fulfil."""
         if self.is_inclusive:
-            return of_documents(self.document_ids) if self.document_ids else "false"
+            return of_documents(self.document_ids)
         return f"NOT {of_documents(self.document_ids)}" if self.document_ids else None
 
     def count_candidates(self, limit: int) -> int | None:
@@ -52,24 +57,26 @@ class Restriction(msgspec.Struct, frozen=True):
         instead.
         """
         factor = _SURPLUS / max(self.share, 1e-9)
-        if len(self.document_ids) <= MAX_LISTED or factor > _MAX_FACTOR:
+        if len(self.document_ids) <= _MAX_LISTED or factor > _MAX_FACTOR:
             return None
-        return math.ceil(limit * factor)
+        return math.ceil(limit * factor) + _MORE_ROWS
 
 
 EVERYTHING: Final = Restriction()
 
 
 async def read_rows(
-    restriction: Restriction, limit: int, start_query: Callable[[], Any]
+    restriction: Restriction, limit: int, start_query: Callable[[float], Any]
 ) -> list[dict[str, Any]]:
-    """Returns the best rows of a query that the restriction allows. They need a document_id."""
+    """Returns the best rows of a query that the restriction allows. They need a document_id. The
+    query is started with how many times more rows are read than are wanted.
+    """
     wanted = restriction.count_candidates(limit)
     if wanted is not None:
-        rows = await start_query().limit(wanted).to_list()
+        rows = await start_query(wanted / limit).limit(wanted).to_list()
         allowed = [row for row in rows if restriction.allows(row["document_id"])]
         if len(allowed) >= limit or len(rows) < wanted:
             return allowed[:limit]
-    query, condition = start_query().limit(limit), restriction.condition
+    query, condition = start_query(1.0).limit(limit), restriction.condition
     found: list[dict[str, Any]] = await (query.where(condition) if condition else query).to_list()
     return found

@@ -1,5 +1,6 @@
 """Finds the passages of an agent's documents that fit a question."""
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from functools import partial
@@ -31,9 +32,10 @@ from .embedders import Embedder
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
 from .previews import cut_preview
-from .question_vectors import encode_question
+from .question_vectors import QuestionVectors, encode_question
 from .reader import Reader
 from .relevance import MIN_LOCAL_FIT, select_fitting
+from .restriction import Restriction
 from .terms import list_terms
 
 _INSTRUCTIONS = """\
@@ -190,9 +192,9 @@ async def _search_table(
     filters: Sequence[DocumentFilter],
 ) -> tuple[str, Matches]:
     """Returns also the text that was searched for, without its typos."""
-    question = await encode_question(services, tenant_id, base, text)
-    # After that, since a provider may take a while to embed the text.
-    restriction = await find_restriction(services, tenant_id, base, reader, filters)
+    question, restriction = await _prepare(services, tenant_id, base, text, reader, filters)
+    if restriction.allows_nothing:
+        return text, Matches([], [])
     request = SearchRequest(
         table=TableRef(base.agent_id, base.generation),
         revision=base.revision,
@@ -218,6 +220,22 @@ async def _search_table(
         encodings=question.encodings,
     )
     return corrected, await store.search(request)
+
+
+async def _prepare(
+    services: Services,
+    tenant_id: str,
+    base: KnowledgeInfo,
+    text: str,
+    reader: Reader,
+    filters: Sequence[DocumentFilter],
+) -> tuple[QuestionVectors, Restriction]:
+    encoding = encode_question(services, tenant_id, base, text)
+    finding = partial(find_restriction, services, tenant_id, base, reader, filters)
+    if provider_of(base.embedding_model) == LOCAL:
+        return await asyncio.gather(encoding, finding())
+    # A provider may take seconds, in which documents can change.
+    return await encoding, await finding()
 
 
 async def _reload(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:

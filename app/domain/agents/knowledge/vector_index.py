@@ -11,6 +11,7 @@ MAX_INDEX_PARTS: Final = 8
 # A search reads the whole index, since vectors of texts are hardly clustered. The index has a bit
 # for each number of a vector, so the best rows, this many times the limit, are compared exactly.
 REFINE_FACTOR = 5
+_MIN_REFINE_FACTOR = 2
 _ALL_PARTITIONS = 100_000
 # The index of bits takes vectors of these lengths only.
 _BITS_PER_BYTE = 8
@@ -34,6 +35,10 @@ async def create(table: Any) -> None:
     await table.create_index("vector", config=config)
 
 
-def nearest(table: Any, vector: list[float]) -> Any:
+def nearest(table: Any, vector: list[float], surplus: float = 1.0) -> Any:
+    """Where more rows are read than are wanted, by the factor `surplus`, hardly more of them are
+    compared exactly.
+    """
     query = table.query().nearest_to(vector).distance_type("cosine")
-    return query.nprobes(_ALL_PARTITIONS).refine_factor(REFINE_FACTOR)
+    factor = max(_MIN_REFINE_FACTOR, math.ceil(REFINE_FACTOR / surplus))
+    return query.nprobes(_ALL_PARTITIONS).refine_factor(factor)
