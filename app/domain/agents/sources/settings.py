@@ -111,10 +111,10 @@ def validate(type_: str, values: dict[str, Any], guard: Guard, *, has_secrets: b
 def validate_secrets(type_: str, values: dict[str, str]) -> None:
     """Raises Invalid, with the names of the secrets alone."""
     kind = KINDS[type_]
-    if kind.secrets_type is None:
-        if values:
-            raise Invalid.field("secrets", f"must be empty: the type {type_} has none")
+    if not values:
         return
+    if kind.secrets_type is None:
+        raise Invalid.field("secrets", f"must be empty: the type {type_} has none")
     validation.convert_field(kind.secrets_type, values, "secrets")
 
 

@@ -4,7 +4,8 @@ time with pauses, and only for what has changed.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -98,12 +99,13 @@ class WebClient:
         """Returns None when it is the version that is known. Raises DocumentSkipped, DocumentGone
         or SyncFailed.
         """
-        sent: CIMultiDict[str] = CIMultiDict({"User-Agent": USER_AGENT, **known.headers})
+        sent = known.headers
         private, current = dict(headers or {}), url
         for _ in range(_MAX_HOPS + 1):
             if self._follows_robots:
                 await self._check_robots(current)
-            answer = await self._ask(current, {**private, **sent}, max_bytes or self._max_bytes)
+            request = partial(_merge, sent, private)
+            answer = await self._ask(current, request, max_bytes or self._max_bytes)
             location = CIMultiDict(answer.headers).get("Location")
             if answer.status not in _REDIRECTS or not location:
                 return _read(answer)
@@ -113,11 +115,25 @@ class WebClient:
             current = target
         raise DocumentSkipped("is redirected too often")
 
-    async def _ask(self, url: str, headers: Mapping[str, str], max_bytes: int) -> Answer:
+    async def get_signed(
+        self, url: URL, sign: Callable[[], Mapping[str, str]], max_bytes: int
+    ) -> Page | None:
+        """Like `get`, for an address that is sent as it is, since it is signed. `sign` returns the
+        headers of a request at this moment. A redirect would need another signature.
+        """
+
+        def build() -> dict[str, str]:
+            return {"User-Agent": USER_AGENT, **sign()}
+
+        return _read(await self._ask(url, build, max_bytes))
+
+    async def _ask(
+        self, url: str | URL, build: Callable[[], Mapping[str, str]], max_bytes: int
+    ) -> Answer:
         """Sends one request; repeats it after a pause that its server asks for."""
         while True:
-            await self._wait_for_turn(url)
-            answer = await self._request(url, headers, max_bytes)
+            await self._wait_for_turn(str(url))
+            answer = await self._request(url, build(), max_bytes)
             if answer.status not in _THROTTLED:
                 return answer
             seconds = parse_retry_after(CIMultiDict(answer.headers).get("Retry-After"))
@@ -132,7 +148,7 @@ class WebClient:
             raise SyncFailed(f"answered with status {status}: too many requests", seconds)
         await asyncio.sleep(seconds)
 
-    async def _request(self, url: str, headers: Mapping[str, str], max_bytes: int) -> Answer:
+    async def _request(self, url: str | URL, headers: Mapping[str, str], max_bytes: int) -> Answer:
         try:
             answer = await self._egress.request(
                 "GET", url, headers=headers, timeout_seconds=TIMEOUT_SECONDS, max_bytes=max_bytes
@@ -189,9 +205,16 @@ class WebClient:
 
     async def _ask_for_robots(self, url: str) -> Answer:
         try:
-            return await self._ask(url, {"User-Agent": USER_AGENT}, self._max_bytes)
+            return await self._ask(url, partial(_merge, {}), self._max_bytes)
         except DocumentSkipped as problem:
             raise DocumentSkipped(f"cannot be read, because {url} {problem}") from None
+
+
+def _merge(*headers: Mapping[str, str]) -> dict[str, str]:
+    merged = {"User-Agent": USER_AGENT}
+    for part in headers:
+        merged |= part
+    return merged
 
 
 def _read(answer: Answer) -> Page | None:

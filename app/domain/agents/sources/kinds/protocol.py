@@ -16,7 +16,7 @@ from app.domain.agents.sources.content import Content
 from app.domain.agents.sources.web import NOTHING_KNOWN, Validators, WebClient
 from app.kit.validation import VISIBLE
 
-SourceType = Literal["page", "sitemap", "feed"]
+SourceType = Literal["page", "sitemap", "feed", "s3", "git_archive"]
 MAX_URL_CHARS: Final = 2000
 Address = Annotated[str, Meta(min_length=1, max_length=MAX_URL_CHARS, pattern=VISIBLE)]
 
