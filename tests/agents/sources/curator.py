@@ -41,6 +41,15 @@ class Curator(Librarian):
         assert source is not None
         return source
 
+    async def wait_for_count(self, source_id: str, name: str, expected: int) -> None:
+        """Waits until the last sync has found so many."""
+
+        async def is_expected() -> bool:
+            source = await self.source(source_id)
+            return source["status"] not in _BUSY and source["last_sync"][name] == expected
+
+        await wait_until(is_expected)
+
     async def sync(self, source_id: str) -> dict[str, Any]:
         answer = await self.client.post(f"{self.sources}/{source_id}/sync")
         assert answer.status_code == 202, answer.text
