@@ -41,6 +41,25 @@ async def test_an_unchanged_page_is_not_read_again(curator: Curator, site: WebSi
     assert await curator.documents() == [before]
 
 
+async def test_a_page_whose_markup_alone_differs_is_not_taken_in_again(
+    curator: Curator, site: WebSite
+) -> None:
+    def show(nonce: int, text: str) -> None:
+        site.show("/a", f"<title>A</title><script>token={nonce}</script><p>{text}</p>")
+
+    show(1, "Bread costs three euros.")
+    source = await curator.add_source("page", {"url": f"{site.url}/a"})
+    changes = []
+    for nonce in (2, 3, 4):
+        show(nonce, "Bread costs three euros.")
+        source = await curator.sync(source["id"])
+        changes.append(source["last_sync"]["changed"])
+    # The first difference is that of the text, as far as anybody knows.
+    assert changes == [1, 0, 0]
+    show(5, "Bread costs four euros.")
+    assert (await curator.sync(source["id"]))["last_sync"]["changed"] == 1
+
+
 def _counts(**counts: int) -> dict[str, int]:
     names = ("added", "changed", "removed", "left_out", "skipped")
     return {name: counts.get(name, 0) for name in names}

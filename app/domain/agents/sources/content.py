@@ -10,7 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from app.domain.agents.knowledge.api import FORMATS, MIME_TYPES, Kind, kind_of
+from app.domain.agents.knowledge.api import (
+    FORMATS,
+    MIME_TYPES,
+    Kind,
+    Unreadable,
+    kind_of,
+    read_text,
+)
 from app.kit import filenames
 
 from .failures import DocumentSkipped
@@ -34,6 +41,7 @@ _HEAD_BYTES = 64 * 1024
 _TITLE = re.compile(r"<title\b[^<>]{0,200}>([^<]{1,2000})", re.IGNORECASE)
 _MAX_TITLE_CHARS = 150
 _HASHED_AT_ONCE = 256 * 1024
+_MAX_TEXT_CHARS = 500_000
 _SLASHES = re.compile(r"\s*[/\\]+\s*")
 
 
@@ -83,6 +91,15 @@ async def hash_bytes(body: bytes) -> str:
     if len(body) <= _HASHED_AT_ONCE:
         return hashlib.sha256(body).hexdigest()
     return (await asyncio.to_thread(hashlib.sha256, body)).hexdigest()
+
+
+async def hash_text(content: Content) -> str | None:
+    """Returns the hash of what a reader of a page sees; None when that cannot be read."""
+    try:
+        file = await read_text(content.body, content.kind, _MAX_TEXT_CHARS)
+    except Unreadable:
+        return None
+    return hashlib.sha256(file.text.encode()).hexdigest()
 
 
 def list_names(title: str, path: str, kind: Kind) -> list[str]:

@@ -44,6 +44,7 @@ class Entry(msgspec.Struct, frozen=True):
     name: str = ""
     validators: Validators = NOTHING_KNOWN
     sha256: str | None = None
+    text_sha256: str | None = None
     change: str | None = None
     is_discarded: bool = False
     file_key: str | None = None
@@ -61,6 +62,17 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 _UNKNOWN = Entry()
+
+
+class Version(msgspec.Struct):
+    """A content that was read. `text_sha256` is that of a page that was read before."""
+
+    validators: Validators
+    sha256: str
+    text_sha256: str | None = None
+
+    def has_text_of(self, entry: Entry) -> bool:
+        return self.text_sha256 is not None and self.text_sha256 == entry.text_sha256
 
 
 async def select_items(
@@ -149,22 +161,29 @@ class Turn:
     async def _take(self, item: Item, entry: Entry, found: Content) -> None:
         sha256 = await content.hash_bytes(found.body)
         validators = Validators(item.version or found.etag, found.last_modified)
+        version = Version(validators, sha256)
         if entry.is_settled and sha256 == entry.sha256:
             await self._record_seen(item, validators)
-        elif entry.document_name is not None and sha256 == entry.document_sha256:
-            await self._record(item, entry, entry.document_name, validators, sha256)
-        elif self._source.is_reviewed:
-            await self._stage(item, entry, found, validators, sha256)
+            return
+        if entry.document_name is not None and sha256 == entry.document_sha256:
+            await self._record(item, entry, entry.document_name, version)
+            return
+        if entry.sha256 is not None and found.kind == "html":
+            # The markup of many pages has something new in each answer.
+            version.text_sha256 = await content.hash_text(found)
+            if entry.is_settled and version.has_text_of(entry):
+                await self._record_seen(item, version.validators)
+                return
+        if self._source.is_reviewed:
+            await self._stage(item, entry, found, version)
         else:
             names = applying.propose_names(item, found)
             name = await applying.take_in(
                 self._job.services, self._source, item.url, names, found.body, entry.document_name
             )
-            await self._record(item, entry, name, validators, sha256, applied=True)
+            await self._record(item, entry, name, version, applied=True)
 
-    async def _stage(
-        self, item: Item, entry: Entry, found: Content, validators: Validators, sha256: str
-    ) -> None:
+    async def _stage(self, item: Item, entry: Entry, found: Content, version: Version) -> None:
         """Stores the content, so that what is applied is what the review was about."""
         name = applying.propose_names(item, found)[0]
         services, tenant_id = self._job.services, self._source.tenant_id
@@ -182,8 +201,7 @@ class Turn:
             async with self._job.checkpoint() as tx:
                 await files.record(tx, tenant_id, stored, created_by=self._source.created_by)
                 change = "added" if entry.document_name is None else "changed"
-                columns = (name, validators, sha256, change, stored.key)
-                await self._save(tx, item, entry, *columns)
+                await self._save(tx, item, entry, name, version, change, stored.key)
                 is_recorded = True
         finally:
             if not is_recorded:
@@ -196,13 +214,12 @@ class Turn:
         item: Item,
         entry: Entry,
         name: str,
-        validators: Validators,
-        sha256: str,
+        version: Version,
         *,
         applied: bool = False,
     ) -> None:
         async with self._job.checkpoint() as tx:
-            await self._save(tx, item, entry, name, validators, sha256)
+            await self._save(tx, item, entry, name, version)
             if applied:
                 await self._add_count(tx, entry)
 
@@ -212,8 +229,7 @@ class Turn:
         item: Item,
         entry: Entry,
         name: str,
-        validators: Validators,
-        sha256: str,
+        version: Version,
         change: str | None = None,
         file_key: str | None = None,
     ) -> None:
@@ -228,10 +244,10 @@ class Turn:
             item.url,
             name,
             source.sync_no,
-            validators.etag,
-            validators.last_modified,
-            sha256,
-            None,
+            version.validators.etag,
+            version.validators.last_modified,
+            version.sha256,
+            version.text_sha256,
             change,
             file_key,
         )
@@ -280,6 +296,7 @@ def _to_entry(row: Row) -> Entry:
         name=row["name"],
         validators=Validators(row["etag"], row["last_modified"]),
         sha256=row["sha256"],
+        text_sha256=row["text_sha256"],
         change=row["change"],
         is_discarded=row["is_discarded"],
         file_key=row["file_key"],
