@@ -128,15 +128,13 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
                               AND d.deleted_at IS NOT NULL
                         ),
-                                 'has_invalid', EXISTS (
-                            SELECT 1 FROM documents d
+                                 'has_invalid', coalesce((
+                            SELECT max(greatest(d.valid_from, d.chunk_valid_from)) FROM documents d
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
-                              AND greatest(d.valid_from, d.chunk_valid_from) > now()
-                        ) OR EXISTS (
-                            SELECT 1 FROM documents d
+                        ) > now(), false) OR coalesce((
+                            SELECT min(least(d.valid_until, d.chunk_valid_until)) FROM documents d
                             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
-                              AND least(d.valid_until, d.chunk_valid_until) <= now()
-                        ), 'settings', coalesce(a.retrieval, '{}'))
+                        ) <= now(), false), 'settings', coalesce(a.retrieval, '{}'))
         FROM knowledge_bases b
         WHERE b.agent_id = a.id AND b.tenant_id = a.tenant_id AND EXISTS (
             SELECT 1 FROM documents d

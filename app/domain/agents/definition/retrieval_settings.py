@@ -27,7 +27,7 @@ class DocumentFilter(msgspec.Struct, frozen=True, kw_only=True):
     languages: Annotated[list[_Code], Meta(max_length=20)] = []
     fields: Annotated[
         dict[Label, FieldValue | Annotated[list[FieldValue], Meta(min_length=1, max_length=20)]],
-        Meta(max_length=20),
+        Meta(max_length=10),
     ] = {}
 
     @property
