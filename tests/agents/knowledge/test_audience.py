@@ -195,3 +195,27 @@ async def test_the_chunks_of_an_expired_file_stay_expired(librarian: Librarian) 
         assert await _search(librarian) == set()
     await upload(librarian, "a.txt", "The shop opens on Sundays at ten.")
     assert await _search(librarian) == {"a"}
+
+
+async def test_an_evaluation_asks_as_a_visitor_and_with_a_changed_filter(
+    librarian: Librarian,
+) -> None:
+    ids = await add_documents(librarian)
+    await change(librarian, ids["eight"], tags=["faq"])
+    body = {
+        "questions": [{"question": QUESTION, "expected": [{"document_name": "eight.txt"}]}],
+        "changed_settings": {"filter": {"tags": ["faq"]}},
+    }
+    path = f"{librarian.path}/evaluations/retrieval"
+    for reader, found in (
+        ({}, True),
+        ({"only_public": True}, False),
+        ({"only_public": True, "groups": ["gold"]}, True),
+    ):
+        evaluation = (await librarian.client.post(path, {**body, **reader})).json()
+        [outcome] = evaluation["questions"]
+        names = {passage["document_name"] for passage in outcome["changed"]["passages"]}
+        assert names == ({"eight.txt"} if found else set())
+        assert (outcome["current"]["rank"] is not None) is found
+    refused = await librarian.client.post(path, {**body, "groups": ["gold"]})
+    assert refused.status_code == 422
