@@ -30,7 +30,7 @@ async def test_a_folder_of_a_repository_becomes_documents(
     source = await curator.add_source("git_archive", config)
     assert (source["status"], source["error"]) == ("ready", None)
     assert await curator.names() == ["hours.md", "more - returns.md"]
-    assert (await curator.documents())[0]["source_url"] == f"{site.url}/main#hours.md"
+    assert (await curator.documents())[0]["source_url"] == f"git+{site.url}/main#hours.md"
 
     # A host names the root after the version.
     changed = {**_FILES, "docs/hours.md": b"# Hours\n\nThe shop opens at ten."}

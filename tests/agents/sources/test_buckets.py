@@ -9,6 +9,8 @@ from yarl import URL
 from app.domain.agents.sources.aws_signature import AwsKey, sign_get
 from tests.agents.sources.bucket_server import BucketServer, open_bucket
 from tests.agents.sources.curator import Curator
+from tests.model_server import Reply
+from tests.scripted_agents import Talker
 
 
 @pytest.fixture
@@ -45,6 +47,19 @@ async def test_the_objects_under_a_prefix_become_documents(
     counts = {name: source["last_sync"][name] for name in ("added", "changed", "removed")}
     assert counts == {"added": 0, "changed": 1, "removed": 1}
     assert "ten" in (await curator.search("When does the shop open?"))[0]["content"]
+
+
+async def test_readers_of_answers_do_not_learn_where_a_bucket_is(
+    talk: Talker, curator: Curator, bucket: BucketServer
+) -> None:
+    config = {**bucket.config, "prefix": "help/opening"}
+    await curator.add_source("s3", config, secrets=bucket.secrets)
+    (document,) = await curator.documents()
+    assert document["source_url"] == "s3://docs/help/opening%20hours.md"
+    talk.script(Reply(texts=["At nine [1]."]))
+    reply = await talk.say("When does the shop open?")
+    assert reply["sources"][0]["document_name"] == document["name"]
+    assert "url" not in reply["sources"][0]["metadata"]
 
 
 async def test_a_public_bucket_needs_no_secrets(curator: Curator, bucket: BucketServer) -> None:

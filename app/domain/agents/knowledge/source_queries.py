@@ -23,7 +23,7 @@ WHERE {_OF_SOURCE}
 """
 _LIST_ADDRESSES = """
 SELECT id, source_url FROM documents
-WHERE tenant_id = $1 AND id = ANY($2) AND source_url IS NOT NULL
+WHERE tenant_id = $1 AND id = ANY($2) AND source_url LIKE 'http%'
 """
 
 
@@ -42,6 +42,8 @@ async def change(tx: Tx, tenant: str, source_id: str, metadata: str) -> None:
 
 
 async def list_addresses(tx: Tx, tenant: str, document_ids: list[str]) -> dict[str, str]:
-    """Returns the addresses of those that have one."""
+    """Returns the addresses of those that are pages of the web. Readers need not know where others
+    are kept.
+    """
     rows = await fast.rows(tx, tenant, _LIST_ADDRESSES, document_ids)
     return {row["id"]: row["source_url"] for row in rows}

@@ -70,7 +70,9 @@ class GitArchiveSource(SourceKind):
         files = await archives.list_files(page.body, config.folder, self._turn.max_document_bytes)
         self._files = {file.path: file for file in files}
         return [
-            Item(f"{config.url}#{quote(file.path)}", f"/{file.path}", version=file.sha256 or None)
+            Item(
+                f"git+{config.url}#{quote(file.path)}", f"/{file.path}", version=file.sha256 or None
+            )
             for file in files
         ]
 

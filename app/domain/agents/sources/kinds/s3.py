@@ -59,7 +59,7 @@ class S3Source(SourceKind):
         for _ in range(_MAX_PAGES):
             page = await xml_lists.read_keys((await self._get(self._bucket, token)).body)
             items += [
-                Item(self._url_of(entry.key), f"/{entry.key}", version=entry.etag or None)
+                Item(self._name_of(entry.key), f"/{entry.key}", version=entry.etag or None)
                 for entry in page.objects
                 if kind_of(entry.key) is not None
             ]
@@ -70,7 +70,8 @@ class S3Source(SourceKind):
 
     async def read(self, item: Item, known: Validators = NOTHING_KNOWN) -> Content | None:
         del known
-        page = await self._get(item.url, max_bytes=self._turn.max_document_bytes)
+        address = f"{self._bucket}{_quote(item.path)}"
+        page = await self._get(address, max_bytes=self._turn.max_document_bytes)
         kind = kind_of(item.path) or content.find_kind(page.content_type, item.url)
         title = content.find_title(page.body) if kind == "html" else ""
         return Content(page.body, kind, title, page.headers.get("ETag"))
@@ -80,8 +81,8 @@ class S3Source(SourceKind):
         config = self._turn.config
         return f"{config.endpoint.rstrip('/')}/{config.bucket}"
 
-    def _url_of(self, key: str) -> str:
-        return f"{self._bucket}/{quote(key, safe=f'/{_UNRESERVED}')}"
+    def _name_of(self, key: str) -> str:
+        return f"s3://{self._turn.config.bucket}/{_quote(key)}"
 
     async def _get(
         self, address: str, token: str | None = None, *, max_bytes: int = xml_lists.MAX_BYTES
@@ -108,3 +109,7 @@ class S3Source(SourceKind):
             return {}
         key = AwsKey(secrets.access_key_id, secrets.secret_access_key, self._turn.config.region)
         return sign_get(url, key, clock.now())
+
+
+def _quote(key: str) -> str:
+    return quote(key, safe=f"/{_UNRESERVED}")
