@@ -50,8 +50,9 @@ AREAS: Final = Areas(
         USAGE,
         EMBED,
         MODELS,
-        KNOWLEDGE,
+        # Before the work on documents, which a sync stops while it holds its own.
         SOURCES,
+        KNOWLEDGE,
         STORAGE,
         FILES,
         TABLES,

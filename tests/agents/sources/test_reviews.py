@@ -127,6 +127,19 @@ async def test_the_newest_content_replaces_one_that_waits(
     assert "blue" in (await curator.search("What colour are bananas?"))[0]["content"]
 
 
+async def test_what_waits_is_applied_when_the_review_ends(
+    curator: Curator, site: WebSite, services: Services
+) -> None:
+    source_id = await _open_shop(curator, site)
+    await _change_shop(curator, site, source_id)
+    path = f"{curator.sources}/{source_id}"
+    await curator.client.http.patch(path, json={"apply": "automatic"})
+    source = await curator.sync(source_id)
+    assert (source["status"], source["change_count"]) == ("ready", 0)
+    assert await curator.names() == ["Bananas.html", "Cherries.html"]
+    assert await _count_staged(services, curator) == 0
+
+
 @pytest.mark.usefixtures("reader")
 async def test_nothing_is_decided_while_a_source_is_read(
     curator: Curator, site: WebSite, services: Services

@@ -1,9 +1,12 @@
 """Sitemaps as sources: their pages, indexes, limits, patterns and removals."""
 
+import asyncio
 import gzip
+from datetime import timedelta
 
 import pytest
 
+from app.domain.agents.sources import syncing, web
 from tests.agents.sources.curator import Curator
 from tests.agents.sources.web_site import WebSite
 
@@ -60,6 +63,31 @@ async def test_an_index_leads_to_sitemaps_which_may_be_packed(
     source = await curator.sync(source["id"])
     assert "/second.xml.gz" in source["error"]
     assert source["document_count"] == 2
+
+
+async def test_a_sync_takes_turns_and_ends(
+    curator: Curator, site: WebSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _open_shop(site, "a", "b", "c")
+    monkeypatch.setattr(syncing, "TURN_SECONDS", 0.5)
+    wait = web.WebClient._wait_for_turn
+
+    async def wait_longer(client: web.WebClient, url: str) -> None:
+        await asyncio.sleep(0 if "." in url.rpartition("/")[2] else 0.5)
+        await wait(client, url)
+
+    monkeypatch.setattr(web.WebClient, "_wait_for_turn", wait_longer)
+    source = await curator.add_source("sitemap", {"url": f"{site.url}/sitemap.xml"})
+    assert (source["status"], source["document_count"]) == ("ready", 3)
+    assert site.asked.count("/sitemap.xml") > 1
+    assert [site.asked.count(path) for path in ("/a", "/b", "/c")] == [1, 1, 1]
+
+    # One that does not get on fails at last.
+    monkeypatch.setattr(syncing, "_MAX_DURATION", timedelta(0))
+    for name in ("a", "b", "c"):
+        site.article(f"/{name}", name, "Something else.")
+    source = await curator.sync(source["id"])
+    assert source["error"].startswith("The sync took more than")
 
 
 async def test_patterns_and_the_limit_choose_pages(curator: Curator, site: WebSite) -> None:

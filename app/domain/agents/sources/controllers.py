@@ -27,7 +27,7 @@ class SourceController(Controller):
     path = "/api/v1/agents/{agent_id:str}/sources"
     tags = ["Sources"]
 
-    @post(summary="Add a source", stores=True, needs="agents:write")
+    @post(summary="Add a source", stores=True, needs="agents:write", cost="execute")
     async def create_source(
         self, context: Context, agent_id: Id, data: JSONBody[CreateSource]
     ) -> DocumentSourceView:
@@ -79,6 +79,7 @@ class SourceController(Controller):
         summary="Sync a source",
         stores=True,
         needs="agents:write",
+        cost="execute",
         status_code=202,
     )
     async def sync_source(self, tx: Tx, agent_id: Id, source_id: Id) -> DocumentSourceView:

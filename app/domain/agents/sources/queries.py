@@ -74,7 +74,7 @@ ORDER BY s.next_sync_at LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
 
 _SETTINGS = """
 tenant_id, id, agent_id, name, type, config, secrets, schedule, apply, max_documents, include,
-exclude, document, created_by, sync_no, failed_count, work_id
+exclude, document, created_by, sync_no, started_at, failed_count, work_id
 """
 _GOES_ON = "sync_no > completed_no AND started_at > now() - interval '1 day'"
 _START = f"""

@@ -1,6 +1,7 @@
 """The settings of sources: where their documents are, and the secrets for that."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ class Source(msgspec.Struct, frozen=True):
     document: DocumentChange
     created_by: str | None
     sync_no: int
+    started_at: datetime
     failed_count: int
 
 
@@ -59,6 +61,7 @@ def load(keyring: Keyring, row: Row) -> Source:
         document=msgspec.convert(row["document"], DocumentChange),
         created_by=row["created_by"],
         sync_no=row["sync_no"],
+        started_at=row["started_at"],
         failed_count=row["failed_count"],
     )
 

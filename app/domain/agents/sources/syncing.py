@@ -7,12 +7,14 @@ from there. A document that was taken in before that was recorded is recognized 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 
 from app.domain.job import Job
 from app.domain.platform.files import api as files
+from app.kit import clock
 from app.kit.files import as_stream
 from app.kit.ids import new_id
 from app.kit.pacing import Pace
@@ -30,6 +32,8 @@ from .wildcards import is_selected
 # How long one turn lasts; then the sources of others get theirs.
 TURN_SECONDS: Final = 240.0
 _MAX_PROBLEM_CHARS = 300
+# A sync that takes longer is tried again, and goes on from there.
+_MAX_DURATION = timedelta(hours=6)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -53,12 +57,9 @@ class Entry(msgspec.Struct, frozen=True):
     document_sha256: str | None = None
 
     @property
-    def is_settled(self) -> bool:
-        """False when its content is needed although it may be the one that was seen last."""
-        if self.sha256 is None:
-            return False
-        is_waiting = self.change in {"added", "changed"}
-        return self.document_name is not None or is_waiting or self.is_discarded
+    def is_waiting(self) -> bool:
+        """True for a content that a review has to decide about."""
+        return self.change in {"added", "changed"} and not self.is_discarded
 
 
 _UNKNOWN = Entry()
@@ -96,7 +97,6 @@ async def select_items(
 class Turn:
     def __init__(self, job: Job, source: Source, kind: SourceKind) -> None:
         self._job, self._source, self._kind = job, source, kind
-        self._deadline = asyncio.get_running_loop().time() + TURN_SECONDS
         self._read_count = 0
         self._first_problem: str | None = None
 
@@ -109,24 +109,37 @@ class Turn:
         with _naming(address):
             items = await self._list_items()
         selection = await select_items(items, self._source, entries)
+        # From the first document on: each turn reads one at least.
+        deadline: float | None = None
         for item in selection.items:
             entry = entries.get(item.url, _UNKNOWN)
             if entry.seen_no == self._source.sync_no:
                 self._count(entry.problem, item)
                 continue
-            if asyncio.get_running_loop().time() > self._deadline:
-                raise OutOfTime
+            self._check_time(deadline)
             with _naming(item.url):
                 await self._look_at(item, entry)
+            deadline = deadline or asyncio.get_running_loop().time() + TURN_SECONDS
         if self._first_problem is not None and not self._read_count:
             raise SyncFailed(self._first_problem)
         return selection.left_out
 
     async def _list_items(self) -> Sequence[Item]:
         try:
-            return await self._kind.list_items()
+            async with asyncio.timeout(TURN_SECONDS):
+                return await self._kind.list_items()
         except (DocumentSkipped, DocumentGone) as problem:
             raise SyncFailed(str(problem)) from None
+        except TimeoutError:
+            raise SyncFailed(f"takes more than {TURN_SECONDS:g} s to list documents") from None
+
+    def _check_time(self, deadline: float | None) -> None:
+        if deadline is None or asyncio.get_running_loop().time() < deadline:
+            return
+        if clock.now() - self._source.started_at > _MAX_DURATION:
+            hours = _MAX_DURATION / timedelta(hours=1)
+            raise SyncFailed(f"The sync took more than {hours:g} hours")
+        raise OutOfTime
 
     def _count(self, problem: str | None, item: Item) -> None:
         if problem is None:
@@ -152,17 +165,27 @@ class Turn:
 
     async def _read(self, item: Item, entry: Entry) -> Content | None:
         """Returns None for what was seen before."""
-        if not entry.is_settled:
+        if not self._is_known(entry):
             return item.content or await self._kind.read(item)
         if item.version is not None and item.version == entry.validators.etag:
             return None
         return item.content or await self._kind.read(item, entry.validators)
 
+    def _is_known(self, entry: Entry) -> bool:
+        """False when its content is needed although it may be the one that was seen last."""
+        if entry.sha256 is None:
+            return False
+        if entry.is_waiting:
+            # Otherwise the source is no longer reviewed.
+            return self._source.is_reviewed
+        return entry.document_name is not None or entry.is_discarded
+
     async def _take(self, item: Item, entry: Entry, found: Content) -> None:
         sha256 = await content.hash_bytes(found.body)
         validators = Validators(item.version or found.etag, found.last_modified)
         version = Version(validators, sha256)
-        if entry.is_settled and sha256 == entry.sha256:
+        is_known = self._is_known(entry)
+        if is_known and sha256 == entry.sha256:
             await self._record_seen(item, validators)
             return
         if entry.document_name is not None and sha256 == entry.document_sha256:
@@ -171,7 +194,7 @@ class Turn:
         if entry.sha256 is not None and found.kind == "html":
             # The markup of many pages has something new in each answer.
             version.text_sha256 = await content.hash_text(found)
-            if entry.is_settled and version.has_text_of(entry):
+            if is_known and version.has_text_of(entry):
                 await self._record_seen(item, version.validators)
                 return
         if self._source.is_reviewed:

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 import msgspec
 
@@ -44,7 +44,7 @@ class FeedSource(SourceKind):
                 url = url or f"{base}#{quote(entry.id or entry.title, safe='')}"
                 yield Item(url, path_of(url), entry.title, content=_build_page(entry))
             elif url is not None:
-                yield Item(url, path_of(url), entry.title)
+                yield Item(urldefrag(url).url, path_of(url), entry.title)
 
 
 def _find_address(entry: FeedEntry, base: str) -> str | None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from typing import ClassVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 import msgspec
 
 from app.domain.agents.sources import xml_lists
 from app.domain.agents.sources.failures import DocumentGone, DocumentSkipped
+from app.domain.agents.sources.web import shorten
 from app.domain.agents.sources.xml_lists import Sitemap
 from app.kit.pacing import Pace
 
@@ -39,7 +40,7 @@ class SitemapSource(SourceKind):
             except DocumentGone:
                 continue
             except DocumentSkipped as problem:
-                problems.append(DocumentSkipped(f"lists {part.url}, which {problem}"))
+                problems.append(DocumentSkipped(f"lists {shorten(part.url)}, which {problem}"))
                 continue
             items += [] if inner.is_index else await self._select(inner.addresses, url)
             if len(items) >= _MAX_ITEMS:
@@ -62,7 +63,7 @@ class SitemapSource(SourceKind):
         for address in addresses:
             await pace.rest()
             try:
-                url = urljoin(base, address)
+                url = urldefrag(urljoin(base, address)).url
                 is_own = _host_of(url) == host
             except ValueError:
                 continue
