@@ -24,6 +24,9 @@ Key = tuple[str, int]
 
 _ENCODING_WEIGHT = 0.7
 _VECTOR_WEIGHT, _TEXT_WEIGHT, _COVERAGE_WEIGHT = 1.0, 1.5, 1.0
+# What vectors of words count, and the order by terms with them, for a question in a language that
+# their table hardly knows.
+_WEAK_PART = 0.5
 # The first rank counts more than two middle ones: often only one part is right.
 _RANK_OFFSET = 5
 # The best of the encoded passages scores about 1, also when none of them has the answer, so those
@@ -32,7 +35,7 @@ _RANKS_FACTOR = 1.4
 # Of vectors of the local embedder.
 LOCAL_CALIBRATION: Final = Calibration(usual=0.6, scale=0.3, floor=0.2, lead=0.0)
 # A chunk is relevant when it is similar, or has this share of the question's terms.
-MIN_COVERAGE: Final = 0.4
+MIN_COVERAGE: Final = 0.2
 # The part of the score that does not depend on how certain the best passage is.
 _CERTAIN_PART = 0.4
 _MAX_TERMS = 100
@@ -52,9 +55,12 @@ class Candidate(msgspec.Struct, frozen=True):
     similarity: float | None
 
 
-def rank(matches: Matches, terms: Collection[str]) -> list[Candidate]:
+def rank(
+    matches: Matches, terms: Collection[str], *, are_vectors_weak: bool = False
+) -> list[Candidate]:
     """Returns the relevant chunks, the best first. Scores are above 0 and at most 1: 1 is that of
-    the first of all parts with all terms.
+    the first of all parts with all terms. `are_vectors_weak`: the vectors are those of a table that
+    hardly knows the language of the question.
     """
     halves = [matches.by_vector, matches.by_text, *matches.by_encoding.values()]
     chunks = {chunk.key: chunk for half in halves for chunk, _ in half}
@@ -63,7 +69,10 @@ def rank(matches: Matches, terms: Collection[str]) -> list[Candidate]:
     words = {chunk.key: score for chunk, score in matches.by_text}
     nearness, certainty = _compare_encodings(matches)
     has_vectors = bool(similarities or nearness)
-    scores = _score_by_ranks(similarities, words, coverage, has_vectors=has_vectors)
+    part = _WEAK_PART if are_vectors_weak else 1.0
+    scores = _score_by_ranks(
+        similarities, words, coverage, part * _VECTOR_WEIGHT if has_vectors else 0.0, part
+    )
     most = _best(words) or 1.0
     for key, near in nearness.items():
         word = words.get(key, 0.0) / most
@@ -86,25 +95,26 @@ def _score_by_ranks(
     similarities: dict[Key, float],
     words: dict[Key, float],
     coverage: dict[Key, float],
-    *,
-    has_vectors: bool,
+    vector_weight: float,
+    part: float,
 ) -> dict[Key, float]:
     """A passage with few of the terms is hardly a match of words, whatever its rank."""
     by_vector = sorted(similarities, key=lambda key: (-similarities[key], key))
-    by_text = sorted(words, key=lambda key: (-words[key] * coverage[key], key))
+    by_text = sorted(words, key=lambda key: (-words[key], key))
     by_coverage = sorted(
         coverage, key=lambda key: (-coverage[key], -similarities.get(key, 0.0), key)
     )
     scores = dict.fromkeys(coverage, 0.0)
+    coverage_weight = part * _COVERAGE_WEIGHT
     for keys, weight, by_share in (
-        (by_vector, _VECTOR_WEIGHT, False),
+        (by_vector, vector_weight, False),
         (by_text, _TEXT_WEIGHT, True),
-        (by_coverage, _COVERAGE_WEIGHT, True),
+        (by_coverage, coverage_weight, True),
     ):
         for place, key in enumerate(keys):
             share = coverage[key] if by_share else 1.0
             scores[key] += weight * share * (_RANK_OFFSET + 1) / (_RANK_OFFSET + 1 + place)
-    total = _TEXT_WEIGHT + _COVERAGE_WEIGHT + (_VECTOR_WEIGHT if has_vectors else 0.0)
+    total = vector_weight + _TEXT_WEIGHT + coverage_weight
     return {key: _RANKS_FACTOR * score / total for key, score in scores.items()}
 
 

@@ -32,6 +32,7 @@ from .embedders import Embedder
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
 from .previews import cut_preview
+from .question_languages import may_be_english
 from .question_vectors import QuestionVectors, encode_question
 from .reader import Reader
 from .relevance import MIN_LOCAL_FIT, select_fitting
@@ -160,11 +161,13 @@ async def search(
     except (RuntimeError, OSError, ValueError) as error:
         log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
         raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
-    candidates = fusion.rank(matches, list_terms(text, base.languages))
+    is_local = base.embedding_model == local_embedder.NAME
+    are_vectors_weak = is_local and not may_be_english(text)
+    terms = list_terms(text, base.languages)
+    candidates = fusion.rank(matches, terms, are_vectors_weak=are_vectors_weak)
     candidates = drop_repetitions(candidates, reranking.count_candidates(base, limit))
     if only_fitting:
-        is_measured = base.embedding_model == local_embedder.NAME
-        min_fit = MIN_LOCAL_FIT if is_measured else 0.0
+        min_fit = MIN_LOCAL_FIT if is_local else 0.0
         candidates = select_fitting(candidates, matches, min_fit=min_fit)
     candidates = await reranking.rerank(services, tenant_id, base, text, candidates)
     return put_together(candidates[:limit])
