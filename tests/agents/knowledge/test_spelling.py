@@ -12,13 +12,18 @@ from app.domain.agents.knowledge.spelling import (
 )
 
 
-def test_a_mistake_is_a_letter_more_less_wrong_or_swapped(subtests: pytest.Subtests) -> None:
+def test_a_mistake_is_a_letter_more_less_swapped_or_mistaken(subtests: pytest.Subtests) -> None:
     for first, second, distance in (
         ("garantie", "garantie", 0),
         ("garanty", "garant", 1),
         ("databse", "database", 1),
         ("conection", "connection", 1),
-        ("voltane", "voltage", 1),
+        ("voltahe", "voltage", 1),
+        ("nabegador", "navegador", 1),
+        ("seperate", "separate", 1),
+        ("practise", "practice", 1),
+        ("carillas", "casillas", 2),
+        ("sevilla", "semilla", 2),
         ("retrun", "return", 1),
         ("lenght", "length", 1),
         ("tokenzier", "tokenizer", 1),
@@ -38,16 +43,20 @@ def test_a_mistake_is_a_letter_more_less_wrong_or_swapped(subtests: pytest.Subte
 
 
 def test_short_words_may_have_one_mistake_and_longer_ones_two(subtests: pytest.Subtests) -> None:
-    texts = ["The return of a pump.", "Returns need a receipt: the guarantee lasts long. Pumps"]
+    texts = [
+        "The return of a pump, fewer.",
+        "Returns need a receipt: the guarantee lasts long. Pumps",
+        "environment, sevilla",
+    ]
     for word, expected in (
         ("retrun", ["return"]),
         ("erturn", ["return"]),
         ("xeturn", []),
         ("garantee", ["guarantee"]),
-        ("garanttee", ["guarantee"]),
-        ("garranttee", []),
-        ("pmup", ["pump"]),
-        ("pum", ["pump"]),
+        ("garanttee", []),
+        ("enviromnet", ["environment"]),
+        ("envirmnet", []),
+        ("semilla", []),
         ("reciept", ["receipt"]),
         ("rciept", []),
         ("return", ["return"]),
@@ -67,9 +76,9 @@ def test_numbers_short_words_and_function_words_are_not_corrected(
     subtests: pytest.Subtests,
 ) -> None:
     for text, expected in (
-        ("How do I retrun the pmup?", ["retrun", "pmup"]),
+        ("How do I retrun the pmup?", ["retrun"]),
         ("Is the AX210 at 1234 ok?", []),
-        ("Wie lange gilt die Garanite?", ["gilt", "garanite"]),
+        ("Wie lange gilt die Garanite?", ["garanite"]),
         ("泵的保修期是多久", []),
         ("ポンプの保証期間は", []),
         ("보증 기간이얼마나", []),
@@ -81,7 +90,7 @@ def test_numbers_short_words_and_function_words_are_not_corrected(
         with subtests.test(text=text):
             assert list_correctable(text) == expected
     assert is_like_function_word("whcih", "whcih pump do I need")
-    assert not is_like_function_word("pmup", "which pmup do I need")
+    assert not is_like_function_word("retrun", "which retrun do I need")
 
 
 def test_long_texts_are_read_fast() -> None:

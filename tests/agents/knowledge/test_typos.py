@@ -84,4 +84,4 @@ async def test_a_search_does_without_corrections_that_fail(
 
     await librarian.add(handbook_md=HANDBOOK)
     monkeypatch.setattr(services.get(ChunkStore), "find_texts", fail)
-    assert (await _headings(librarian, "When does the shpo open on Sundays?"))[0] == "Opening hours"
+    assert (await _headings(librarian, "When does the shop opne on Sunadys?"))[0] == "Opening hours"

@@ -1,16 +1,22 @@
 """Which words of a text a mistyped word may stand for."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from .question_languages import find_language
 
 # Shorter words have too many neighbours. Longer ones may have two mistakes.
-MIN_CHARS: Final = 4
+MIN_CHARS: Final = 5
 MAX_CHARS: Final = 40
-_MIN_CHARS_FOR_TWO = 8
+_MIN_CHARS_FOR_TWO = 10
+# Letters that are taken for each other: neighbours on a keyboard, and those that sound alike. With
+# another wrong letter, it is mostly another word.
+_ROWS = "qwertyuiop asdfghjkl zxcvbnm"
+_ALIKE = ("aei", "bpv", "ckqsz", "dt", "fvw", "gj", "ijy", "mn", "ou", "sxz")
 # Of words that are equally near.
 _MAX_SIMILAR = 2
 WORD: Final = re.compile(r"[^\W_]+")
@@ -66,8 +72,8 @@ def max_distance(word: str) -> int:
 
 
 def measure_distance(first: str, second: str, limit: int) -> int:
-    """Returns how many letters are added, missing, wrong, or swapped with their neighbour; more
-    than `limit` when there are more.
+    """Returns how many letters are added, missing, swapped with their neighbour, or taken for
+    another; more than `limit` when there are more.
     """
     if first == second:
         return 0
@@ -79,7 +85,7 @@ def measure_distance(first: str, second: str, limit: int) -> int:
     for i, letter in enumerate(first, 1):
         current = [i]
         for j, other in enumerate(second, 1):
-            steps = (previous[j] + 1, current[-1] + 1, previous[j - 1] + (letter != other))
+            steps = (previous[j] + 1, current[-1] + 1, previous[j - 1] + _cost_of(letter, other))
             distance = min(steps)
             if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == other:
                 distance = min(distance, before[j - 2] + 1)
@@ -88,3 +94,19 @@ def measure_distance(first: str, second: str, limit: int) -> int:
             return too_far
         before, previous = previous, current
     return min(previous[-1], too_far)
+
+
+@lru_cache(maxsize=4096)
+def _cost_of(letter: str, other: str) -> int:
+    """A letter that is not taken for another is one more and one less."""
+    if letter == other:
+        return 0
+    first, second = _without_accent(letter), _without_accent(other)
+    if first == second or not (first + second).isascii():
+        return 1
+    is_near = first + second in _ROWS or second + first in _ROWS
+    return 1 if is_near or any(first in group and second in group for group in _ALIKE) else 2
+
+
+def _without_accent(letter: str) -> str:
+    return unicodedata.normalize("NFD", letter)[0]
