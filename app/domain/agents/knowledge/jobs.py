@@ -27,6 +27,7 @@ from . import (
 from .chunk_store import ChunkStore
 from .chunks import EmbeddedDocument
 from .embedding import embed_texts
+from .encoders.idle_threads import IdleThreads
 from .events import DocumentProcessed
 from .files import document_folder
 from .ingestion import MAINTAIN_SECONDS
@@ -49,8 +50,9 @@ async def ingest_document(job: Job) -> None:
         # Deleted, or finished already.
         return
     try:
-        document = await _read_and_embed(job, row)
-        await _write(job, row["agent_id"], document)
+        with job.services.get(IdleThreads).give_way():
+            document = await _read_and_embed(job, row)
+            await _write(job, row["agent_id"], document)
     except NoKnowledgeBase:
         return
     except Unreadable as error:

@@ -26,8 +26,8 @@ from .writer_lease import NoKnowledgeBase, TableReplaced, Writer, hold_table
 
 log = logs.get("knowledge")
 
-# How many passages are encoded before they are written, for each thread.
-_BATCH = 32
+# How many passages are encoded before they are written, for each thread, and how many at once.
+_BATCH, _PART = 32, 8
 # So long one agent is refined before it is the turn of another.
 _TURN_SECONDS = 20.0
 _MAX_ACCEPTED = 4
@@ -138,7 +138,7 @@ async def _encode(services: Services, batch: _Batch) -> Any:
     import numpy as np  # noqa: PLC0415  # only processes that encode load it
 
     encoders = services.get(SentenceEncoders)
-    parts = [batch.texts[i : i + _BATCH] for i in range(0, len(batch.texts), _BATCH)]
+    parts = [batch.texts[i : i + _PART] for i in range(0, len(batch.texts), _PART)]
 
     def encode(texts: list[str]) -> Any:
         return encoders.encode(batch.encoder, texts)
