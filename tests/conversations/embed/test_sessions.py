@@ -140,7 +140,7 @@ async def test_wrong_bodies_open_no_session(shop: Site, subtests: pytest.Subtest
         ("session_id", 7),
         ("user_token", ""),
         ("user_token", 7),
-        ("user_token", "x" * 4097),
+        ("user_token", "x" * 8193),
     ]
     for field, value in wrong:
         with subtests.test(field=field, value=value):
