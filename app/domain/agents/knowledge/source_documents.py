@@ -14,7 +14,17 @@ from .schemas import DocumentChange
 from .work_kinds import REMOVE_DOCUMENT
 
 
-async def change(tx: Tx, tenant_id: str, source_id: str, data: DocumentChange) -> None:
+async def lock(tx: Tx, tenant_id: str, agent_id: str) -> None:
+    """Lets no document be taken in until the end of the transaction. Call it before the source is
+    locked, as the documents that are taken in lock it last.
+    """
+    await queries.lock_uploads(tx, tenant_id, agent_id)
+
+
+async def change(
+    tx: Tx, tenant_id: str, agent_id: str, source_id: str, data: DocumentChange
+) -> None:
+    await lock(tx, tenant_id, agent_id)
     await source_queries.change(tx, tenant_id, source_id, as_json(list_columns(data)))
 
 
@@ -29,7 +39,7 @@ async def delete(
     """Hides the documents of these addresses, or all of the source, and returns how many. One
     worker removes their chunks together.
     """
-    await queries.lock_uploads(tx, tenant_id, agent_id)
+    await lock(tx, tenant_id, agent_id)
     rows = await source_queries.list_ids(tx, tenant_id, source_id, urls)
     if not rows:
         return 0

@@ -25,7 +25,7 @@ async def complete(job: Job, source: Source, left_out: int) -> None:
         removed, is_held = await _remove(tx, job.services, source)
         next_sync_at = schedules.find_next(source.schedule, clock.now())
         ids = (source.tenant_id, source.id)
-        row = await queries.complete(tx, *ids, next_sync_at, left_out, removed)
+        row = await queries.complete(tx, *ids, source.schedule, next_sync_at, left_out, removed)
         if row is not None:
             await _emit(tx, source, row, is_held=is_held)
 
@@ -86,8 +86,9 @@ async def fail(tx: Tx, row: Row, failure: SyncFailed) -> None:
         row["id"],
         "failed" if is_failed else "retrying",
         error,
-        schedules.find_retry(schedule, now, failed_count, failure.wait_seconds),
         schedules.find_wait(now, failure.wait_seconds),
+        schedule,
+        schedules.find_retry(schedule, now, failed_count, failure.wait_seconds),
     )
     if is_failed and not was_failed:
         names = (row["agent_id"], row["id"], row["name"])

@@ -103,13 +103,15 @@ CASE WHEN EXISTS (
 _COMPLETE = f"""
 UPDATE document_sources
 SET status = {_STATUS}, completed_no = sync_no, last_synced_at = now(), error = NULL,
-    failed_count = 0, wait_until = NULL, next_sync_at = $3, left_out_count = $4, removed_count = $5
+    failed_count = 0, wait_until = NULL, left_out_count = $5, removed_count = $6,
+    next_sync_at = CASE WHEN schedule = $3 THEN $4 ELSE next_sync_at END
 WHERE tenant_id = $1 AND id = $2
 RETURNING added_count, changed_count, removed_count
 """
 _FAIL = """
 UPDATE document_sources
-SET status = $3, error = $4, failed_count = failed_count + 1, next_sync_at = $5, wait_until = $6
+SET status = $3, error = $4, failed_count = failed_count + 1, wait_until = $5,
+    next_sync_at = CASE WHEN schedule = $6 THEN $7 ELSE next_sync_at END
 WHERE tenant_id = $1 AND id = $2
 """
 _SET_STATUS = f"""
@@ -192,14 +194,15 @@ async def add_counts(tx: Tx, tenant: str, source_id: str, *, added: int, changed
     await fast.execute(tx, tenant, _ADD_COUNTS, source_id, added, changed)
 
 
-async def complete(
-    tx: Tx, tenant: str, source_id: str, next_sync_at: datetime | None, left_out: int, removed: int
-) -> Row | None:
-    return await fast.row(tx, tenant, _COMPLETE, source_id, next_sync_at, left_out, removed)
+async def complete(tx: Tx, tenant: str, source_id: str, *columns: Any) -> Row | None:
+    """The columns are the schedule, by which the next time was found, that time, and the counts of
+    documents that were left out and removed.
+    """
+    return await fast.row(tx, tenant, _COMPLETE, source_id, *columns)
 
 
 async def fail(tx: Tx, tenant: str, source_id: str, *columns: Any) -> None:
-    """The columns are status, error, next_sync_at and wait_until."""
+    """The columns are status, error, wait_until, the schedule and the next time by it."""
     await fast.execute(tx, tenant, _FAIL, source_id, *columns)
 
 

@@ -118,14 +118,15 @@ def _seal(
 async def change(
     context: RequestContext, agent_id: str, source_id: str, data: ChangeSource
 ) -> DocumentSourceView:
-    tx = context.tx
-    source = await _find(tx, agent_id, source_id)
-    values = validation.set_fields(data)
-    _replace_settings(context, source, values)
+    tx, values = context.tx, validation.set_fields(data)
+    tenant_id = (await find_work(tx, agent_id, source_id))["tenant_id"]
     document: DocumentChange | None = values.pop("document", None)
     if document is not None:
+        await source_documents.change(tx, tenant_id, agent_id, source_id, document)
+    source = await _find(tx, source_id)
+    _replace_settings(context, source, values)
+    if document is not None:
         values["document"] = {**source.document, **_store_fields(document)}
-        await source_documents.change(tx, source.tenant_id, source_id, document)
     changed = apply_changes(source, values)
     if _CONTENTS.intersection(changed):
         source.completed_no = source.sync_no
@@ -135,10 +136,10 @@ async def change(
     return await get(tx, agent_id, source_id)
 
 
-async def _find(tx: Tx, agent_id: str, source_id: str) -> DocumentSource:
+async def _find(tx: Tx, source_id: str) -> DocumentSource:
     session = await tx.session()
     source = await session.get(DocumentSource, source_id, with_for_update=True)
-    if source is None or source.agent_id != agent_id:
+    if source is None:
         raise not_found(source_id)
     return source
 
@@ -173,6 +174,7 @@ async def delete(
     # Work is locked before the source, as a worker does that finishes it.
     if row["work_id"] is not None:
         await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    await source_documents.lock(tx, tenant_id, agent_id)
     if not await queries.lock(tx, tenant_id, source_id):
         raise not_found(source_id)
     if not keep_documents:
