@@ -122,11 +122,12 @@ def test_formats_are_told_by_the_server_or_the_ending(subtests: FailingCases) ->
             content.find_kind(content_type, "https://a.example/a")
 
 
-def test_the_encoding_that_a_server_names_is_read() -> None:
+async def test_the_encoding_that_a_server_names_is_read() -> None:
     body = "<p>Ä".encode("iso-8859-1")
-    assert content.as_utf8(body, "text/html; charset=ISO-8859-1").decode("utf-8-sig") == "<p>Ä"
+    converted = await content.as_utf8(body, "text/html; charset=ISO-8859-1")
+    assert converted.decode("utf-8-sig") == "<p>Ä"
     for charset in ("utf-8", "punycode", "unicode_escape", "nonsense"):
-        assert content.as_utf8(body, f"text/html; charset={charset}") == body
+        assert await content.as_utf8(body, f"text/html; charset={charset}") == body
 
 
 def test_a_source_that_fails_is_tried_sooner_but_less_and_less() -> None:

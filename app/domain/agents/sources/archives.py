@@ -2,6 +2,7 @@
 The functions raise DocumentSkipped for an archive that cannot be read.
 """
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -78,4 +79,4 @@ async def _run(archive: bytes, request: dict[str, Any], struct: Any) -> Any:
     except ProcessFailed as error:
         log.info("an archive could not be read", code=error.exit_code)
         raise DocumentSkipped("takes too much time or memory to read") from None
-    return msgspec.json.decode(response.body, type=struct)
+    return await asyncio.to_thread(msgspec.json.decode, response.body, type=struct)

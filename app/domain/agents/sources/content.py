@@ -1,6 +1,7 @@
 """The formats, titles and names of documents that a source has."""
 
 import asyncio
+import codecs
 import hashlib
 import html
 import re
@@ -70,13 +71,17 @@ def find_kind(content_type: str, url: str) -> Kind:
     return kind
 
 
-def as_utf8(body: bytes, content_type: str) -> bytes:
+async def as_utf8(body: bytes, content_type: str) -> bytes:
     """Returns the text as UTF-8 when the server alone says how it is encoded."""
     match = _CHARSET.search(content_type)
     if match is None or not _WEB_ENCODINGS.match(match[1]):
         return body
+    return await asyncio.to_thread(_transcode, body, match[1])
+
+
+def _transcode(body: bytes, encoding: str) -> bytes:
     try:
-        return b"\xef\xbb\xbf" + body.decode(match[1], "replace").encode()
+        return codecs.BOM_UTF8 + body.decode(encoding, "replace").encode()
     except LookupError:
         return body
 

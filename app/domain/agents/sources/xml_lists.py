@@ -2,6 +2,7 @@
 Each function raises DocumentSkipped for a list that cannot be read.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -73,4 +74,4 @@ async def _read(content: bytes, kind: Literal["sitemap", "feed", "keys"], struct
     except ProcessFailed as error:
         log.info("a list could not be read", kind=kind, code=error.exit_code)
         raise DocumentSkipped("takes too much time or memory to read") from None
-    return msgspec.json.decode(response.body, type=struct)
+    return await asyncio.to_thread(msgspec.json.decode, response.body, type=struct)

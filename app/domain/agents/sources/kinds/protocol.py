@@ -85,7 +85,7 @@ class SourceKind(ABC):
         if page is None:
             return None
         kind = content.find_kind(page.content_type, page.url)
-        body = content.as_utf8(page.body, page.content_type)
+        body = await content.as_utf8(page.body, page.content_type)
         return Content(
             body,
             kind,
