@@ -108,6 +108,13 @@ async def test_a_change_of_the_documents_reaches_all_of_them(
     (document,) = await curator.documents()
     assert (document["visibility"], document["tags"]) == ("public", ["food"])
 
+    # Also when it is another document, since it has another format.
+    site.show("/a", "# Apples\n\nApples are blue.", "text/markdown")
+    await curator.sync(source["id"])
+    (other,) = await curator.documents()
+    assert (other["id"] == document["id"], other["name"]) == (False, "a.md")
+    assert (other["visibility"], other["tags"]) == ("public", ["food"])
+
 
 async def test_a_source_that_is_unknown_or_of_another_agent_is_not_found(
     curator: Curator, site: WebSite

@@ -1,5 +1,9 @@
 """Documents of a source, which are changed and deleted together."""
 
+from typing import Any
+
+import msgspec
+
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
 from app.jobs import work
@@ -22,10 +26,23 @@ async def lock(tx: Tx, tenant_id: str, agent_id: str) -> None:
 
 
 async def change(
-    tx: Tx, tenant_id: str, agent_id: str, source_id: str, data: DocumentChange
+    tx: Tx,
+    tenant_id: str,
+    agent_id: str,
+    source_id: str,
+    data: DocumentChange,
+    url: str | None = None,
 ) -> None:
+    """Changes the document of an address, or all of the source."""
     await lock(tx, tenant_id, agent_id)
-    await source_queries.change(tx, tenant_id, source_id, as_json(list_columns(data)))
+    await source_queries.change(tx, tenant_id, source_id, as_json(list_columns(data)), url)
+
+
+async def find_metadata(tx: Tx, tenant_id: str, source_id: str, url: str) -> dict[str, Any]:
+    """Returns what the document of an address has been set, by columns."""
+    text = await source_queries.find_metadata(tx, tenant_id, source_id, url)
+    columns: dict[str, Any] = msgspec.json.decode(text or "{}")
+    return columns
 
 
 async def delete(

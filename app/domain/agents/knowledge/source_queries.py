@@ -19,7 +19,12 @@ RETURNING id, name, file_key
 _CHANGE = f"""
 UPDATE documents d
 SET ({METADATA}) = (SELECT {METADATA} FROM jsonb_populate_record(d, $3::jsonb))
-WHERE {_OF_SOURCE}
+WHERE {_OF_SOURCE} AND ($4::text IS NULL OR source_url = $4)
+"""
+_FIND_METADATA = f"""
+SELECT row_to_json(m)::text FROM (
+    SELECT {METADATA} FROM documents WHERE {_OF_SOURCE} AND source_url = $3
+) m
 """
 _LIST_ADDRESSES = """
 SELECT id, source_url FROM documents
@@ -36,9 +41,17 @@ async def hide(tx: Tx, tenant: str, document_ids: list[str], work_id: str) -> li
     return await fast.rows(tx, tenant, _HIDE, document_ids, work_id)
 
 
-async def change(tx: Tx, tenant: str, source_id: str, metadata: str) -> None:
+async def change(
+    tx: Tx, tenant: str, source_id: str, metadata: str, url: str | None = None
+) -> None:
     """Sets the columns that are in the JSON of the metadata."""
-    await fast.execute(tx, tenant, _CHANGE, source_id, metadata)
+    await fast.execute(tx, tenant, _CHANGE, source_id, metadata, url)
+
+
+async def find_metadata(tx: Tx, tenant: str, source_id: str, url: str) -> str | None:
+    """Returns JSON of the columns."""
+    metadata: str | None = await fast.value(tx, tenant, _FIND_METADATA, source_id, url)
+    return metadata
 
 
 async def list_addresses(tx: Tx, tenant: str, document_ids: list[str]) -> dict[str, str]:

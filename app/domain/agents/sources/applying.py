@@ -1,13 +1,17 @@
 """Takes in what a source has as documents of its agent."""
 
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
+
+import msgspec
 
 from app.domain.agents.knowledge.api import Kind, kind_of, list_columns, source_documents, uploads
 from app.domain.agents.knowledge.errors import DocumentNameTaken, TooManyDocuments
+from app.domain.agents.knowledge.schemas import DocumentChange
 from app.domain.platform.storage.errors import QuotaExceeded
 from app.services import Services
 
+from . import queries
 from .content import Content, list_names
 from .failures import DocumentSkipped, SyncFailed
 from .kinds.protocol import Item
@@ -55,14 +59,40 @@ async def take_in(
     its name `replaced`, unless it has another format now. Only a new one gets the fields of the
     source.
     """
-    if replaced is not None and kind_of(replaced) == kind_of(names[0]):
+    ids = (source.tenant_id, source.agent_id, source.id)
+    metadata: dict[str, Any] = {}
+    if replaced is None:
+        document = await _find_fields(services, source)
+        metadata = list_columns(document)
+    elif kind_of(replaced) == kind_of(names[0]):
         names = [replaced, *names]
-    elif replaced is not None:
+    else:
         async with services.db.tx(source.tenant_id) as tx:
-            ids = (source.tenant_id, source.agent_id, source.id)
+            metadata = await source_documents.find_metadata(tx, ids[0], source.id, url)
             await source_documents.delete(tx, services, *ids, [url])
-    metadata = {} if replaced is not None else list_columns(source.document)
     fields = uploads.DocumentFields(metadata=metadata, source_id=source.id, source_url=url)
+    name = await _store(services, source, names, body, fields)
+    if replaced is None and (current := await _find_fields(services, source)) != document:
+        # They were changed at that moment, when this document was not there yet.
+        async with services.db.tx(source.tenant_id) as tx:
+            await source_documents.change(tx, *ids, current, url)
+    return name
+
+
+async def _find_fields(services: Services, source: Source) -> DocumentChange:
+    """Returns what new documents of the source get now."""
+    async with services.db.tx(source.tenant_id, autocommit=True) as tx:
+        row = await queries.find_settings(tx, source.tenant_id, source.id)
+    return msgspec.convert({} if row is None else row["document"], DocumentChange)
+
+
+async def _store(
+    services: Services,
+    source: Source,
+    names: list[str],
+    body: bytes,
+    fields: uploads.DocumentFields,
+) -> str:
     for name in names:
         try:
             views = await uploads.take_in(

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from app.crypto.keyring import CannotOpen, Keyring, SealContext
-from app.domain.agents.knowledge.schemas import DocumentChange
 from app.kit import validation
 from app.kit.errors import Invalid
 from app.net.egress import Guard
@@ -35,7 +34,6 @@ class Source(msgspec.Struct, frozen=True):
     max_documents: int
     include: list[str]
     exclude: list[str]
-    document: DocumentChange
     created_by: str | None
     sync_no: int
     started_at: datetime
@@ -58,7 +56,6 @@ def load(keyring: Keyring, row: Row) -> Source:
         max_documents=row["max_documents"],
         include=row["include"],
         exclude=row["exclude"],
-        document=msgspec.convert(row["document"], DocumentChange),
         created_by=row["created_by"],
         sync_no=row["sync_no"],
         started_at=row["started_at"],

@@ -31,6 +31,7 @@ from .wildcards import is_selected
 
 # How long one turn lasts; then the sources of others get theirs.
 TURN_SECONDS: Final = 240.0
+_LIST_SECONDS = 240.0
 _MAX_PROBLEM_CHARS = 300
 # A sync that takes longer is tried again, and goes on from there.
 _MAX_DURATION = timedelta(hours=6)
@@ -126,12 +127,12 @@ class Turn:
 
     async def _list_items(self) -> Sequence[Item]:
         try:
-            async with asyncio.timeout(TURN_SECONDS):
+            async with asyncio.timeout(_LIST_SECONDS):
                 return await self._kind.list_items()
         except (DocumentSkipped, DocumentGone) as problem:
             raise SyncFailed(str(problem)) from None
         except TimeoutError:
-            raise SyncFailed(f"takes more than {TURN_SECONDS:g} s to list documents") from None
+            raise SyncFailed(f"takes more than {_LIST_SECONDS:g} s to list documents") from None
 
     def _check_time(self, deadline: float | None) -> None:
         if deadline is None or asyncio.get_running_loop().time() < deadline:
