@@ -8,6 +8,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from app.domain.agents.sources.kinds.protocol import SourceType
+from app.domain.agents.sources.kinds.registry import KINDS as SOURCE_KINDS
 from app.domain.agents.tools.auth_configs import AUTH_TYPES, AuthType
 from app.domain.agents.tools.configs import TOOL_TYPES, ToolType
 from app.domain.agents.tools.executors.registry import EXECUTORS
@@ -38,7 +40,8 @@ class Registry(msgspec.Struct, frozen=True):
     @property
     def modules(self) -> set[str]:
         """The modules with the classes of types."""
-        return {type(kind).__module__ for kind in self.types.values()}
+        classes = (kind if isinstance(kind, type) else type(kind) for kind in self.types.values())
+        return {kind.__module__ for kind in classes}
 
 
 REGISTRIES = {
@@ -47,6 +50,9 @@ REGISTRIES = {
     ),
     "nodes": Registry(
         "app.domain.automation.workflows", "app.domain.automation.workflows.nodes", NODE_TYPES
+    ),
+    "sources": Registry(
+        "app.domain.agents.sources", "app.domain.agents.sources.kinds", SOURCE_KINDS
     ),
 }
 
@@ -152,6 +158,7 @@ def test_the_names_that_the_api_takes_are_those_of_the_registries(
         # Tables are looked up with their columns.
         (ReferenceKind, {"table", *resources._FINDERS}),
         (SchemeName, set(SCHEMES)),
+        (SourceType, set(SOURCE_KINDS)),
         (ToolType, set(TOOL_TYPES)),
         (TypeName, set(NOTIFICATION_TYPES)),
     ):
