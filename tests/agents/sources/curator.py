@@ -50,6 +50,12 @@ class Curator(Librarian):
 
         await wait_until(is_expected)
 
+    async def wait_for_failure(self, source_id: str) -> None:
+        async def has_failed() -> bool:
+            return (await self.source(source_id))["status"] in {"retrying", "failed"}
+
+        await wait_until(has_failed)
+
     async def sync(self, source_id: str) -> dict[str, Any]:
         answer = await self.client.post(f"{self.sources}/{source_id}/sync")
         assert answer.status_code == 202, answer.text

@@ -14,6 +14,7 @@ import msgspec
 
 from app.domain.job import Job
 from app.domain.platform.files import api as files
+from app.domain.platform.storage.errors import QuotaExceeded
 from app.kit import clock
 from app.kit.files import as_stream
 from app.kit.ids import new_id
@@ -227,6 +228,8 @@ class Turn:
                 change = "added" if entry.document_name is None else "changed"
                 await self._save(tx, item, entry, name, version, change, stored.key)
                 is_recorded = True
+        except QuotaExceeded as error:
+            raise SyncFailed(f"cannot be stored: {error.message}") from None
         finally:
             if not is_recorded:
                 await files.discard(services, [stored.key])
