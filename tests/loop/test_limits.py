@@ -71,6 +71,7 @@ _LATER_WORK: Final = {
     "forms.erase",
     "knowledge.drop_table",
     "knowledge.maintain",
+    "knowledge.refine",
     "knowledge.sweep",
     "notifications.digest",
     "tools.report_deleted",
