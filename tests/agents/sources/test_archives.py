@@ -60,6 +60,7 @@ async def test_hostile_archives_are_refused(subtests: FailingCases) -> None:
         "bomb": sample_archives.pack_bomb(513),
         "damaged": pack_tar(_FILES)[:100],
         "damaged zip": b"PK" + bytes(1000),
+        "a name that is not Unicode": pack_tar({"caf\udce9.txt": b"x"}),
         "no archive": b"<html>",
         "empty": b"",
     }

@@ -1,5 +1,6 @@
 """What servers of sources are asked for: robots.txt, redirects, pauses, secrets and failures."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -131,6 +132,32 @@ async def test_a_server_that_keeps_failing_is_left_alone(curator: Curator, site:
     source = await curator.add_source("sitemap", {"url": f"{site.url}/sitemap.xml"})
     assert source["status"] == "failed"
     assert len(site.asked) == 6
+
+
+async def test_headers_of_a_hostile_server_do_no_harm(curator: Curator) -> None:
+    """Bytes that are no text, and validators that are too long to be sent back."""
+    answers = {
+        "/a.txt": b"ETag: \xff\xfe\r\nLast-Modified: " + b"a" * 4000,
+        "/b": b"Content-Type: image/\xff\xfe",
+        "/c": b"Location: http://\xff\xfe/\r\nContent-Type: text/html",
+    }
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
+        status = {"/c": b"302 Found", "/robots.txt": b"404 Not Found"}.get(path, b"200 OK")
+        head = b"HTTP/1.1 " + status + b"\r\nConnection: close\r\nContent-Length: 5\r\n"
+        writer.write(head + answers.get(path, b"X: x") + b"\r\n\r\nHello")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        source = await curator.add_source("page", {"url": f"{url}/a.txt"})
+        assert (source["status"], source["error"]) == ("ready", None)
+        assert (await curator.sync(source["id"]))["last_sync"]["changed"] == 0
+        for path, reason in (("/b", "is image/??"), ("/c", "is redirected to what is not")):
+            source = await curator.add_source("page", {"url": f"{url}{path}"})
+            assert source["failed_count"] == 1
+            assert reason in source["error"]
 
 
 async def test_large_pages_are_not_read(

@@ -64,6 +64,14 @@ async def test_an_index_leads_to_sitemaps_which_may_be_packed(
     assert source["document_count"] == 2
 
 
+async def test_addresses_that_are_too_long_are_left_out(curator: Curator, site: WebSite) -> None:
+    _open_shop(site, "a")
+    letters = "".join(chr(code) for code in range(0x4E00, 0x4E00 + 1900))
+    _list(site, "/a", f"/{letters}", f"/{'b' * 3000}")
+    source = await curator.add_source("sitemap", {"url": f"{site.url}/sitemap.xml"})
+    assert (source["status"], source["document_count"]) == ("ready", 1)
+
+
 async def test_a_sync_takes_turns_and_ends(
     curator: Curator, site: WebSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,10 @@ def _check_name(name: str) -> str:
     """Returns the path of a file. An archive that names places outside of it is a hostile one."""
     if "\0" in name or "\\" in name or name.startswith("/") or len(name) > _MAX_NAME_CHARS:
         raise Refused("has a file with a name that is not a path in it")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise Refused("has a file whose name is not Unicode") from None
     path = posixpath.normpath(name)
     if path.startswith("..") or ".." in name.split("/"):
         raise Refused("has a file outside of its folder")

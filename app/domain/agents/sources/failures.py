@@ -3,6 +3,13 @@ starts with the address.
 """
 
 
+def make_printable(text: str) -> str:
+    """Returns a message that may have words of a server, as it can be stored and shown."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 class DocumentSkipped(Exception):
     """A document cannot be read now; the one that was read before stays."""
 

@@ -11,7 +11,7 @@ from db.session import Tx
 
 from . import entry_queries, queries, schedules
 from .events import SourceChangesFound, SourceFailed, SourceSynced
-from .failures import SyncFailed
+from .failures import SyncFailed, make_printable
 from .settings import Source
 
 # So many documents, of which more than half vanish, are a fault of the site more often than not.
@@ -79,7 +79,7 @@ async def fail(tx: Tx, row: Row, failure: SyncFailed) -> None:
     now, failed_count, schedule = clock.now(), row["failed_count"] + 1, row["schedule"]
     is_failed = schedules.is_failed(schedule, failed_count)
     was_failed = failed_count > 1 and schedules.is_failed(schedule, failed_count - 1)
-    error = str(failure)[:_MAX_ERROR_CHARS]
+    error = make_printable(str(failure)[:_MAX_ERROR_CHARS])
     await queries.fail(
         tx,
         row["tenant_id"],

@@ -24,7 +24,7 @@ from db.session import Tx
 
 from . import applying, content, entry_queries, queries
 from .content import Content
-from .failures import DocumentGone, DocumentSkipped, OutOfTime, SyncFailed
+from .failures import DocumentGone, DocumentSkipped, OutOfTime, SyncFailed, make_printable
 from .kinds.protocol import MAX_URL_CHARS, Item, SourceKind
 from .settings import Source
 from .web import NOTHING_KNOWN, Validators, shorten
@@ -88,9 +88,9 @@ async def select_items(
     pace = Pace()
     for item in items:
         await pace.rest()
-        if len(item.url) <= MAX_URL_CHARS and is_selected(
-            item.path, source.include, source.exclude
-        ):
+        # An index has no room for longer ones.
+        fits = len(item.url.encode()) <= MAX_URL_CHARS
+        if fits and is_selected(item.path, source.include, source.exclude):
             chosen.setdefault(item.url, item)
     ordered = sorted(chosen.values(), key=lambda item: item.url not in entries)
     return Selection(ordered[: source.max_documents], max(0, len(ordered) - source.max_documents))
@@ -300,8 +300,9 @@ class Turn:
 
     async def _record_problem(self, item: Item, entry: Entry, problem: str) -> None:
         source = self._source
-        name = entry.name or shorten(item.title or item.path)
-        columns = (item.url, name, source.sync_no, problem[:_MAX_PROBLEM_CHARS])
+        name = entry.name or make_printable(shorten(item.title or item.path))
+        shown = make_printable(problem[:_MAX_PROBLEM_CHARS])
+        columns = (item.url, name, source.sync_no, shown)
         async with self._job.checkpoint() as tx:
             await entry_queries.set_problem(
                 tx, source.tenant_id, new_id("sre"), source.id, *columns

@@ -26,6 +26,7 @@ TIMEOUT_SECONDS: Final = 60.0
 DELAY_SECONDS: Final = 0.2
 _MAX_HOPS = 5
 _MAX_SHOWN_CHARS = 200
+_MAX_VALIDATOR_CHARS = 500
 # A wait that a server asks for and that a sync keeps; after a longer one it fails.
 _MAX_PAUSE_SECONDS = 20.0
 _MAX_PAUSES = 5
@@ -61,6 +62,16 @@ class Page(msgspec.Struct, frozen=True):
     @property
     def content_type(self) -> str:
         return self.headers.get("Content-Type", "")
+
+    @property
+    def validators(self) -> Validators:
+        """Those that can be sent back."""
+        return Validators(self._find("ETag"), self._find("Last-Modified"))
+
+    def _find(self, name: str) -> str | None:
+        value = self.headers.get(name, "")
+        is_usable = value.isascii() and value.isprintable() and len(value) <= _MAX_VALIDATOR_CHARS
+        return value if value and is_usable else None
 
 
 NOTHING_KNOWN: Final = Validators()

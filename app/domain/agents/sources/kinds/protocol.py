@@ -90,8 +90,8 @@ class SourceKind(ABC):
             body,
             kind,
             item.title or (content.find_title(body) if kind == "html" else ""),
-            page.headers.get("ETag"),
-            page.headers.get("Last-Modified"),
+            page.validators.etag,
+            page.validators.last_modified,
         )
 
 

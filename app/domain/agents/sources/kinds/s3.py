@@ -74,7 +74,7 @@ class S3Source(SourceKind):
         page = await self._get(address, max_bytes=self._turn.max_document_bytes)
         kind = kind_of(item.path) or content.find_kind(page.content_type, item.url)
         title = content.find_title(page.body) if kind == "html" else ""
-        return Content(page.body, kind, title, page.headers.get("ETag"))
+        return Content(page.body, kind, title, page.validators.etag)
 
     @property
     def _bucket(self) -> str:
