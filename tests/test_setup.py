@@ -45,6 +45,7 @@ class Checkout:
         (folder / ".venv" / "bin" / "uv").symlink_to(Path(sys.executable).with_name("uv"))
         self.lock("requirements.lock", self.wheel("planted-main"))
         self.lock("requirements-speech.lock", self.wheel("planted-speech"))
+        self.lock("requirements-encoder.lock", self.wheel("planted-encoder"))
 
     def wheel(self, name: str, tag: str = "py3-none-any") -> Path:
         return wheel(self.packages, name, "1.0", tag)

@@ -10,6 +10,7 @@ from app.domain.agents.knowledge.errors import DocumentNameTaken, TooManyDocumen
 from app.domain.agents.knowledge.schemas import DocumentChange
 from app.domain.platform.storage.errors import QuotaExceeded
 from app.services import Services
+from db.session import Tx
 
 from . import queries
 from .content import Content, list_names
@@ -72,17 +73,23 @@ async def take_in(
             await source_documents.delete(tx, services, *ids, [url])
     fields = uploads.DocumentFields(metadata=metadata, source_id=source.id, source_url=url)
     name = await _store(services, source, names, body, fields)
-    if replaced is None and (current := await _find_fields(services, source)) != document:
-        # They were changed at that moment, when this document was not there yet.
+    if replaced is None and await _find_fields(services, source) != document:
+        # They were changed at that moment, when this document was not there yet. The next change
+        # may be under way.
         async with services.db.tx(source.tenant_id) as tx:
-            await source_documents.change(tx, *ids, current, url)
+            await source_documents.lock(tx, source.tenant_id, source.agent_id)
+            await source_documents.change(tx, *ids, await _read_fields(tx, source), url)
     return name
 
 
 async def _find_fields(services: Services, source: Source) -> DocumentChange:
-    """Returns what new documents of the source get now."""
     async with services.db.tx(source.tenant_id, autocommit=True) as tx:
-        row = await queries.find_settings(tx, source.tenant_id, source.id)
+        return await _read_fields(tx, source)
+
+
+async def _read_fields(tx: Tx, source: Source) -> DocumentChange:
+    """Returns what new documents of the source get now."""
+    row = await queries.find_settings(tx, source.tenant_id, source.id)
     return msgspec.convert({} if row is None else row["document"], DocumentChange)
 
 
