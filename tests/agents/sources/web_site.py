@@ -1,5 +1,6 @@
 """A web site that sources read. Its pages can change, answer conditional requests, and fail."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ class WebSite:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.pages: dict[str, Page] = {}
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         site.handler = self._respond
 
     @property
@@ -51,6 +54,7 @@ class WebSite:
         self.show(path, html)
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
+        await self.may_answer.wait()
         page = self.pages.get(request.path_qs)
         if page is None:
             return web.Response(status=404)
