@@ -9,7 +9,7 @@ from litestar import Litestar
 from app.main import create_app
 from tests.stores import Stores
 
-ANONYMOUS_PER_MINUTE = 20
+ANONYMOUS_PER_MINUTE = 60
 
 
 @pytest.fixture(scope="session")
