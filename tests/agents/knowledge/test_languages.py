@@ -47,18 +47,31 @@ async def _find_by_words(services: Services, agent_id: str, words: str) -> list[
     return [chunk.text for chunk, _ in matches.by_text]
 
 
-@pytest.mark.parametrize("notes", _NOTES, ids=lambda notes: notes.language)
-async def test_documents_are_found_in_their_language_by_words_and_by_what_they_mean(
-    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch, notes: _Notes
-) -> None:
+_each_language = pytest.mark.parametrize("notes", _NOTES, ids=lambda notes: notes.language)
+
+
+async def _add_notes(librarian: Librarian, notes: _Notes) -> None:
     files = {f"note{number}_txt": text for number, text in enumerate(notes.texts)}
     documents = await librarian.add(**files)
     assert {document["language"] for document in documents} == {notes.language}
+
+
+@_each_language
+async def test_documents_are_found_by_the_words_of_their_language(
+    librarian: Librarian, services: Services, notes: _Notes
+) -> None:
+    await _add_notes(librarian, notes)
     (text,) = await _find_by_words(services, librarian.agent_id, notes.words)
     assert notes.right in text
     assert notes.right in (await librarian.search(notes.words))[0]["content"]
-    if not are_installed():
-        pytest.skip("found by words; the encoders are not installed")
+
+
+@pytest.mark.skipif(not are_installed(), reason="the encoders are not installed")
+@_each_language
+async def test_documents_are_found_in_their_language_by_what_they_mean(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch, notes: _Notes
+) -> None:
+    await _add_notes(librarian, notes)
     monkeypatch.setattr(services.get(SentenceEncoders), "enabled", True)
     await refining.refine(services, librarian.client.tenant_id, librarian.agent_id)
     base = await find_base(services, librarian.agent_id)
