@@ -163,6 +163,10 @@ _PAGES: dict[str, tuple[str, list[Chunk]]] = {
             Chunk("Our shop > B\n\nb", heading="Our shop > B"),
         ],
     ),
+    "head and body without tags": (
+        "<!doctype html><title>Bin</title><meta charset=utf-8><main><h1>Bin</h1><p>a</main>",
+        [Chunk("Bin\n\na", heading="Bin")],
+    ),
     "inline": (
         "<p>Read <a href='http://x.example'>our\n terms</a>, <b>please</b>.<br>Thanks",
         [Chunk("Read our terms, please.\nThanks")],

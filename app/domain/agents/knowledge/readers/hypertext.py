@@ -26,14 +26,13 @@ _HIDDEN = {
         "audio",
         "canvas",
         "datalist",
-        "head",
         "iframe",
         "math",
         "nav",
         "noscript",
         "object",
     ),
-    *("script", "select", "style", "svg", "template", "textarea", "video"),
+    *("script", "select", "style", "svg", "template", "textarea", "title", "video"),
 }
 _INLINE = {
     *(
@@ -68,7 +67,9 @@ def read(content: bytes) -> Iterator[Chunk]:
         return
     title = root.find("head/title")
     has_heading = next(root.iter("h1"), None) is not None
-    above = [(1, text_of(title))] if title is not None and not has_heading else []
+    above = (
+        [(1, flatten("".join(title.itertext())))] if title is not None and not has_heading else []
+    )
     yield from cut_sections(chain(above, lines_of(root)))
 
 
