@@ -1,7 +1,7 @@
 """Assertions on responses, and waiting for conditions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeVar
 
 import httpx
@@ -19,6 +19,11 @@ def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     assert "Expected `" not in answer.text
     assert "Invalid enum" not in answer.text
     return error
+
+
+def logged_by(part: str, lines: Iterable[MutableMapping[str, Any]]) -> list[dict[str, Any]]:
+    """The captured log lines of one part; an application in the same process logs, too."""
+    return [dict(line) for line in lines if line.get("part") == part]
 
 
 async def until(condition: Callable[[], object], seconds: float = 10) -> None:

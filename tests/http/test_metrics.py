@@ -19,7 +19,7 @@ from app.http.health import BacklogCollector
 from app.observe import metrics_server
 from app.observe.metrics import RequestMetrics
 from app.observe.metrics_page import MetricsPage
-from tests.assertions import until, wait_until
+from tests.assertions import logged_by, until, wait_until
 from tests.http.connection import connect, is_closed
 from tests.http_clients import open_client
 from tests.observe.formats import PROMETHEUS_TYPE, check_openmetrics, check_prometheus
@@ -173,12 +173,12 @@ async def test_an_address_in_use_is_one_warning_and_tried_again(
         other.listen()
         with capture_logs() as logs:
             async with serving(port, MetricsPage()) as url:
-                await until(lambda: logs)
+                await until(lambda: logged_by("metrics", logs))
                 await asyncio.sleep(0.1)
                 other.close()
                 await wait_until(lambda: _answers(url))
-    assert len(logs) == 1
-    assert "PARLEY_METRICS_ADDRESS" in logs[0]["advice"]
+    (line,) = logged_by("metrics", logs)
+    assert "PARLEY_METRICS_ADDRESS" in line["advice"]
 
 
 async def test_one_of_several_processes_serves_and_another_takes_over(
@@ -194,4 +194,4 @@ async def test_one_of_several_processes_serves_and_another_takes_over(
                 await asyncio.sleep(0.1)
                 await first.aclose()
                 await wait_until(lambda: _answers(url))
-    assert logs == []
+    assert logged_by("metrics", logs) == []

@@ -24,7 +24,7 @@ from app.domain.conversations.speech import audio, conversion, espeak
 from app.domain.identity.profile import images
 from app.sandbox import child_process, landlock
 from app.sandbox.child_process import Limits
-from tests.assertions import until
+from tests.assertions import logged_by, until
 from tests.processes import ROOT
 from tests.sandbox.child_scripts import write_script
 from tests.sandbox.rights_probe import write_probe
@@ -215,5 +215,5 @@ async def test_missing_limits_are_logged_once(
     with capture_logs() as lines:
         for _ in range(2):
             assert await child_process.run(tmp_path, b"", limits=limits) == b"done"
-    (line,) = lines
+    (line,) = logged_by("child_process", lines)
     assert (line["log_level"], line["missing"]) == ("warning", "landlock: none; seccomp: none")
