@@ -123,6 +123,14 @@ async def test_a_sitemap_lists_only_pages_of_its_own_host(curator: Curator, site
     assert "/b" not in site.asked
 
 
+async def test_a_sitemap_of_another_host_says_so(curator: Curator, site: WebSite) -> None:
+    body = "<urlset><url><loc>https://moved.example.com/a</loc></url></urlset>"
+    site.show("/sitemap.xml", body, "application/xml")
+    source = await curator.add_source("sitemap", {"url": f"{site.url}/sitemap.xml"})
+    assert source["status"] == "failed"
+    assert "nothing of its own host, but https://moved.example.com/a" in source["error"]
+
+
 async def test_what_cannot_be_read_is_named_and_the_rest_is_read(
     curator: Curator, site: WebSite
 ) -> None:

@@ -31,10 +31,10 @@ class SitemapSource(SourceKind):
         url = self._turn.config.url
         sitemap = await self._read_sitemap(url)
         if not sitemap.is_index:
-            return await self._select(sitemap.addresses, url)
+            return await self._select_own(sitemap.addresses, url)
         items: list[Item] = []
         problems: list[Exception] = []
-        for part in (await self._select(sitemap.addresses, url))[:_MAX_SITEMAPS]:
+        for part in (await self._select_own(sitemap.addresses, url))[:_MAX_SITEMAPS]:
             try:
                 inner = await self._read_sitemap(part.url)
             except DocumentGone:
@@ -55,6 +55,15 @@ class SitemapSource(SourceKind):
         if page is None:
             raise DocumentSkipped("answered with status 304")
         return await xml_lists.read_sitemap(page.body)
+
+    async def _select_own(self, addresses: list[str], base: str) -> list[Item]:
+        """Like `_select`; fails where the whole list is about other hosts, as after a move."""
+        items = await self._select(addresses, base)
+        if addresses and not items:
+            raise DocumentSkipped(
+                f"lists nothing of its own host, but {shorten(addresses[0])}, which is left out"
+            )
+        return items
 
     async def _select(self, addresses: list[str], base: str) -> list[Item]:
         host = _host_of(base)
