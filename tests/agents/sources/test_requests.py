@@ -118,6 +118,7 @@ async def test_several_failures_in_a_row_are_reported_once(
     assert source["error"] == f"{site.url}/a answered with status 404"
     (event,) = await load_events(services, curator.client.tenant_id, "system.source.failed")
     assert (event["data"]["failed_count"], event["data"]["error"]) == (3, source["error"])
+    assert event["data"]["owner_id"] == curator.client.user_id
     site.article("/a", "A", "Apples are red.")
     source = await curator.sync(source["id"])
     assert (source["status"], source["failed_count"], source["error"]) == ("ready", 0, None)

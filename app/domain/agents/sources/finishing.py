@@ -62,13 +62,13 @@ async def _emit(tx: Tx, source: Source, row: Row, *, is_held: bool) -> None:
     names = (source.agent_id, source.id, source.name)
     if source.is_reviewed:
         if any(counts):
-            found = SourceChangesFound(*names, *counts, "review")
+            found = SourceChangesFound(*names, *counts, "review", source.created_by)
             await events.emit(tx, found, tenant_id=source.tenant_id)
         return
     added, changed, removed = counts
     applied = (added, changed, 0 if is_held else removed)
     if is_held and removed:
-        found = SourceChangesFound(*names, 0, 0, removed, "mass_removal")
+        found = SourceChangesFound(*names, 0, 0, removed, "mass_removal", source.created_by)
         await events.emit(tx, found, tenant_id=source.tenant_id)
     if any(applied):
         await events.emit(tx, SourceSynced(*names, *applied), tenant_id=source.tenant_id)
@@ -92,5 +92,5 @@ async def fail(tx: Tx, row: Row, failure: SyncFailed) -> None:
     )
     if is_failed and not was_failed:
         names = (row["agent_id"], row["id"], row["name"])
-        event = SourceFailed(*names, error, failed_count)
+        event = SourceFailed(*names, error, failed_count, row["created_by"])
         await events.emit(tx, event, tenant_id=row["tenant_id"])

@@ -112,6 +112,15 @@ def _describe_used_storage(data: dict[str, Any]) -> str:
     )
 
 
+def _describe_found_changes(data: dict[str, Any]) -> str:
+    counts = ", ".join(f"{_text(data, key, '0')} {key}" for key in ("added", "changed", "removed"))
+    if data.get("reason") == "mass_removal":
+        reason = "More than half of the documents of this source are gone"
+    else:
+        reason = "This source is reviewed"
+    return f"{reason}: {counts}. Nothing changes before somebody applies the changes."
+
+
 def _security(event_type: str, message: str, *, is_mailed: bool = True) -> Rule:
     """Something happened to the account of the user in `user_id`."""
     advice = "If this was not you, reset your password and tell your administrator."
@@ -185,6 +194,26 @@ RULES: Final[dict[str, Rule]] = {
             message=lambda data: (
                 f"The credential {_text(data, 'name')} was refused: {_text(data, 'reason')}. "
                 "Tools that use it fail until its secrets are replaced."
+            ),
+        ),
+        Rule(
+            event_type="system.source.changes_found",
+            type="document_source",
+            # Who created the source, or else the administrators.
+            recipients=_user_or_admins("owner_id"),
+            fallback_recipients=_ADMINS,
+            title=lambda data: f"Changes to review: {_text(data, 'name')}",
+            message=_describe_found_changes,
+        ),
+        Rule(
+            event_type="system.source.failed",
+            type="document_source",
+            # Who created the source, or else the administrators.
+            recipients=_user_or_admins("owner_id"),
+            fallback_recipients=_ADMINS,
+            title=lambda data: f"A source of documents fails: {_text(data, 'name')}",
+            message=lambda data: (
+                f"{_text(data, 'error', 'No reason is known')}. Its documents stay as they are."
             ),
         ),
         Rule(

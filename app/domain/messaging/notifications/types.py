@@ -14,6 +14,7 @@ TypeName = Literal[
     "message",
     "webhook_disabled",
     "credential_invalid",
+    "document_source",
     "storage_quota",
     "security",
 ]
@@ -63,6 +64,11 @@ TYPES: Final[dict[str, NotificationType]] = {
         NotificationType(
             name="credential_invalid",
             description="A credential of the vault no longer works",
+            internal=True,
+        ),
+        NotificationType(
+            name="document_source",
+            description="A source of documents failed, or its changes wait for a review",
             internal=True,
         ),
         NotificationType(

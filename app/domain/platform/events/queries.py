@@ -29,6 +29,8 @@ NOTIFIED_TYPES: Final = (
     "approval.requested",
     "form.submission.created",
     "system.credential.invalid",
+    "system.source.changes_found",
+    "system.source.failed",
     "system.storage.warning",
     "system.user.mfa_device_added",
     "system.user.mfa_device_removed",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.areas import AREAS
+from app.domain.agents.sources.events import SourceFailed
 from app.domain.agents.vault.events import CredentialInvalid
 from app.domain.identity.accounts.events import PasswordChanged
 from app.domain.messaging.deliveries.events import WebhookDisabled
@@ -64,6 +65,13 @@ ROWS: dict[str, tuple[str, list[tuple[dict[str, Any], Recipients | None]]]] = {
         [({"owner_id": "usr_ann"}, ANN), ({"owner_id": None}, ADMINS)],
     ),
     "system.credential.invalid": ("credential_invalid", [({"name": "Key"}, ADMINS)]),
+    **{
+        f"system.source.{name}": (
+            "document_source",
+            [({"owner_id": "usr_ann"}, ANN), ({"owner_id": None}, ADMINS)],
+        )
+        for name in ("changes_found", "failed")
+    },
     "system.storage.warning": ("storage_quota", [({"percent": 80}, ADMINS)]),
     **{
         f"system.user.{name}": ("security", [({"user_id": "usr_ann"}, ANN), ({}, None)])
@@ -136,6 +144,7 @@ def test_a_missing_reason_is_replaced() -> None:
 
 def test_the_texts_depend_on_the_data(subtests: pytest.Subtests) -> None:
     webhook, storage = RULES["system.webhook.disabled"], RULES["system.storage.warning"]
+    changes = RULES["system.source.changes_found"]
     cases: list[tuple[Rule, dict[str, Any], str]] = [
         (webhook, {"webhook_id": "whk_1"}, "The webhook whk_1 delivers no more events to . Every"),
         (
@@ -150,6 +159,10 @@ def test_the_texts_depend_on_the_data(subtests: pytest.Subtests) -> None:
             {"percent": 80, "largest": "files"},
             "nothing more can be stored. Most of it is used by files. GET",
         ),
+    ]
+    cases += [
+        (changes, {"reason": "review", "added": 2}, "is reviewed: 2 added, 0 changed, 0 removed."),
+        (changes, {"reason": "mass_removal", "removed": 9}, "0 changed, 9 removed. Nothing"),
     ]
     for rule, data, text in cases:
         with subtests.test(text):
@@ -216,6 +229,16 @@ async def test_the_administrators_are_notified_of_an_invalid_credential(
     (item,) = await list_notifications(office.admin)
     assert item["title"] == "A credential no longer works: Mail key"
     assert "was refused: expired." in item["message"]
+
+
+async def test_who_created_a_source_is_notified_when_it_fails(office: PostOffice) -> None:
+    owner = await office.user()
+    names = ("agt_1", "src_1", "Help")
+    await _emit(office, SourceFailed(*names, f"{URL} cannot be read", 3, owner.user_id))
+    (item,) = await list_notifications(owner)
+    assert item["title"] == "A source of documents fails: Help"
+    assert item["message"] == f"{URL} cannot be read. Its documents stay as they are."
+    assert await list_titles(office.admin) == []
 
 
 async def test_the_administrators_are_notified_where_the_owner_is_gone(
