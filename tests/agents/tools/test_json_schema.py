@@ -311,6 +311,12 @@ def test_an_input_too_large_for_its_schema_is_not_checked_at_all() -> None:
     assert problems == {"input": "is too large to be checked against the schema"}
 
 
+def test_marks_within_texts_are_not_counted_as_values() -> None:
+    schema = {"items": {"enum": [f"n{number}" for number in range(4000)]}}
+    problems = _find_problems(schema, ['[],{}:"\\' * 10_000])
+    assert problems == {"input.0": 'it is not one of "n0", "n1" or 3998 other candidates'}
+
+
 def test_a_schema_of_many_patterns_is_refused() -> None:
     """Each pattern is compiled and takes memory for as long as its tool is used."""
     many = {"allOf": [{"pattern": f"^[ab]{{{n}}}$"} for n in range(51)]}

@@ -6,7 +6,6 @@ themselves, and schemas that expand to more parts than can be evaluated for the 
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -240,21 +239,10 @@ def _count_patterns(value: dict[str, Any]) -> int:
 
 def _measure_value(value: Any) -> tuple[int, int]:
     """Returns the number of values in a JSON value and the number of characters of its texts."""
-    count, chars, level = 0, 0, [value]
-    while level:
-        count += len(level)
-        kinds = {*map(type, level)}
-        # Faster than a sum of many small lengths.
-        chars += len("".join(_select(level, str, kinds)))
-        objects = _select(level, dict, kinds)
-        chars += len("".join(chain.from_iterable(objects)))
-        items = chain.from_iterable(map(dict.values, objects))
-        level = [*chain.from_iterable(_select(level, list, kinds)), *items]
-    return count, chars
-
-
-def _select(values: list[Any], kind: type, kinds: set[type]) -> list[Any]:
-    """Returns the values of one of the kinds that they have."""
-    if kind not in kinds:
-        return []
-    return values if len(kinds) == 1 else [value for value in values if type(value) is kind]
+    # Much faster than to go through the values.
+    text = msgspec.json.encode(value).decode()
+    # Every second part is a text.
+    parts = text.replace(r"\\", "_").replace(r"\"", "_").split('"')
+    marks = '"'.join(parts[::2])
+    not_empty = sum(marks.count(mark) for mark in "[{") - marks.count("[]") - marks.count("{}")
+    return 1 + marks.count(",") + not_empty, sum(map(len, parts[1::2]))
