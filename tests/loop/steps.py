@@ -6,6 +6,7 @@ not count.
 
 import asyncio
 import ctypes
+import json
 import sys
 import threading
 import time
@@ -21,6 +22,9 @@ _CLEAR_REFS = Path("/proc/self/clear_refs")
 _ROOT = str(Path(__file__).parents[2])
 _SAMPLE_SECONDS = 0.005
 _BEAT_SECONDS = 0.004
+_MAX_SECONDS = 0.1
+# What the fixed piece of work takes on the machine that the limits are meant for.
+_USUAL_SECONDS = 0.04
 
 Result = TypeVar("Result")
 
@@ -64,6 +68,22 @@ class StepTimer:
             started, in_tasks = time.thread_time(), self._in_tasks
             await asyncio.sleep(_BEAT_SECONDS)
             self._keep("callbacks", time.thread_time() - started - (self._in_tasks - in_tasks))
+
+
+def is_short(seconds: float) -> bool:
+    """True for a step that does not hold others up, on a machine of the usual speed. Call it right
+    after the step.
+    """
+    return seconds <= _MAX_SECONDS or seconds <= _MAX_SECONDS * _measure_slowness()
+
+
+def _measure_slowness() -> float:
+    """Returns how many times its usual time a fixed piece of work takes now."""
+    started = time.thread_time()
+    for _ in range(100):
+        rows = [{"id": number, "texts": [[], str(number)]} for number in range(200)]
+        json.loads(json.dumps(rows))
+    return (time.thread_time() - started) / _USUAL_SECONDS
 
 
 class _TimedCoroutine(Coroutine[Any, Any, Any]):
