@@ -23,6 +23,7 @@ from app.domain.forms.conversation.area import AREA as FORM_CONVERSATIONS
 from app.domain.forms.definition.area import AREA as FORMS
 from app.domain.forms.submissions.area import AREA as FORM_SUBMISSIONS
 from app.domain.identity.accounts.area import AREA as ACCOUNTS
+from app.domain.identity.console.area import AREA as CONSOLE
 from app.domain.identity.mfa.area import AREA as MFA
 from app.domain.identity.roles.area import AREA as ROLES
 from app.domain.identity.service_keys.area import AREA as SERVICE_KEYS
@@ -42,6 +43,7 @@ AREAS: Final = Areas(
         ACCOUNTS,
         MFA,
         ROLES,
+        CONSOLE,
         SERVICE_KEYS,
         MAIL,
         AGENTS,

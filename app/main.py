@@ -73,6 +73,7 @@ from app.domain.forms.submissions.public_controllers import (
     PublicFormController,
 )
 from app.domain.identity.accounts.controllers import AuthController, UserController
+from app.domain.identity.console.controllers import ConsoleSessionController
 from app.domain.identity.mfa.controllers import (
     MfaController,
     MfaResetController,
@@ -137,6 +138,7 @@ from app.web.trace import trace_page
 ROUTES: list[Any] = [
     AuthController,
     MfaSignInController,
+    ConsoleSessionController,
     MfaController,
     UserController,
     MfaResetController,

@@ -7,6 +7,7 @@ from .queries import (
     count_contacts,
     find_avatar,
     find_profile,
+    find_user_view,
     lock_user,
     member_sql,
     set_avatar,
@@ -14,7 +15,7 @@ from .queries import (
 )
 from .service import find_email, find_unknown_ids, list_contacts
 from .sessions import forget_code_shown, mark_code_shown, require_code_shown
-from .sign_in import begin_session, emit_sign_in_blocked
+from .sign_in import begin_session, emit_sign_in_blocked, refresh, sign_in, sign_out_by_token
 from .users import (
     delete_picture,
     lock_own_user,

@@ -135,6 +135,17 @@ async def sign_out(tx: Tx, services: Services, principal: Principal) -> None:
     await events.emit(tx, UserSignedOut(principal.user_id), tenant_id=principal.tenant_id)
 
 
+async def sign_out_by_token(services: Services, token: str) -> None:
+    """Ends the session of a refresh token. One that is not valid any more has no session."""
+    try:
+        claims = services.tokens.verify(token, "refresh")
+    except TokenInvalid:
+        return
+    async with services.db.tx(claims.tid) as tx:
+        await sessions.end(tx, services.session_cache, claims.tid, claims.sid)
+        await events.emit(tx, UserSignedOut(claims.sub), tenant_id=claims.tid)
+
+
 async def get_me(tx: Tx, principal: Principal) -> UserView:
     """Returns the caller, also while they act in another tenant."""
     row = await queries.find_user_view(tx, principal.tenant_id, principal.user_id)

@@ -1,0 +1,5 @@
+from typing import Final
+
+from app.domain.area import Area
+
+AREA: Final = Area(name="console")

@@ -1,0 +1,3 @@
+"""What other areas may call."""
+
+from .sign_in import verify_mfa

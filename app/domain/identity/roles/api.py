@@ -1,0 +1,3 @@
+"""What other areas may call."""
+
+from .queries import list_granted
