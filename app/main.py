@@ -130,6 +130,7 @@ from app.web.accounts import account_page
 from app.web.approvals import approval_page
 from app.web.assets import asset, embed_script
 from app.web.chat_frame import chat_frame
+from app.web.console_page import console_file, console_page
 from app.web.demo import demo_page
 from app.web.forms import form_page
 from app.web.home import home_page
@@ -204,6 +205,8 @@ ROUTES: list[Any] = [
     trace_page,
     demo_page,
     form_page,
+    console_page,
+    console_file,
     asset,
     chat_frame,
     embed_script,

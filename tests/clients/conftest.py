@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from openai import AsyncOpenAI
 
-from tests import node
+from app.kit import node
 from tests.clients.journey import Journey
 from tests.identity.service_keys.keys import create_key
 from tests.scripted_agents import Talker

@@ -17,7 +17,7 @@ def write(app: Litestar, path: Path) -> Path:
     return path
 
 
-def _create_app() -> Litestar:
+def create_documented_app() -> Litestar:
     """The application is not started, so nothing connects to these addresses."""
     settings = Settings(
         database_url="postgresql://127.0.0.1/parley",
@@ -29,4 +29,4 @@ def _create_app() -> Litestar:
 
 
 if __name__ == "__main__":
-    write(_create_app(), Path(sys.argv[1]))
+    write(create_documented_app(), Path(sys.argv[1]))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests import node
+from app.kit import node
 
 _BIN: Final = Path(sys.executable).parent
 _ROOT: Final = Path(__file__).parent.parent.parent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests import node
+from app.kit import node
 from tests.clients import generators
 from tests.clients.generators import PACKAGE, ToolError
 from tests.server import Server

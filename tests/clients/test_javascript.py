@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests import node
+from app.kit import node
 from tests.clients.journey import ANSWER, Journey
 from tests.model_server import Reply
 

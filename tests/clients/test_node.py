@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import node
+from app.kit import node
 
 _LOCK = '{"name": "empty", "lockfileVersion": 3, "packages": {"": {}}}'
 

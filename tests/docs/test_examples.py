@@ -7,10 +7,10 @@ from pathlib import Path
 import jwt
 import pytest
 
+from app.kit.node import NODE
 from tests.docs import pages
 from tests.docs.shell import run_commands
 from tests.local.instance import Up
-from tests.node import NODE
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.timeout(300)

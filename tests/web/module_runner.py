@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from app.kit.node import NODE
 from app.web import assets
-from tests.node import NODE
 
 _SCRIPT = Path(__file__).with_suffix(".mjs")
 

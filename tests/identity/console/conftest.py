@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from tests.world import Client, World
 async def console(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
     """A browser on the console: it keeps cookies and sends the console's header."""
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app),
+        transport=httpx.ASGITransport(cast("Any", app)),
         base_url="http://parley.test",
         headers={"x-parley-console": "1"},
     ) as client:

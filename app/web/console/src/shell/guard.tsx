@@ -1,0 +1,30 @@
+// Keeps a failure of one screen from taking the others with it.
+import { Component, type ComponentChildren } from "preact";
+
+import { t } from "../texts";
+import { Button } from "../ui/button";
+import { Empty } from "../ui/states";
+
+export class Guard extends Component<{ children: ComponentChildren }, { error: unknown }> {
+  override state = { error: null };
+
+  static override getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override componentDidCatch(error: unknown) {
+    reportError(error);
+  }
+
+  override render() {
+    if (!this.state.error) return this.props.children;
+    return (
+      <Empty
+        title={t().errors.crashed}
+        action={<Button onClick={() => location.reload()}>{t().errors.reload}</Button>}
+      >
+        {t().errors.crashedHint}
+      </Empty>
+    );
+  }
+}

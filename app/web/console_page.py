@@ -1,0 +1,131 @@
+"""The page of the console and its files, which `console_build` makes."""
+
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from litestar import HttpMethod, Request, Response, get, route
+from litestar.exceptions import NotFoundException
+from litestar.params import FromPath
+from litestar.status_codes import HTTP_503_SERVICE_UNAVAILABLE
+
+from app.http.dependencies import Services
+from app.settings import Settings
+from app.web import pages
+from app.web.console_build import DIST, REASON
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src 'self' data: blob:; media-src 'self' blob:; frame-src 'self';"
+    " require-trusted-types-for 'script';"
+    " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
+_PREFIX: Final = "/console/files/"
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What `build.mjs` made."""
+
+    script: str
+    style: str
+    preloads: list[str]
+    files: frozenset[str]
+
+
+@cache
+def _load_manifest() -> Manifest | None:
+    """Returns None where the console could not be built."""
+    try:
+        content = (DIST / "manifest.json").read_bytes()
+    except OSError:
+        _load_manifest.cache_clear()
+        return None
+    return msgspec.json.decode(content, type=Manifest)
+
+
+@get(
+    ["/console", "/console/{path:path}"],
+    include_in_schema=False,
+    public=True,
+    sync_to_thread=False,
+)
+def console_page(services: Services) -> Response[str]:
+    """One page for every screen: the script reads the address."""
+    manifest = _load_manifest()
+    if manifest is None:
+        return _respond_missing()
+    page = _render(manifest, urlsplit(services.settings.public_url).path.rstrip("/"))
+    return pages.respond(page, {"content-security-policy": CSP, "cache-control": "no-cache"})
+
+
+def _render(manifest: Manifest, base: str) -> str:
+    files = f"{base}{_PREFIX}"
+    preloads = "".join(
+        f'<link rel="modulepreload" href="{escape(files + name)}">' for name in manifest.preloads
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Parley</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f'<meta name="parley-base" content="{escape(base)}">'
+        f'<link rel="stylesheet" href="{escape(files + manifest.style)}">'
+        f'<script type="module" src="{escape(files + manifest.script)}"></script>{preloads}'
+        '</head><body><div id="console"></div>'
+        "<noscript><p>The console needs JavaScript. Everything that it does is also in the HTTP"
+        f' API: <a href="{escape(base)}/docs">documentation</a>.</p></noscript></body></html>'
+    )
+
+
+def _respond_missing() -> Response[str]:
+    try:
+        reason = REASON.read_text(encoding="utf-8")
+    except OSError:
+        reason = "this checkout was not set up by ./scripts/up or ./scripts/setup"
+    body = (
+        '<main class="card"><h1>The console is not built</h1>'
+        "<p>Parley runs, and its HTTP API is complete. Its console is built with packages from a"
+        " registry of npm, which could not be done here:</p>"
+        f"<pre>{escape(reason)}</pre>"
+        "<p>Once the registry can be reached (<code>npm config get registry</code> names it), run"
+        " <code>./scripts/up</code> again. The API is described at"
+        ' <a href="/docs">/docs</a>.</p></main>'
+    )
+    page = pages.render("The console is not built", body, script=None, style="pages/accounts.css")
+    return pages.respond(page, status=HTTP_503_SERVICE_UNAVAILABLE)
+
+
+@route(
+    "/console/files/{name:str}",
+    http_method=[HttpMethod.GET, HttpMethod.HEAD],
+    include_in_schema=False,
+    public=True,
+    sync_to_thread=True,
+)
+def console_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
+    manifest = _load_manifest()
+    if manifest is None or name not in manifest.files:
+        raise NotFoundException
+    accepted = request.headers.get("accept-encoding", "")
+    encoding = next((encoding for encoding in _ENCODINGS if encoding in accepted), None)
+    headers = {"cache-control": _FOREVER, "vary": "Accept-Encoding"}
+    if encoding is not None:
+        headers["content-encoding"] = encoding
+    suffix = _ENCODINGS[encoding] if encoding else ""
+    content = _read_file(f"{name}{suffix}")
+    return Response(content, media_type=_TYPES[Path(name).suffix], headers=headers)
+
+
+@cache
+def _read_file(name: str) -> bytes:
+    return (DIST / "files" / name).read_bytes()
+
+
+def describe_console(settings: Settings) -> str | None:
+    """Returns the address of the console, if there is one."""
+    return f"{settings.public_url}/console" if _load_manifest() is not None else None
