@@ -1,6 +1,6 @@
 """The page of the console and its files, which `console_build` makes."""
 
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ CSP: Final = (
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
+_MANIFEST: Final = DIST / "manifest.json"
 _PREFIX: Final = "/console/files/"
 
 
@@ -38,15 +39,18 @@ class Manifest(msgspec.Struct, frozen=True):
     files: frozenset[str]
 
 
-@cache
 def _load_manifest() -> Manifest | None:
     """Returns None where the console could not be built."""
     try:
-        content = (DIST / "manifest.json").read_bytes()
+        return _read_manifest(_MANIFEST.stat().st_mtime_ns)
     except OSError:
-        _load_manifest.cache_clear()
         return None
-    return msgspec.json.decode(content, type=Manifest)
+
+
+@lru_cache(maxsize=1)
+def _read_manifest(_changed_at: int) -> Manifest:
+    """A build replaces the files of the one before."""
+    return msgspec.json.decode(_MANIFEST.read_bytes(), type=Manifest)
 
 
 @get(

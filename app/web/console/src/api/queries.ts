@@ -1,5 +1,5 @@
 // What screens read of the API, kept for a while and shared between them.
-import { QueryClient, useMutation, useQuery, useQueryClient } from "@tanstack/preact-query";
+import { QueryClient, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/preact-query";
 
 import { api, type Options, Problem } from "./client";
 import type { Answer, Input, PathOf } from "./types";
@@ -61,3 +61,55 @@ export function refresh(client: QueryClient, paths: PathOf<"get">[]): Promise<un
 }
 
 export type { Options };
+
+interface PageOf<Row> {
+  data: Row[];
+  pagination: { total: number; page: number; per_page: number };
+}
+
+type RowOf<P extends PathOf<"get">> = Answer<P, "get"> extends { data: (infer Row)[] } ? Row
+  : never;
+
+export interface List<Row> {
+  // undefined while the first page is loading.
+  rows: Row[] | undefined;
+  total: number | undefined;
+  error: Problem | null;
+  hasMore: boolean;
+  isLoadingMore: boolean;
+  more: () => void;
+  refetch: () => unknown;
+}
+
+const PER_PAGE = 50;
+
+// Reads a list page by page, as it is scrolled.
+export function useList<P extends PathOf<"get">>(
+  path: P,
+  input: Input<P, "get">,
+  options: ReadOptions = {},
+): List<RowOf<P>> {
+  const query = useInfiniteQuery({
+    queryKey: [path, "pages", input],
+    queryFn: async ({ signal, pageParam }) => {
+      const parts = input as { query?: object };
+      const paged = { ...parts, query: { ...parts.query, page: pageParam, per_page: PER_PAGE } };
+      const page = await api.get(path, paged as unknown as Input<P, "get">, { signal });
+      return page as unknown as PageOf<RowOf<P>>;
+    },
+    initialPageParam: 1,
+    getNextPageParam: ({ pagination: { page, per_page, total } }) =>
+      page * per_page < total ? page + 1 : undefined,
+    ...options,
+  });
+  const pages = query.data?.pages;
+  return {
+    rows: pages?.flatMap(({ data }) => data),
+    total: pages?.at(-1)?.pagination.total,
+    error: query.error as Problem | null,
+    hasMore: query.hasNextPage,
+    isLoadingMore: query.isFetchingNextPage,
+    more: () => void query.fetchNextPage(),
+    refetch: () => query.refetch(),
+  };
+}

@@ -41,6 +41,8 @@ export const en = {
     optional: "optional",
     filters: "Filters",
     clearFilters: "Clear filters",
+    order: "Order",
+    newest: "Newest first",
     nothingFound: "Nothing matches these filters",
     of: (shown: number, total: string) => `${shown.toLocaleString("en")} of ${total}`,
     required: "Fill in this field",
@@ -134,7 +136,19 @@ export const en = {
   home: {},
 
   agents: {
+    agent: "Agent",
     newAgent: "New agent",
+    create: "Create the agent",
+    model: "Model",
+    prompt: "Instructions",
+    promptHint: "Who the agent is, what it does and what it does not do. You can change it later.",
+    firstPrompt: "You are a helpful assistant. Answer briefly and friendly.",
+    context: (tokens: string) => `Context of ${tokens} tokens`,
+    price: (input: string, output: string) => `${input} in, ${output} out per million tokens`,
+    statuses: { draft: "Draft", published: "Published", archived: "Archived" },
+    emptyTitle: "Create your first agent",
+    emptyAbout:
+      "An agent is a model with instructions. Give it knowledge and tools, talk to it here, and put it on your site when it is good.",
   },
   // conversations
   conversations: {},

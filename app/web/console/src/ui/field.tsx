@@ -230,10 +230,11 @@ export function SearchField(
 
 // A choice in a bar of filters. The first choice stands for all.
 export function Filter(
-  { label, value, choices, onChange }: {
+  { label, value, choices, all = t().common.all, onChange }: {
     label: string;
     value: string | undefined;
     choices: readonly Choice[];
+    all?: string;
     onChange: (value: string | undefined) => void;
   },
 ) {
@@ -244,7 +245,7 @@ export function Filter(
         value={value ?? ""}
         onChange={(event) => onChange(event.currentTarget.value || undefined)}
       >
-        <option value="">{t().common.all}</option>
+        <option value="">{all}</option>
         {choices.map(([key, text]) => (
           <option key={key} value={key} selected={key === value}>{text}</option>
         ))}

@@ -1,11 +1,8 @@
-import { t } from "../../texts";
-import { Page } from "../../ui/page";
-import { Skeleton } from "../../ui/states";
+import { useSubPath } from "../../ui/state";
+import { AgentScreen } from "./agent";
+import { AgentList } from "./list";
 
-export default function Screen() {
-  return (
-    <Page title={t().rail.agents}>
-      <Skeleton />
-    </Page>
-  );
+export default function Agents() {
+  const [id] = useSubPath();
+  return id ? <AgentScreen key={id} id={id} /> : <AgentList />;
 }
