@@ -45,6 +45,7 @@ from app.domain.automation.workflows.controllers import (
     WorkflowNodeTypeController,
 )
 from app.domain.conversations.chat.controllers import ChatController, ConversationController
+from app.domain.conversations.chat.preview_controllers import PreviewController
 from app.domain.conversations.embed import api as embed
 from app.domain.conversations.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.conversations.openai.audio_controllers import AudioController
@@ -152,6 +153,7 @@ ROUTES: list[Any] = [
     AgentBatchController,
     SubAgentController,
     ChatController,
+    PreviewController,
     ConversationController,
     SpeechController,
     EmbedKeyController,

@@ -275,6 +275,10 @@ def _agent(ids: Ids) -> Definition:
         },
         {
             "ChatRequest": {"message": "a " * 100_000},
+            "PreviewRequest": {
+                "message": "a " * 100_000,
+                "draft": {"system_prompt": "a " * 50_000},
+            },
             "OpenSession": {},
             "RetrievalEvaluationRequest": _evaluation(),
         },

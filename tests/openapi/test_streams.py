@@ -23,6 +23,7 @@ _FORM = {"message_start", "content_delta", "form_progress", "message_stop", "err
 _MESSAGES = "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages"
 _STREAMS = {
     "POST /api/v1/agents/{agent_id}/chat/stream": _CHAT,
+    "POST /api/v1/agents/{agent_id}/preview": _CHAT,
     "POST /api/v1/public/agents/{agent_id}/chat/stream": _CHAT,
     f"POST {_MESSAGES}/stream": _FORM,
     "GET /api/v1/notifications/stream": {"notification"},

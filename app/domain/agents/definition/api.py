@@ -13,6 +13,7 @@ from .runtime import (
     find_by_embed_key,
     find_by_embed_key_id,
     find_runtime,
+    load_draft_runtime,
     load_runtime,
 )
 from .service import create, emit_updated, find, get_name, require

@@ -154,6 +154,12 @@ _RUNTIME_BY_ID = f"""
 {_SELECT_RUNTIME} FROM agents a {_JOIN_PROVIDER_KEY}
 WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
 """
+# With the key of another provider than the agent's.
+_RUNTIME_OF_PROVIDER = f"""
+{_SELECT_RUNTIME} FROM agents a
+LEFT JOIN provider_keys k ON k.tenant_id = a.tenant_id AND k.provider = $3 AND k.is_default
+WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
+"""
 _SELECT_EMBEDDED = f"""
 {_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
        e.require_session_token, e.require_user_token, e.allow_voice, e.allow_feedback,
@@ -193,6 +199,11 @@ async def list_with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]
 
 async def find_runtime(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
     return await fast.row(tx, tenant, _RUNTIME_BY_ID, agent_id)
+
+
+async def find_runtime_of(tx: Tx, tenant: str | None, agent_id: str, provider: str) -> Row | None:
+    """The agent with the key of this provider."""
+    return await fast.row(tx, tenant, _RUNTIME_OF_PROVIDER, agent_id, provider)
 
 
 async def find_embedded_by_hash(tx: Tx, key_hash: str) -> Row | None:

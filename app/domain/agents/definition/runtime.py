@@ -11,7 +11,10 @@ from app.domain.agents.llm.api import (
     LOCAL_TEMPERATURE,
     Target,
     key_seal_context,
+    provider_of,
+    require_offered,
 )
+from app.kit import validation
 from app.security.plans import Plan, plan_of
 from db.fast import Row, tenant_of
 from db.session import Tx
@@ -19,7 +22,7 @@ from db.session import Tx
 from . import queries
 from .errors import AgentArchived, AgentNotFound
 from .retrieval_settings import RetrievalSettings
-from .schemas import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE
+from .schemas import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, UpdateAgent
 
 
 class SubAgentInfo(msgspec.Struct, frozen=True):
@@ -139,6 +142,8 @@ class EmbeddedAgent(msgspec.Struct, frozen=True):
     is_use_outdated: bool
 
 
+# The fields of an agent that matter for a turn, besides its model.
+_DRAFT_FIELDS = ("name", "system_prompt", "temperature", "max_tokens")
 _sub_agents_decoder = msgspec.json.Decoder(list[SubAgentInfo])
 _tools_decoder = msgspec.json.Decoder(list[AttachedToolInfo])
 _knowledge_decoder = msgspec.json.Decoder(KnowledgeInfo)
@@ -148,8 +153,12 @@ _web_search_decoder = msgspec.json.Decoder(WebSearchInfo)
 async def find_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
     row = await queries.find_runtime(tx, tenant_of(tx), agent_id)
     if row is None:
-        raise AgentNotFound(f"There is no agent {agent_id[:64]}")
+        raise _not_found(agent_id)
     return _build_runtime(row, keyring)
+
+
+def _not_found(agent_id: str) -> AgentNotFound:
+    return AgentNotFound(f"There is no agent {agent_id[:64]}")
 
 
 async def load_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
@@ -158,6 +167,29 @@ async def load_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
     if runtime.status == "archived":
         raise AgentArchived("This agent is archived; change its status to chat with it")
     return runtime
+
+
+async def load_draft_runtime(
+    tx: Tx, keyring: Keyring, agent_id: str, draft: UpdateAgent
+) -> AgentRuntime:
+    """Returns the configuration that the agent would have with these fields, whatever its status.
+    Raises Invalid for a model that nobody offers.
+    """
+    fields = validation.set_fields(draft)
+    model = fields.get("primary_model")
+    if model is None:
+        row = await queries.find_runtime(tx, tenant_of(tx), agent_id)
+    else:
+        row = await queries.find_runtime_of(tx, tenant_of(tx), agent_id, provider_of(model))
+    if row is None:
+        raise _not_found(agent_id)
+    runtime = _build_runtime(row, keyring)
+    target = runtime.target
+    if model is not None:
+        await require_offered(tx, runtime.tenant_id, model, "draft.primary_model")
+        target = Target(model, provider_of(model), target.api_key, target.base_url)
+    values = {name: fields[name] for name in _DRAFT_FIELDS if name in fields}
+    return msgspec.structs.replace(runtime, target=target, **values)
 
 
 async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> EmbeddedAgent | None:

@@ -27,8 +27,18 @@ def _count_ratings(rating: str) -> str:
       AND ($3::timestamptz IS NULL OR message_at > $3)) AS ratings_{rating}"""
 
 
-_SUMMED = """
-conversations, messages, prompt_tokens, completion_tokens, turns, failures, response_time_ms"""
+_COUNTS = ("conversations", "messages", "turns", "failures", "response_time_ms")
+_TOKENS = ("prompt_tokens", "completion_tokens")
+
+
+def turn_count_sql(name: str) -> str:
+    """A count of a row of `usage`. Of previews, only tokens and costs count."""
+    return f"CASE WHEN source = 'preview' THEN 0 ELSE {name} END AS {name}"
+
+
+_ROW_COUNTS = ", ".join(map(turn_count_sql, _COUNTS))
+_SUMMED = ", ".join((*_TOKENS, *_COUNTS))
+_SUMMED_ROW = f"{', '.join(_TOKENS)}, {_ROW_COUNTS}"
 _SUM_BY_AGENT = f"""
 SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")} FROM (
     SELECT {_SUMMED}
@@ -36,13 +46,13 @@ SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")} FROM (
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2
       AND ($3::timestamptz IS NULL OR hour >= $3)
     UNION ALL
-    SELECT {_SUMMED}
+    SELECT {_SUMMED_ROW}
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND NOT rolled
       AND ($3::timestamptz IS NULL OR created_at > $3)
     UNION ALL
     -- Of the hour in which the period begins, only the rows after its begin count.
-    SELECT {_SUMMED}
+    SELECT {_SUMMED_ROW}
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND rolled
       AND created_at > $3
@@ -53,13 +63,12 @@ SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")} FROM (
 
 # A turn that ends while its tenant is deleted leaves rows without a tenant; they are left out.
 # Concurrent roll-ups lock hours and days in the same order.
-_ROLL_UP = """
+_ROLL_UP = f"""
 WITH claimed AS (
     UPDATE usage SET rolled = true
     WHERE ctid IN (SELECT ctid FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
-              prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
-              failures, response_time_ms
+              prompt_tokens, completion_tokens, cost_usd, {_ROW_COUNTS}
 ), summed AS (
     SELECT tenant_id, agent_id, model, hour, sum(prompt_tokens) AS prompt_tokens,
            sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd,

@@ -27,8 +27,8 @@ _WINDOW_EXAMPLE: dict[str, Any] = {"limit": 300, "remaining": 288, "reset": 1767
 class AgentStats(msgspec.Struct):
     """`total_tokens_used` counts all models, those of hosted embeddings, transcription and speech
     included: the same tokens as `total_tokens` of the agent in the usage report, whose `by_model`
-    tells them apart. The other figures count turns alone. Ratings count with the answers that
-    they are about, while these are stored. A period ends now; those of the usage
+    tells them apart. The other figures count turns alone, without previews. Ratings count with the
+    answers that they are about, while these are stored. A period ends now; those of the usage
     report have whole hours or days.
     """
 
@@ -58,7 +58,7 @@ class AgentStats(msgspec.Struct):
 class ModelSums(msgspec.Struct, kw_only=True):
     """What models were used for, in turns, for hosted embeddings, transcription and speech, and for
     `/v1/embeddings`. `cost_usd` is 0 for models whose price is not known; `conversations` counts
-    those that began.
+    those that began, without previews.
     """
 
     example: ClassVar[dict[str, Any]] = _MODEL_EXAMPLE

@@ -11,6 +11,8 @@ from db import fast
 from db.fast import Row
 from db.session import Tx
 
+from .queries import turn_count_sql
+
 MAX_ROWS: Final = 50
 # Values of `grouping(date, agent_id, model)`, whose bits are set for columns that are summed over.
 TOTAL: Final = 7
@@ -19,14 +21,17 @@ BY_AGENT: Final = 5
 BY_MODEL: Final = 6
 
 MODEL_SUMS: Final = ("prompt_tokens", "completion_tokens", "cost_usd", "conversations")
+_ROW_SUMS = (*MODEL_SUMS[:-1], turn_count_sql(MODEL_SUMS[-1]))
 KINDS: Final = ("requests", "tool_executions", "workflow_executions")
 
 
-def _usage_sql(table: str, date: str, since: str, owned: str) -> str:
+def _usage_sql(
+    table: str, date: str, since: str, owned: str, sums: tuple[str, ...] = MODEL_SUMS
+) -> str:
     counts = ", ".join(f"0 AS {kind}" for kind in KINDS)
     return f"""
     SELECT {date} AS date, nullif(agent_id, u.tenant_id) AS agent_id, model,
-           {", ".join(MODEL_SUMS)}, {counts}
+           {", ".join(sums)}, {counts}
     FROM {table} u WHERE {owned} AND {since}
       AND ($3::text IS NULL OR agent_id = $3) AND ($4::text IS NULL OR model = $4)"""
 
@@ -51,7 +56,7 @@ def _summary_sql(unit: Literal["hour", "day"], owned: str) -> str:
     return f"""
 WITH rows AS (
     {_usage_sql(f"usage_{unit}s", date, since, owned)}
-    UNION ALL {_usage_sql("usage", row_date, f"NOT rolled AND {row_since}", owned)}
+    UNION ALL {_usage_sql("usage", row_date, f"NOT rolled AND {row_since}", owned, _ROW_SUMS)}
     UNION ALL {_counts_sql(f"usage_count_{unit}s", date, "amount", since, owned)}
     UNION ALL {_counts_sql("usage_counts", row_date, "1", row_since, owned)}
 ), sums AS (

@@ -7,7 +7,7 @@ from app.security.permissions import DEVELOPERS, Permission
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
 
-from . import chat_jobs, conversations, jobs, queries
+from . import chat_jobs, conversations, jobs, training_queries
 from .chat_jobs import CHAT_TURN, REPORT_CANCELLED
 from .events import ChatCompleted, ChatFailed, ChatMessage, ChatRated, ChatStarted
 
@@ -38,7 +38,7 @@ async def _delete_log(deletion: AgentDeletion) -> None:
     """
     ids = (deletion.tenant_id, deletion.agent_ids, deletion.cancelled_job_ids)
     await events.delete_agent_chat_events(deletion.tx, *ids)
-    await queries.delete_training(deletion.tx, deletion.tenant_id, deletion.agent_ids)
+    await training_queries.delete(deletion.tx, deletion.tenant_id, deletion.agent_ids)
 
 
 AREA: Final = Area(

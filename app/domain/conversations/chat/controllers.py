@@ -29,6 +29,7 @@ from .schemas import (
     MessageView,
     RatedMessage,
     RateMessage,
+    Source,
 )
 from .service import AgentReference
 from .sse_encoding import EVENTS, encode_stream
@@ -200,13 +201,18 @@ class ChatController(Controller):
             Literal["active", "ended"] | None,
             QueryParameter(description="Only conversations in this state"),
         ] = None,
+        source: Annotated[
+            Source | None,
+            QueryParameter(description="Only conversations from here; without it, no previews"),
+        ] = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[ConversationView]:
-        """Your own conversations; with conversations:read, everybody's. `search` looks in titles.
-        Sort by created_at, last_message_at or message_count; the latest first by default.
+        """Your own conversations; with conversations:read, everybody's. Previews are listed with
+        `source=preview` alone. `search` looks in titles. Sort by created_at, last_message_at or
+        message_count; the latest first by default.
         """
-        filters = ConversationFilter(status, search, sort)
+        filters = ConversationFilter(status, search, sort, source)
         return await conversations.list_page(tx, principal, agent_id, page_in, filters)
 
 
@@ -259,7 +265,7 @@ class ConversationController(Controller):
         data: JSONBody[RateMessage],
     ) -> RatedMessage:
         """For everybody who may read the conversation, each with one rating per answer. A message
-        of the user: 409 `message_not_ratable`.
+        of the user, or of a preview: 409 `message_not_ratable`.
         """
         return await feedback.rate(tx, principal, conversation_id, message_id, data)
 

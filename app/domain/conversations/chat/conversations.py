@@ -17,7 +17,7 @@ from db.fast import Row, tenant_of
 from db.models import Conversation
 from db.session import ALL_TENANTS, Tx
 
-from . import queries
+from . import queries, training_queries
 from .errors import ConversationBusy, ConversationNotFound
 from .events import ChatCompleted
 from .queries import ConversationFilter, LogFilter
@@ -140,7 +140,7 @@ async def log_training(tx: Tx, outcome: TrainingOutcome) -> None:
     """Adds an entry to the agent's log that belongs to no conversation."""
     columns = (outcome.agent_id, outcome.summary, as_json(outcome.data))
     correlation_id = trace.current().correlation_id
-    await queries.add_training(tx, outcome.tenant_id, new_id("trn"), *columns, correlation_id)
+    await training_queries.add(tx, outcome.tenant_id, new_id("trn"), *columns, correlation_id)
 
 
 async def list_log(tx: Tx, agent_id: str, page: Page, filters: LogFilter) -> Paged[LogEntry]:

@@ -21,7 +21,7 @@ class MessageNotFound(NotFound, code="message_not_found"): ...
 
 
 class MessageNotRatable(Conflict, code="message_not_ratable"):
-    """Only the agent's messages can be rated."""
+    """Only the agent's messages can be rated, and none of a preview."""
 
 
 class JobNotFound(NotFound, code="job_not_found"): ...

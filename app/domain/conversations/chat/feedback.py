@@ -9,7 +9,7 @@ from db.session import Tx
 from . import conversations, feedback_queries
 from .errors import MessageNotFound, MessageNotRatable
 from .events import ChatRated
-from .schemas import Feedback, RatedMessage, RateMessage
+from .schemas import PREVIEW, Feedback, RatedMessage, RateMessage
 
 
 async def rate(
@@ -36,6 +36,8 @@ async def _rate(
         raise MessageNotFound(f"There is no message {message_id[:64]} in this conversation")
     if row["role"] != "assistant":
         raise MessageNotRatable("Only messages of the agent can be rated")
+    if row["source"] == PREVIEW:
+        raise MessageNotRatable("Answers of a preview cannot be rated")
     tenant_id: str = row["tenant_id"]
     feedback = Feedback(data.rating, data.comment or None) if data.rating else None
     if await _store(tx, tenant_id, message_id, user_id, feedback):

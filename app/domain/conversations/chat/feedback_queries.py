@@ -7,8 +7,11 @@ from db.fast import Row
 from db.session import Tx
 
 _FIND_MESSAGE = """
-SELECT tenant_id, agent_id, conversation_id, role, logged FROM conversation_entries
-WHERE ($1::text IS NULL OR tenant_id = $1) AND conversation_id = $2 AND id = $3 AND type = 'message'
+SELECT e.tenant_id, e.agent_id, e.conversation_id, e.role, e.logged, c.source
+FROM conversation_entries e
+JOIN conversations c ON c.id = e.conversation_id AND c.tenant_id = e.tenant_id
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.conversation_id = $2 AND e.id = $3
+  AND e.type = 'message'
 """
 _RATE = """
 INSERT INTO message_feedback AS f

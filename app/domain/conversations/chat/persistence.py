@@ -22,11 +22,11 @@ from app.services import Services
 from db import fast
 from db.session import Tx
 
-from . import attachment_queries, turn_queries, turn_usage
+from . import attachment_queries, replays, turn_queries, turn_usage
 from .client_input import without_images
 from .errors import ConversationNotFound
 from .events import ChatFailed, ChatMessage
-from .schemas import ChatReply, MessageStatus, ReplyMessage, TokenUsage, ToolCallView
+from .schemas import PREVIEW, ChatReply, MessageStatus, ReplyMessage, TokenUsage, ToolCallView
 from .turn import OnTokens, Transcript, Turn
 from .turn_queries import FinishedConversation
 from .turn_usage import usage_of_turn
@@ -80,8 +80,9 @@ class TurnWriter:
     ) -> ChatReply:
         services, runtime = self._services, self._turn.runtime
         finished = await _finish(self._turn, transcript, status, failure=failure)
-        if self._turn.replaced_from is not None or self._turn.attachments:
+        if self._turn.replaced_from is not None or self._turn.attachments or self._turn.replay:
             async with services.db.tx(runtime.tenant_id) as tx:
+                await replays.copy_history(tx, self._turn)
                 keeps_answer = failure is not None and not transcript.texts
                 if not keeps_answer or self._turn.replaced_answer is None:
                     await mark_replaced(tx, self._turn)
@@ -119,7 +120,7 @@ class TurnWriter:
     async def _release(self) -> None:
         """Frees the conversation, or deletes it where the failed turn had created it."""
         turn = self._turn
-        is_known = turn.is_announced and turn.source == "console"
+        is_known = turn.is_announced and turn.source in ("console", PREVIEW)
         lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder)
         async with self._services.db.tx(turn.runtime.tenant_id, autocommit=True) as tx:
             if turn.created_conversation and not is_known:
@@ -174,8 +175,9 @@ async def _keep_replaced_answer(tx: Tx, turn: Turn) -> None:
 
 async def keep_attachments(tx: Tx, turn: Turn) -> None:
     """From now on they belong to the conversation, which is stored."""
-    if turn.attachments:
-        attached = [item.id for item in turn.attachments]
+    replayed = turn.replay.attachments if turn.replay is not None else []
+    attached = [item.id for item in turn.attachments if item not in replayed]
+    if attached:
         ids = (turn.runtime.tenant_id, turn.conversation_id)
         await attachment_queries.mark_used(tx, *ids, attached)
 
@@ -241,6 +243,8 @@ async def _finish(
     usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
     usage[0] |= {"conversations": int(turn.is_new), "failures": int(failure is not None)}
     emitted = [*_list_events(turn, reply.message.content, status, failure), *more]
+    if turn.source == PREVIEW:
+        emitted = []
     conversation = FinishedConversation(
         turn.conversation_id,
         turn.holder,
@@ -326,7 +330,7 @@ def _entries(
     def add(entry_id: str, kind: str, at: datetime, *, logged: bool, **more: Any) -> None:
         entry = {"n": len(entries), "conversation_id": turn.conversation_id, "id": entry_id}
         entry |= {"type": kind, "created_at": at, "status": "complete", "data": {}}
-        entries.append({**entry, "logged": logged, **more})
+        entries.append({**entry, "logged": logged and turn.source != PREVIEW, **more})
 
     if not turn.question_stored:
         question = {"role": "user", "content": turn.text, "data": question_data(turn)}

@@ -215,30 +215,24 @@ SELECT {_VISITOR_MESSAGE.columns} FROM (
 _ACTIVITY = """
 SELECT (SELECT count(*) FROM conversations
         WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NULL
-          AND last_message_at > now() - $3 * interval '1 second') AS conversations,
+          AND source <> 'preview' AND last_message_at > now() - $3 * interval '1 second'
+       ) AS conversations,
        count(*) AS documents,
        count(*) FILTER (WHERE status IN ('ready', 'failed')) AS documents_done,
        count(*) FILTER (WHERE status = 'failed') AS documents_failed
 FROM documents
 WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND deleted_at IS NULL
 """
-# They belong to no conversation, and so are not deleted with one.
-_ADD_TRAINING = """
-INSERT INTO conversation_entries (tenant_id, id, agent_id, type, content, data, correlation_id)
-VALUES ($1, $2, $3, 'training', $4, $5::jsonb, $6)
-"""
-_DELETE_TRAINING = """
-DELETE FROM conversation_entries
-WHERE tenant_id = $1 AND agent_id = ANY($2) AND conversation_id IS NULL
-"""
 
+_ENDED_CONVERSATION = """
+JOIN ended c ON c.id = e.data->>'conversation_id' AND c.source <> 'preview'"""
 _END = f"""
 WITH ended AS (
     UPDATE conversations SET ended_at = clock_timestamp()
     WHERE ($1::text IS NULL OR tenant_id = $1) AND id = ANY($2) AND ended_at IS NULL
       AND (turn_until IS NULL OR turn_until < now())
-    RETURNING id
-), {events.emission_sql("$3", "JOIN ended c ON c.id = e.data->>'conversation_id'")}
+    RETURNING id, source
+), {events.emission_sql("$3", _ENDED_CONVERSATION)}
 SELECT {events.ROUTED}
 """
 
@@ -280,15 +274,6 @@ async def load_activity(tx: Tx, tenant: str | None, agent_id: str, seconds: floa
     return row
 
 
-async def add_training(tx: Tx, tenant: str, entry_id: str, *columns: str | None) -> None:
-    """The columns are agent_id, content, data and correlation_id."""
-    await fast.execute(tx, tenant, _ADD_TRAINING, entry_id, *columns)
-
-
-async def delete_training(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
-    await fast.execute(tx, tenant, _DELETE_TRAINING, agent_ids)
-
-
 async def end(tx: Tx, tenant: str | None, conversation_ids: list[str], emitted: str) -> None:
     """Ends those conversations in which no turn runs, and emits the events of these."""
     events.wake(tx, await fast.value(tx, tenant, _END, conversation_ids, emitted))
@@ -311,7 +296,7 @@ async def list_call_ids(tx: Tx, tenant: str, conversation_id: str) -> list[str]:
 
 
 def _visible(principal: Principal) -> Select[Conversation]:
-    statement, only_user = select(Conversation), _only_user(principal)
+    statement, only_user = select(Conversation), owner_filter(principal)
     if only_user is not None:
         statement = statement.where(Conversation.user_id == only_user)
     return statement
@@ -321,6 +306,7 @@ class ConversationFilter(msgspec.Struct, frozen=True):
     status: str | None = None
     search: str | None = None
     sort: str | None = None
+    source: str | None = None
 
 
 async def list_page(
@@ -328,9 +314,12 @@ async def list_page(
 ) -> tuple[list[ConversationView], Total]:
     where = Where(tenant_of(tx))
     where.add("agent_id = $n", agent_id)
-    where.equal("user_id", _only_user(principal))
+    where.equal("user_id", owner_filter(principal))
     if filters.status:
         where.require("ended_at IS NOT NULL" if filters.status == "ended" else "ended_at IS NULL")
+    if filters.source is None:
+        where.require("source <> 'preview'")
+    where.equal("source", filters.source)
     where.contain(filters.search, "title")
     order = _SORT_ORDERS.sql(filters.sort)
     return await paging.fetch(
@@ -345,11 +334,11 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND ($3::text IS NULL OR 
 
 
 async def find_view(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView | None:
-    only_user = _only_user(principal)
+    only_user = owner_filter(principal)
     return await _CONVERSATION.find(tx, tenant_of(tx), _FIND, conversation_id, only_user)
 
 
-def _only_user(principal: Principal) -> str | None:
+def owner_filter(principal: Principal) -> str | None:
     """Returns whose conversations the principal may read; None means everybody's."""
     return None if principal.may("conversations:read") else principal.user_id
 
@@ -372,7 +361,7 @@ async def list_messages(
     user = where.bind(principal.user_id)
     # Gives the parameter a type where messages are only counted.
     where.require(f"{user}::text IS NOT NULL")
-    if _only_user(principal) is not None:
+    if owner_filter(principal) is not None:
         # Refers to no column of the messages, so that Postgres evaluates it once.
         own = f"{where.tenant_condition} AND id = $2 AND user_id = {user}"
         where.require(f"EXISTS (SELECT 1 FROM conversations WHERE {own})")

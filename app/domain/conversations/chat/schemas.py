@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,9 @@ from app.kit.validation import NOT_BLANK
 MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
 MessageStatus = Literal["complete", "interrupted", "failed"]
 JobStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
-Source = Literal["console", "async", "embed", "openai", "audio", "workflow"]
+Source = Literal["console", "async", "embed", "openai", "audio", "workflow", "preview"]
+# Developers try an agent; nothing that is counted or announced of its conversations has these.
+PREVIEW: Final = "preview"
 
 _CONVERSATION_ID = "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _JOB_ID = "job_01k9x3m7e8c0v2q4r6t8w0y2a4"

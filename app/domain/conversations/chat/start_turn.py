@@ -11,7 +11,8 @@ import msgspec
 from app.domain.agents.definition import api as agents
 from app.domain.agents.definition.api import AgentRuntime
 from app.domain.agents.definition.errors import AgentNotFound
-from app.domain.agents.llm.api import Message, Models
+from app.domain.agents.llm.api import Models
+from app.domain.area import Event
 from app.domain.platform.events import api as events
 from app.jobs import background
 from app.kit import logs
@@ -25,18 +26,17 @@ from db.session import Scope, Tx
 
 from . import attachments, client_results, turn_queries
 from .client_input import ClientInput, message_id_of
+from .entries import to_messages
 from .errors import ConversationBusy, ConversationNotFound, NotLastAnswer
 from .events import ChatStarted
 from .history import PastMessage
-from .schemas import MessageAttachment, Source
-from .turn import LEASE_SECONDS, OnTokens, Speaker, Turn
+from .schemas import PREVIEW, Source
+from .turn import LEASE_SECONDS, OnTokens, Replay, Speaker, Turn
 
 log = logs.get("chat")
 
 # A job keeps its conversation until it ends; nothing else frees it.
 _JOB_LEASE_SECONDS = 100 * 365 * 86400.0
-_decode_attachments = msgspec.json.Decoder(list[MessageAttachment]).decode
-_decode_messages = msgspec.json.Decoder(list[Message]).decode
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +54,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     # What only clients of OpenAI's wire formats send.
     client: ClientInput | None = None
     on_tokens: OnTokens | None = None
+    # What a preview begins with instead of nothing.
+    replay: Replay | None = None
 
 
 async def start_turn(
@@ -74,6 +76,9 @@ async def start_turn(
     else:
         rows = await _open(tx, turn, seconds)
     turn = await _with_past(tx, turn, rows)
+    if question.replay is not None:
+        turn.replay, turn.past = question.replay, question.replay.past
+        turn.attachments = [*question.replay.attachments, *turn.attachments]
     await _check_last(tx, turn)
     if turn.client.results:
         await client_results.add(tx, turn)
@@ -164,8 +169,15 @@ async def _take(
     runtime = turns[0].runtime
     requests = [(turn.conversation_id, turn.holder, turn.speaker.user_id) for turn in turns]
     ids = (runtime.tenant_id, runtime.agent_id)
+    is_preview = turns[0].source == PREVIEW
     return await turn_queries.resume(
-        tx, *ids, requests, seconds, with_job=with_job, together=together
+        tx,
+        *ids,
+        requests,
+        seconds,
+        is_preview=is_preview,
+        with_job=with_job,
+        together=together,
     )
 
 
@@ -176,7 +188,8 @@ def _by_holder(rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
 async def _open(tx: Tx, turn: Turn, seconds: float) -> list[Row]:
     speaker, runtime = turn.speaker, turn.runtime
     started = ChatStarted(runtime.agent_id, turn.conversation_id, speaker.user_id, turn.source)
-    encoded = events.encode_events([started], tenant_id=runtime.tenant_id)
+    announced: list[Event] = [] if turn.source == PREVIEW else [started]
+    encoded = events.encode_events(announced, tenant_id=runtime.tenant_id)
     lease = (turn.conversation_id, runtime.agent_id, turn.holder, seconds, speaker.user_id)
     visitor = as_json(speaker.visitor) if speaker.visitor is not None else None
     columns = (speaker.embed_key_id, speaker.session_id, turn.source, encoded, visitor)
@@ -191,7 +204,7 @@ async def _with_past(tx: Tx, turn: Turn, rows: list[Row]) -> Turn:
         await _refuse(tx, turn)
     first = rows[0]
     turn.created_conversation = first["is_new"]
-    turn.past = _to_messages(rows)
+    turn.past = to_messages(rows)
     if not turn.created_conversation and first["as_of"] != first["message_count"]:
         turn.past = await read_history(tx, turn.runtime.tenant_id, turn.conversation_id)
     turn.is_new = has_no_answer(turn.past)
@@ -263,38 +276,27 @@ def has_no_answer(past: list[PastMessage]) -> bool:
 
 async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
     if not turn.speaker.is_visitor:
-        await require_conversation(tx, turn.runtime, turn.speaker, turn.conversation_id)
+        speaker, is_preview = turn.speaker, turn.source == PREVIEW
+        ids = (turn.runtime, speaker, turn.conversation_id)
+        await require_conversation(tx, *ids, is_preview=is_preview)
     raise ConversationBusy("The agent is still answering in this conversation; wait for it to end")
 
 
 async def require_conversation(
-    tx: Tx, runtime: AgentRuntime, speaker: Speaker, conversation_id: str
+    tx: Tx,
+    runtime: AgentRuntime,
+    speaker: Speaker,
+    conversation_id: str,
+    *,
+    is_preview: bool = False,
 ) -> None:
     """Raises ConversationNotFound unless the user has this conversation with the agent."""
     ids = (conversation_id, runtime.agent_id, speaker.user_id)
-    if not await turn_queries.exists(tx, runtime.tenant_id, *ids):
+    if not await turn_queries.exists(tx, runtime.tenant_id, ids, is_preview=is_preview):
         raise ConversationNotFound(
             f"You have no conversation {conversation_id[:64]} with this agent"
         )
 
 
 async def read_history(tx: Tx, tenant_id: str, conversation_id: str) -> list[PastMessage]:
-    return _to_messages(await turn_queries.list_history(tx, tenant_id, conversation_id))
-
-
-def _to_messages(rows: list[Row]) -> list[PastMessage]:
-    """From entries, the newest first. Tool calls belong to the replies that they led to."""
-    past: list[PastMessage] = []
-    calls: list[dict[str, Any]] = []
-    for row in reversed(rows):
-        if row["type"] == "message":
-            ids = (row["id"], row["seq"])
-            attached = _decode_attachments(row["data"]) if row["data"] is not None else []
-            before = _decode_messages(row["before"]) if row["before"] is not None else []
-            said = (row["role"], row["content"] or "")
-            is_complete = row["status"] == "complete"
-            past.append(PastMessage(*said, calls, *ids, attached, before, is_complete))
-            calls = []
-        elif row["data"] is not None:
-            calls.append(msgspec.json.decode(row["data"]))
-    return past
+    return to_messages(await turn_queries.list_history(tx, tenant_id, conversation_id))

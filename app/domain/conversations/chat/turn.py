@@ -78,6 +78,17 @@ class Speaker(msgspec.Struct, frozen=True):
         return Reader.visitor(self.groups) if self.is_visitor else Reader.inside()
 
 
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """A question of the past that is asked again, with what its conversation had before it."""
+
+    conversation_id: str
+    text: str
+    attachments: list[MessageAttachment]
+    past: list[PastMessage]
+    # The entries of `past`, the oldest first.
+    entry_ids: list[str]
+
+
 class Turn(msgspec.Struct, kw_only=True):
     runtime: AgentRuntime
     speaker: Speaker
@@ -105,6 +116,7 @@ class Turn(msgspec.Struct, kw_only=True):
     client: ClientInput = msgspec.field(default_factory=ClientInput)
     # Called with the tokens of the turn when it is over, complete or not.
     on_tokens: OnTokens | None = None
+    replay: Replay | None = None
 
 
 class Transcript:

@@ -23,7 +23,7 @@ _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
 _OF_TENANT = "c.tenant_id IS NOT DISTINCT FROM $1"
 
 
-def _newest_entries(conversation: str) -> str:
+def _newest_entries(conversation: str, condition: str = "") -> str:
     """The entries of a conversation that a model may see again, the newest first. The tenant is no
     condition here, where it tempts the planner to read all that the tenant has.
     """
@@ -38,7 +38,7 @@ FROM (
         SELECT *, coalesce(octet_length(content), 0) + pg_column_size(data) AS own_bytes
         FROM conversation_entries
         WHERE conversation_id = {conversation} AND type IN ('message', 'tool_call')
-          AND replaced_by IS NULL
+          AND replaced_by IS NULL{condition}
         ORDER BY seq DESC LIMIT {MAX_ENTRIES}
     ) newest
 ) within
@@ -99,7 +99,7 @@ WITH taken AS (
     SET turn_holder = g.holder, turn_until = now() + $6 * interval '1 second', ended_at = NULL
     FROM {rows}
     WHERE c.id = g.id AND {_OF_TENANT} AND c.agent_id IS NOT DISTINCT FROM $2
-      AND c.user_id IS NOT DISTINCT FROM g.user_id AND {_IS_FREE}
+      AND c.user_id IS NOT DISTINCT FROM g.user_id AND (c.source = 'preview') = $7 AND {_IS_FREE}
     RETURNING c.id, c.turn_holder AS holder, false AS is_new, c.message_count{commit}
 )
 {_TAKEN_COLUMNS} {_TAKEN_ENTRIES}
@@ -112,12 +112,18 @@ _RESUME = _resume_sql(_ASKED, is_durable=False)
 _RESUME_TOGETHER = _resume_sql(_unlocked(_ASKED), is_durable=False)
 
 _EXISTS = """
-SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
+SELECT 1 FROM conversations
+WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
+  AND (source = 'preview') = $5
 """
 
 _HISTORY = f"""
 SELECT id, seq, type, role, status, content, data, before
 FROM ({_newest_entries("$2")}) e WHERE tenant_id = $1
+"""
+_HISTORY_BEFORE = f"""
+SELECT id, seq, type, role, status, content, data, before
+FROM ({_newest_entries("$2", " AND seq < $3")}) e WHERE tenant_id = $1
 """
 
 _RENEW = """
@@ -199,27 +205,34 @@ async def resume(
     requests: list[tuple[str, str, str | None]],
     seconds: float,
     *,
+    is_preview: bool = False,
     with_job: bool = False,
     together: bool = False,
 ) -> list[Row]:
-    """Takes these conversations: each by its id, for a holder, if it is this user's and free.
-    `together` waits for no lock.
+    """Takes these conversations: each by its id, for a holder, if it is this user's and free, and
+    a preview or not. `together` waits for no lock.
     """
     # In one order: two processes that take the same ones must not wait for each other.
     ids, holders, users = zip(*sorted(requests), strict=True)
     sql = _RESUME_TOGETHER if together else _RESUME_FOR_JOB if with_job else _RESUME
-    return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds)
+    return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds, is_preview)
 
 
 async def exists(
-    tx: Tx, tenant: str, conversation_id: str, agent_id: str, user_id: str | None
+    tx: Tx, tenant: str, ids: tuple[str, str, str | None], *, is_preview: bool = False
 ) -> bool:
-    return bool(await fast.value(tx, tenant, _EXISTS, conversation_id, agent_id, user_id))
+    """`ids` are those of the conversation, its agent and its user."""
+    return bool(await fast.value(tx, tenant, _EXISTS, *ids, is_preview))
 
 
 async def list_history(tx: Tx, tenant: str, conversation_id: str) -> list[Row]:
     """The newest first."""
     return await fast.rows(tx, tenant, _HISTORY, conversation_id)
+
+
+async def list_history_before(tx: Tx, tenant: str, conversation_id: str, seq: int) -> list[Row]:
+    """What a conversation had before this place, the newest first."""
+    return await fast.rows(tx, tenant, _HISTORY_BEFORE, conversation_id, seq)
 
 
 async def renew(tx: Tx, tenant: str, conversation_id: str, holder: str, seconds: float) -> bool:
