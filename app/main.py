@@ -46,6 +46,7 @@ from app.domain.automation.workflows.controllers import (
 )
 from app.domain.conversations.chat.controllers import ChatController, ConversationController
 from app.domain.conversations.chat.preview_controllers import PreviewController
+from app.domain.conversations.chat.summary_controllers import ConversationSummaryController
 from app.domain.conversations.embed import api as embed
 from app.domain.conversations.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.conversations.openai.audio_controllers import AudioController
@@ -155,6 +156,7 @@ ROUTES: list[Any] = [
     ChatController,
     PreviewController,
     ConversationController,
+    ConversationSummaryController,
     SpeechController,
     EmbedKeyController,
     PublicAgentController,

@@ -48,12 +48,19 @@ _BOUNDS: Final = {
     "object": {"min_length": "minProperties", "max_length": "maxProperties"},
 }
 # How a generic struct is called, after the struct that it holds.
-_SHAPES: Final = {"Data": "Data", "Paged": "Page", "Flat": "FlatPage", "OperationResult": "Result"}
+_SHAPES: Final = {
+    "Data": "Data",
+    "Paged": "Page",
+    "Flat": "FlatPage",
+    "Keyset": "KeysetPage",
+    "OperationResult": "Result",
+}
 _PAGE: Final = {
     "pagination": {"page": 1, "per_page": 20, "total": 1, "total_pages": 1},
     "total": 1,
     "page": 1,
     "per_page": 20,
+    "next_cursor": None,
 }
 
 

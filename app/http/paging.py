@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 
 from litestar.params import QueryParameter
 
-from app.kit import validation
+from app.kit import cursors, validation
 from app.kit.paging import MAX_ROWS, Page
 from db.lists import BOUND
 
@@ -42,6 +42,17 @@ def provide_full_page(page: PageNumber = 1, per_page: PerPage = MAX_PER_PAGE) ->
     return Page(page, per_page)
 
 
+Limit = Annotated[
+    int, QueryParameter(ge=1, le=MAX_PER_PAGE, description="Items per page, 1 to 100")
+]
+CursorText = Annotated[
+    str | None,
+    QueryParameter(
+        name="cursor",
+        max_length=cursors.MAX_CHARS,
+        description="`next_cursor` of the page before; without it, the list begins",
+    ),
+]
 # The OpenAPI description of query parameters that `parse_time` reads.
 TIME = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
 

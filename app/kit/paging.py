@@ -66,6 +66,15 @@ def flat(data: list[T], total: Total, page: Page) -> Flat[T]:
     return Flat(data, total.count, page.page, page.per_page, not total.is_exact)
 
 
+class Keyset(msgspec.Struct, Generic[T]):
+    """A page of a list without totals. `next_cursor` reads the page after it; it is null on the
+    last page.
+    """
+
+    data: list[T]
+    next_cursor: str | None
+
+
 class SortOrders:
     """The values of a `sort` parameter, with or without a leading -, as ORDER BY clauses. The id
     breaks ties, so pages never overlap.

@@ -3,7 +3,13 @@
 from db.models.accounts import Invitation, OneTimeToken, Session, User
 from db.models.agents import Agent, AgentVersion, SubAgent
 from db.models.approvals import Approval, ApprovalAssignee
-from db.models.chat import ChatJob, Conversation, ConversationEntry
+from db.models.chat import (
+    ChatJob,
+    Conversation,
+    ConversationEntry,
+    ConversationRead,
+    ConversationReader,
+)
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey, EmbedKeyUsage
 from db.models.events import EventLog, RequestSpan
@@ -70,6 +76,8 @@ __all__ = [
     "ChatJob",
     "Conversation",
     "ConversationEntry",
+    "ConversationRead",
+    "ConversationReader",
     "Credential",
     "CredentialAccess",
     "CredentialAudit",

@@ -17,7 +17,37 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
     __tablename__ = "conversations"
     __table_args__ = (
         Index("ix_conversations_agent_id", "tenant_id", "agent_id", "last_message_at", "id"),
-        Index("ix_conversations_user_id", "user_id", postgresql_where=text("user_id IS NOT NULL")),
+        Index("ix_conversations_last_message_at", "tenant_id", "last_message_at", "id"),
+        Index("ix_conversations_source", "tenant_id", "source", "last_message_at", "id"),
+        Index(
+            "ix_conversations_of_user",
+            "user_id",
+            "last_message_at",
+            "id",
+            postgresql_where=text("user_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_conversations_of_visitor",
+            "tenant_id",
+            text("(visitor ->> 'id')"),
+            "last_message_at",
+            "id",
+            postgresql_where=text("visitor IS NOT NULL"),
+        ),
+        Index(
+            "ix_conversations_failed",
+            "tenant_id",
+            "last_message_at",
+            "id",
+            postgresql_where=text("failed_answers > 0"),
+        ),
+        Index(
+            "ix_conversations_rated",
+            "tenant_id",
+            "last_message_at",
+            "id",
+            postgresql_where=text("ratings_up > 0 OR ratings_down > 0"),
+        ),
         Index(
             "ix_conversations_embed_key_id",
             "embed_key_id",
@@ -59,6 +89,47 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
     ended_at: Mapped[datetime | None]
     turn_holder: Mapped[str | None]
     turn_until: Mapped[datetime | None]
+    # Triggers count them, so that every statement that adds or deletes one is counted.
+    failed_answers: Mapped[int] = mapped_column(default=0, server_default="0")
+    ratings_up: Mapped[int] = mapped_column(default=0, server_default="0")
+    ratings_down: Mapped[int] = mapped_column(default=0, server_default="0")
+
+
+class ConversationRead(TenantOwned, Base):
+    """How far a user has read a conversation: `read_at` is the time of its last message at that
+    moment. `is_unread` after the user has marked it as unread.
+    """
+
+    __tablename__ = "conversation_reads"
+    __table_args__ = (
+        Index("ix_conversation_reads_agent_id", "tenant_id", "agent_id", "read_at"),
+        Index("ix_conversation_reads_conversation_id", "conversation_id"),
+        Index(
+            "ix_conversation_reads_unread", "user_id", "read_at", postgresql_where=text("is_unread")
+        ),
+    )
+
+    # A user or a service key, as of a conversation.
+    user_id: Mapped[str] = mapped_column(primary_key=True)
+    conversation_id: Mapped[str] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
+    )
+    # No foreign key: it is deleted with the conversation.
+    agent_id: Mapped[str]
+    read_at: Mapped[datetime]
+    is_unread: Mapped[bool] = mapped_column(server_default="false")
+
+
+class ConversationReader(TenantOwned, Base):
+    """A user who has listed conversations. Those whose last message is not after `read_until` are
+    read, except the ones that have a row of their own.
+    """
+
+    __tablename__ = "conversation_readers"
+    __table_args__ = (Index("ix_conversation_readers_tenant_id", "tenant_id"),)
+
+    user_id: Mapped[str] = mapped_column(primary_key=True)
+    read_until: Mapped[datetime]
 
 
 class ConversationEntry(TenantOwned, HasId, Base):
@@ -119,6 +190,8 @@ class MessageFeedback(TenantOwned, HasId, Timestamps, Base):
     message_id: Mapped[str] = mapped_column(
         ForeignKey("conversation_entries.id", ondelete="CASCADE")
     )
+    # Of the message, which may be deleted first; the conversation counts its ratings.
+    conversation_id: Mapped[str | None]
     # When the message was written: both are kept for the same time.
     message_at: Mapped[datetime]
     user_id: Mapped[str | None]

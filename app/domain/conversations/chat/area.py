@@ -20,10 +20,11 @@ _HAS_NO_UNFINISHED_JOB = """NOT EXISTS (
     WHERE j.conversation_id = t.conversation_id AND j.status IN ('pending', 'running')
 )"""
 _HAS_NO_FEEDBACK = "NOT EXISTS (SELECT 1 FROM message_feedback f WHERE f.message_id = t.id)"
-# Their own rules delete entries, jobs and attachments before, in batches.
+# Their own rules delete entries, jobs, attachments and reads before, in batches.
 _IS_EMPTY = """NOT EXISTS (SELECT 1 FROM conversation_entries e WHERE e.conversation_id = t.id)
 AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)
-AND NOT EXISTS (SELECT 1 FROM chat_attachments f WHERE f.conversation_id = t.id)"""
+AND NOT EXISTS (SELECT 1 FROM chat_attachments f WHERE f.conversation_id = t.id)
+AND NOT EXISTS (SELECT 1 FROM conversation_reads r WHERE r.conversation_id = t.id)"""
 
 
 async def _cancel_jobs(deletion: AgentDeletion) -> None:
@@ -84,6 +85,13 @@ AREA: Final = Area(
             order_by="t.created_at",
             per=_AGENTS,
         ),
+        # The time of a message at most, so that no row outlives what its conversation has.
+        RetentionRule(
+            "conversation_reads",
+            f"{_OF_AGENT} AND t.read_at < {_EXPIRED_BEFORE}",
+            order_by="t.read_at",
+            per=_AGENTS,
+        ),
         RetentionRule(
             "conversations",
             f"{_OF_AGENT} AND t.last_message_at < {_EXPIRED_BEFORE}"
@@ -139,5 +147,7 @@ AREA: Final = Area(
             "octet_length(t.name) + octet_length(t.content)",
         ),
         UncountedTable("conversations", "small; the entries count"),
+        UncountedTable("conversation_reads", "small, one per user and conversation"),
+        UncountedTable("conversation_readers", "small, one per user"),
     ),
 )

@@ -15,8 +15,9 @@ WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.conversation_id = $2 AND e.id
 """
 _RATE = """
 INSERT INTO message_feedback AS f
-    (tenant_id, id, agent_id, message_id, message_at, user_id, rating, comment)
-SELECT tenant_id, $2, agent_id, id, created_at, $4, $5, $6 FROM conversation_entries
+    (tenant_id, id, agent_id, conversation_id, message_id, message_at, user_id, rating, comment)
+SELECT tenant_id, $2, agent_id, conversation_id, id, created_at, $4, $5, $6
+FROM conversation_entries
 WHERE tenant_id = $1 AND id = $3
 ON CONFLICT (message_id, user_id) DO UPDATE
 SET rating = excluded.rating, comment = excluded.comment, updated_at = now()
