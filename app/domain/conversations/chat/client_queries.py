@@ -19,7 +19,7 @@ class AnswerOwner(NamedTuple):
 _MAX_CALL_BYTES = 200_000
 
 
-def _calls_of(answer: str) -> str:
+def calls_of(answer: str) -> str:
     """The calls `t` of an answer are the entries between the message before it and itself."""
     return f"""
 conversation_entries t
@@ -47,7 +47,7 @@ SELECT a.id, a.conversation_id,
        (SELECT json_agg(data ORDER BY seq) FROM (
             SELECT t.data, t.seq,
                    sum(octet_length(t.data::text)) OVER (ORDER BY t.seq DESC) AS bytes
-            FROM {_calls_of("a")}
+            FROM {calls_of("a")}
               AND t.data->>'function' <> '' AND NOT coalesce((t.data->>'is_client')::boolean, false)
         ) own WHERE bytes <= {_MAX_CALL_BYTES})::text AS calls
 FROM conversation_entries a JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
@@ -69,7 +69,7 @@ FROM (
                (SELECT json_agg(json_build_object(
                     'id', t.data->'id', 'function', t.data->'function', 'input', t.data->'input')
                     ORDER BY t.seq)
-                FROM {_calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
+                FROM {calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
         FROM conversation_entries a
         JOIN conversations c ON c.id = a.conversation_id AND c.tenant_id = $1
         WHERE {_OF_OWNER}
@@ -83,7 +83,7 @@ SET data = e.data || jsonb_build_object('output', r.output, 'status', 'completed
 FROM jsonb_to_recordset($3::jsonb) AS r(answer_id text, call_id text, output text)
 JOIN conversation_entries a ON a.id = r.answer_id AND a.tenant_id = $1 AND a.conversation_id = $2
 JOIN LATERAL (
-    SELECT t.id FROM {_calls_of("a")}
+    SELECT t.id FROM {calls_of("a")}
       AND t.data->>'id' = r.call_id AND (t.data->>'is_client')::boolean
 ) called ON true
 WHERE e.tenant_id = $1 AND e.id = called.id
@@ -95,7 +95,7 @@ SELECT c.id AS conversation_id, c.tenant_id, c.agent_id, c.created_at AS since,
        a.seq, a.content, a.status, a.data::text AS data, coalesce(j.created_at, a.created_at) AS at,
        j.id AS job_id, j.status AS job_status, j.error::text AS job_error, j.client::text AS client,
        (SELECT json_agg(t.data ORDER BY t.seq)
-        FROM {_calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
+        FROM {calls_of("a")} AND (t.data->>'is_client')::boolean)::text AS calls
 FROM (VALUES ($2::text)) AS asked (id)
 LEFT JOIN conversation_entries a ON a.id = asked.id AND a.role = 'assistant'
   AND a.replaced_by IS NULL AND ($1::text IS NULL OR a.tenant_id = $1)

@@ -14,8 +14,9 @@ from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
 
-from . import attachments, chat_jobs, conversations, feedback, service
+from . import attachments, chat_jobs, conversations, feedback, messages, service
 from .attachments import ATTACHMENT
+from .message_queries import MessageRange, Part, TextRange
 from .queries import ConversationFilter, LogFilter
 from .schemas import (
     AgentStatus,
@@ -26,10 +27,11 @@ from .schemas import (
     JobAccepted,
     JobView,
     LogEntry,
-    MessageView,
+    MessagePage,
     RatedMessage,
     RateMessage,
     Source,
+    TextSlice,
 )
 from .service import AgentReference
 from .sse_encoding import EVENTS, encode_stream
@@ -231,6 +233,32 @@ def _question(
     return AgentReference(context.principal.scope, agent_id), question
 
 
+MessageId = Annotated[
+    str | None, QueryParameter(max_length=64, description="The id of a message of the conversation")
+]
+MessageLimit = Annotated[
+    int | None,
+    QueryParameter(
+        ge=1, le=100, description="At most so many messages; 50 with `before` or `after` alone"
+    ),
+]
+TextPart = Annotated[
+    Part, QueryParameter(description="The content, or what a tool received or returned")
+]
+CallId = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=300, description="The id in `tool_calls`, for the input or the output"
+    ),
+]
+Offset = Annotated[
+    int, QueryParameter(ge=0, le=1_000_000_000, description="Characters before the slice")
+]
+Length = Annotated[
+    int, QueryParameter(ge=1, le=100_000, description="Characters of the slice, at most")
+]
+
+
 class ConversationController(Controller):
     path = "/api/v1/conversations/{conversation_id:str}"
     tags = ["Conversations"]
@@ -245,10 +273,45 @@ class ConversationController(Controller):
 
     @get("/messages", summary="List a conversation's messages")
     async def list_messages(
-        self, tx: Tx, principal: Principal, page_in: Page, conversation_id: Id
-    ) -> Paged[MessageView]:
-        """The oldest first."""
-        return await conversations.list_messages(tx, principal, conversation_id, page_in)
+        self,
+        tx: Tx,
+        principal: Principal,
+        page_in: Page,
+        conversation_id: Id,
+        before: MessageId = None,
+        after: MessageId = None,
+        limit: MessageLimit = None,
+    ) -> MessagePage:
+        """The oldest first. `before`, `after` and `limit` read a long conversation from its end, in
+        place of `page` and `per_page`: `limit` alone reads the last messages, `before` the last
+        ones before a message, and `after` the first ones after it; `has_more` says whether there
+        are more. Of a message whose texts are longer than 100 kB together, such a page has the
+        beginnings: 2,000 characters of the content, of inputs and of outputs, with their whole
+        lengths as `content_chars`, `input_chars` and `output_chars`. Pages by number have all texts
+        whole.
+        """
+        if before is None and after is None and limit is None:
+            return await conversations.list_messages(tx, principal, conversation_id, page_in)
+        wanted = MessageRange(before, after, limit or 50)
+        return await messages.list_range(tx, principal, conversation_id, wanted)
+
+    @get("/messages/{message_id:str}/text", summary="Get a text of a message")
+    async def get_message_text(
+        self,
+        tx: Tx,
+        principal: Principal,
+        conversation_id: Id,
+        message_id: Id,
+        part: TextPart = "content",
+        call_id: CallId = None,
+        offset: Offset = 0,
+        length: Length = 100_000,
+    ) -> TextSlice:
+        """In slices of up to 100,000 characters: the content of a message, or the input or output
+        of a call of a tool. A value that is not a text is JSON.
+        """
+        wanted = TextRange(part, call_id, offset, length)
+        return await messages.get_text(tx, principal, conversation_id, message_id, wanted)
 
     @post(
         "/messages/{message_id:str}/feedback",

@@ -21,7 +21,7 @@ from . import queries, training_queries
 from .errors import ConversationBusy, ConversationNotFound
 from .events import ChatCompleted
 from .queries import ConversationFilter, LogFilter
-from .schemas import AgentStatus, ConversationView, LogEntry, MessageView, Training
+from .schemas import AgentStatus, ConversationView, LogEntry, MessagePage, Training
 
 IDLE_SECONDS = 30 * 60
 _BATCH = 500
@@ -52,11 +52,11 @@ async def require(tx: Tx, principal: Principal, conversation_id: str) -> None:
 
 async def list_messages(
     tx: Tx, principal: Principal, conversation_id: str, page: Page
-) -> Paged[MessageView]:
+) -> MessagePage:
     views, total = await queries.list_messages(tx, principal, conversation_id, page)
     if not views:
         await get(tx, principal, conversation_id)
-    return paging.paged(views, total, page)
+    return MessagePage(views, paging.paged(views, total, page).pagination)
 
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:

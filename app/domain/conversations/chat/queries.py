@@ -36,6 +36,7 @@ _LOG_ENTRY = View(LogEntry, data="data - '{before,client}'::text[]")
 _MESSAGE = View(
     MessageView,
     "m",
+    computed=("content_chars",),
     content="coalesce(m.content, '')",
     tool_calls="coalesce(c.calls, '[]')",
     sources="coalesce(m.data->'sources', '[]')",

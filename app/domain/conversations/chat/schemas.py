@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from app.domain.agents.llm.api import FinishReason
 from app.domain.sources import SourceView
+from app.kit.paging import Pagination
 from app.kit.validation import NOT_BLANK
 
 MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
@@ -110,6 +111,15 @@ class TokenUsage(msgspec.Struct):
     total_tokens: int
 
 
+CutChars = Annotated[
+    int | msgspec.UnsetType,
+    Meta(
+        description="The length of the whole text, where only its beginning is here: read it from "
+        "…/messages/:message_id/text"
+    ),
+]
+
+
 class ToolCallView(msgspec.Struct):
     """`parent_id` names the delegation within which a sub-agent made this call."""
 
@@ -124,6 +134,8 @@ class ToolCallView(msgspec.Struct):
     ]
     execution_time_ms: int
     parent_id: str | None = None
+    input_chars: CutChars = msgspec.UNSET
+    output_chars: CutChars = msgspec.UNSET
 
 
 _CALL = {
@@ -358,3 +370,30 @@ class MessageView(VisitorMessage):
     example: ClassVar[dict[str, Any]] = {**VisitorMessage.example, "tool_calls": [_CALL]}
 
     tool_calls: list[ToolCallView]
+    content_chars: CutChars = msgspec.UNSET
+
+
+class MessagePage(msgspec.Struct):
+    """A page by its number has `pagination`. One by `before`, `after` or `limit` has `has_more`:
+    whether there are more messages before it, or after it with `after`.
+    """
+
+    example: ClassVar[dict[str, Any]] = {"data": [MessageView.example], "has_more": False}
+
+    data: list[MessageView]
+    pagination: Pagination | msgspec.UnsetType = msgspec.UNSET
+    has_more: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class TextSlice(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "text": "The shop opens at 9",
+        "offset": 0,
+        "total_chars": 39,
+        "next_offset": 19,
+    }
+
+    text: str
+    offset: int
+    total_chars: int
+    next_offset: Annotated[int | None, Meta(description="null at the end of the text")]
