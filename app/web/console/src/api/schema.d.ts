@@ -1060,6 +1060,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["preview_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations/{conversation_id}": {
         parameters: {
             query?: never;
@@ -1086,6 +1102,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["end_conversation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation_id}/messages/{message_id}/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_message_text"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1119,6 +1151,54 @@ export interface paths {
         put?: never;
         post: operations["rate_message"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_all_conversations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/read-all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["read_all_conversations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["read_conversation"];
+        delete: operations["unread_conversation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1204,6 +1284,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_embed_snippet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/attachments": {
         parameters: {
             query?: never;
@@ -1220,22 +1316,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
         parameters: {
             query?: never;
@@ -1246,6 +1326,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["rate_message_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1284,22 +1380,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_embed_snippet"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/session": {
         parameters: {
             query?: never;
@@ -1310,22 +1390,6 @@ export interface paths {
         get: operations["get_visitor_session"];
         put?: never;
         post: operations["open_visitor_session"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/chat/audio": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_audio_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1348,6 +1412,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/chat/audio": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_audio_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models/{model_id}": {
         parameters: {
             query?: never;
@@ -1356,6 +1436,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["get_agent_model"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_agent_models"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1374,22 +1470,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["create_completion"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/models": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_agent_models"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3348,54 +3428,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_public_form"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/submit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["submit_public_form"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_public_field_options"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}/embed": {
         parameters: {
             query?: never;
@@ -3428,6 +3460,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/forms/{slug}/submit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["submit_public_form"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_public_form"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_public_field_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/form-recipients/confirm": {
         parameters: {
             query?: never;
@@ -3438,22 +3518,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["confirm_form_recipient"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["start_form_conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3476,16 +3540,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+    "/api/v1/public/forms/{slug}/conversations": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["list_form_messages"];
+        get?: never;
         put?: never;
-        post: operations["send_form_message"];
+        post: operations["start_form_conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3502,6 +3566,22 @@ export interface paths {
         get: operations["get_form_conversation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_form_messages"];
+        put?: never;
+        post: operations["send_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4590,13 +4670,41 @@ export interface components {
             /** @default  */
             greeting?: string;
         };
+        ConversationSummary: {
+            id: string;
+            agent_id: string;
+            user_id: string | null;
+            visitor: components["schemas"]["Visitor"] | null;
+            /** @enum {string} */
+            source: "console" | "async" | "embed" | "openai" | "audio" | "workflow" | "preview";
+            title: string;
+            /** @enum {string} */
+            status: "active" | "ended";
+            message_count: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            last_message_at: string;
+            ended_at: string | null;
+            agent_name: string;
+            user_name: string | null;
+            last_message: components["schemas"]["LastMessage"] | null;
+            ratings_up: number;
+            ratings_down: number;
+            failed_answers: number;
+            unread: boolean;
+        };
+        ConversationSummaryKeysetPage: {
+            data: components["schemas"]["ConversationSummary"][];
+            next_cursor: string | null;
+        };
         ConversationView: {
             id: string;
             agent_id: string;
             user_id: string | null;
             visitor: components["schemas"]["Visitor"] | null;
             /** @enum {string} */
-            source: "console" | "async" | "embed" | "openai" | "audio" | "workflow";
+            source: "console" | "async" | "embed" | "openai" | "audio" | "workflow" | "preview";
             title: string;
             /** @enum {string} */
             status: "active" | "ended";
@@ -5877,6 +5985,13 @@ export interface components {
             /** @default 0 */
             chunk_count?: number;
         };
+        LastMessage: {
+            /** @enum {string} */
+            role: "user" | "assistant";
+            text: string;
+            /** @enum {string} */
+            status: "complete" | "interrupted" | "failed";
+        };
         Limits: {
             requests_per_minute?: number;
             requests_per_hour?: number;
@@ -5994,7 +6109,8 @@ export interface components {
         };
         MessagePage: {
             data: components["schemas"]["MessageView"][];
-            pagination: components["schemas"]["Pagination"];
+            pagination?: components["schemas"]["Pagination"];
+            has_more?: boolean;
         };
         MessageStop: {
             message_id: string;
@@ -6028,6 +6144,7 @@ export interface components {
             error: components["schemas"]["MessageError"] | null;
             attachments: components["schemas"]["MessageAttachment"][];
             tool_calls: components["schemas"]["ToolCallView"][];
+            content_chars?: number;
         };
         MfaEnabledView: {
             message: string;
@@ -6364,6 +6481,17 @@ export interface components {
                 [key: string]: components["schemas"]["Preference"];
             };
         };
+        PreviewRequest: {
+            message?: string | null;
+            draft?: components["schemas"]["UpdateAgent"];
+            conversation_id?: string | null;
+            replay_of?: string | null;
+            context?: {
+                [key: string]: unknown;
+            } | null;
+            replaces?: string | null;
+            attachments?: string[];
+        };
         ProcessingError: {
             step: string;
             message: string;
@@ -6547,6 +6675,18 @@ export interface components {
         RatedMessage: {
             message_id: string;
             feedback: components["schemas"]["Feedback"] | null;
+        };
+        ReadAllConversations: {
+            /** Format: date-time */
+            until: string;
+        };
+        ReadConversation: {
+            conversation_id: string;
+            unread: boolean;
+        };
+        ReadUntil: {
+            /** Format: date-time */
+            read_until: string;
         };
         Ready: {
             /** @enum {string} */
@@ -7426,6 +7566,12 @@ export interface components {
             } | null;
             verbosity?: string | null;
         };
+        TextSlice: {
+            text: string;
+            offset: number;
+            total_chars: number;
+            next_offset: number | null;
+        };
         TokenPair: {
             access_token: string;
             refresh_token: string;
@@ -7455,6 +7601,8 @@ export interface components {
             status: "completed" | "failed" | "timeout" | "requested";
             execution_time_ms: number;
             parent_id?: string | null;
+            input_chars?: number;
+            output_chars?: number;
         };
         ToolData: {
             data: components["schemas"]["ToolView"];
@@ -9975,6 +10123,7 @@ export interface operations {
                 page?: number;
                 per_page?: number;
                 status?: "active" | "ended";
+                source?: "console" | "async" | "embed" | "openai" | "audio" | "workflow" | "preview";
                 search?: string;
                 sort?: string;
             };
@@ -9992,6 +10141,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ConversationPage"];
+                };
+            };
+        };
+    };
+    preview_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
@@ -10057,11 +10231,41 @@ export interface operations {
             };
         };
     };
+    get_message_text: {
+        parameters: {
+            query?: {
+                part?: "content" | "input" | "output";
+                call_id?: string;
+                offset?: number;
+                length?: number;
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TextSlice"];
+                };
+            };
+        };
+    };
     list_messages: {
         parameters: {
             query?: {
                 page?: number;
                 per_page?: number;
+                before?: string;
+                after?: string;
+                limit?: number;
             };
             header?: never;
             path: {
@@ -10103,6 +10307,104 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RatedMessage"];
+                };
+            };
+        };
+    };
+    list_all_conversations: {
+        parameters: {
+            query?: {
+                agent_id?: string;
+                source?: "console" | "async" | "embed" | "openai" | "audio" | "workflow" | "preview";
+                user_id?: string;
+                visitor?: string;
+                status?: "active" | "ended";
+                rating?: "up" | "down" | "any";
+                failed?: boolean;
+                unread?: boolean;
+                search?: string;
+                from?: string;
+                to?: string;
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationSummaryKeysetPage"];
+                };
+            };
+        };
+    };
+    read_all_conversations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadAllConversations"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadUntil"];
+                };
+            };
+        };
+    };
+    read_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadConversation"];
+                };
+            };
+        };
+    };
+    unread_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadConversation"];
                 };
             };
         };
@@ -10268,6 +10570,27 @@ export interface operations {
             };
         };
     };
+    get_embed_snippet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snippet"];
+                };
+            };
+        };
+    };
     attach_file_as_visitor: {
         parameters: {
             query?: never;
@@ -10289,31 +10612,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AttachmentView"];
-                };
-            };
-        };
-    };
-    chat_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicReply"];
                 };
             };
         };
@@ -10340,6 +10638,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RatedMessage"];
+                };
+            };
+        };
+    };
+    chat_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicReply"];
                 };
             };
         };
@@ -10390,27 +10713,6 @@ export interface operations {
             };
         };
     };
-    get_embed_snippet: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Snippet"];
-                };
-            };
-        };
-    };
     get_visitor_session: {
         parameters: {
             query?: never;
@@ -10457,31 +10759,6 @@ export interface operations {
             };
         };
     };
-    chat_audio_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["VisitorRecording"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicAudioReply"];
-                };
-            };
-        };
-    };
     speak_as_visitor: {
         parameters: {
             query?: never;
@@ -10507,6 +10784,31 @@ export interface operations {
             };
         };
     };
+    chat_audio_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["VisitorRecording"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicAudioReply"];
+                };
+            };
+        };
+    };
     get_agent_model: {
         parameters: {
             query?: never;
@@ -10524,6 +10826,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+        };
+    };
+    list_agent_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCards"];
                 };
             };
         };
@@ -10548,25 +10869,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Completion"];
                     "text/event-stream": string;
-                };
-            };
-        };
-    };
-    list_agent_models: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ModelCards"];
                 };
             };
         };
@@ -14406,74 +14708,6 @@ export interface operations {
             };
         };
     };
-    get_public_form: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicFormData"];
-                };
-            };
-        };
-    };
-    submit_public_form: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SubmitPublicForm"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicSubmissionData"];
-                };
-            };
-        };
-    };
-    list_public_field_options: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                field_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormOptionList"];
-                };
-            };
-        };
-    };
     get_form_embed_code: {
         parameters: {
             query?: never;
@@ -14524,6 +14758,74 @@ export interface operations {
             };
         };
     };
+    submit_public_form: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitPublicForm"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicSubmissionData"];
+                };
+            };
+        };
+    };
+    get_public_form: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicFormData"];
+                };
+            };
+        };
+    };
+    list_public_field_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                field_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormOptionList"];
+                };
+            };
+        };
+    };
     confirm_form_recipient: {
         parameters: {
             query?: never;
@@ -14543,6 +14845,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+        };
+    };
+    stream_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
@@ -14572,7 +14900,7 @@ export interface operations {
             };
         };
     };
-    stream_form_message: {
+    get_form_conversation: {
         parameters: {
             query?: never;
             header?: never;
@@ -14582,18 +14910,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendFormMessage"];
-            };
-        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["FormConversationData"];
                 };
             };
         };
@@ -14642,28 +14966,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormTurnData"];
-                };
-            };
-        };
-    };
-    get_form_conversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormConversationData"];
                 };
             };
         };
