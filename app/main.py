@@ -100,6 +100,7 @@ from app.http import (
     health,
     idempotency,
     openapi,
+    preconditions,
     request_cancellation,
     route_options,
 )
@@ -247,6 +248,7 @@ async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | N
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
     response = await idempotency.claim_or_replay(request)
+    preconditions.begin(request)
     options = request_options(request)
     if response is None and options.stores:
         await storage.require_space(services_of(request), principal_of(request).home)
@@ -254,6 +256,10 @@ async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | N
         # Before Litestar parses it, which then finds the parsed form.
         await request.form()
     return response
+
+
+async def after_handler(response: Response[Any]) -> Response[Any]:
+    return preconditions.add_tag(await idempotency.store_response(response))
 
 
 def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:
@@ -266,7 +272,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         route_handlers=[*ROUTES, *metrics_routes, *(routes or [])],
         dependencies=_dependencies(),
         before_request=before_handler,
-        after_request=idempotency.store_response,
+        after_request=after_handler,
         exception_handlers={Exception: errors.handle},
         request_class=StrictRequest,
         request_max_body_size=MAX_BYTES,
@@ -276,6 +282,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         debug=False,
     )
     route_options.apply(app, AREAS.permission_keys)
+    preconditions.apply(app)
     _limit_uploads(app, settings)
     app.state.services = services
     app.state.reports = health.Reports(services)

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain import batch
 from app.domain.batch import Functions, Operation
-from app.kit.errors import Conflict
+from app.kit.errors import Conflict, NotFound
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
@@ -36,9 +36,13 @@ class Things:
             new=Thing,
             change=ThingChange,
             create=self._create,
+            lock=self._lock,
             update=self._update,
             delete=self._delete,
         )
+
+    async def _lock(self, thing_id: str) -> Thing:
+        raise NotFound(f"There is no thing {thing_id}")
 
     async def _create(self, new: Thing) -> Thing:
         self.tx.wake("events.fan_out", "wrk_none")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from app.kit import validation
+from app.kit import etags, validation
 from app.kit.error_mapping import HTTP_SERVER_ERROR, to_api_error
 from app.kit.errors import ApiError, Invalid
 from app.kit.unknown_fields import field_types
@@ -26,9 +26,12 @@ _SUCCESS_STATUS = {"create": 201, "update": 200, "delete": 204}
 
 
 class Operation(msgspec.Struct, kw_only=True):
+    """`if_match` is what the header If-Match of a PUT would be."""
+
     action: Action
     id: str | None = None
     data: dict[str, Any] | None = None
+    if_match: Annotated[str, Meta(max_length=10_000)] | None = None
 
 
 class Batch(msgspec.Struct):
@@ -72,6 +75,8 @@ class Functions(msgspec.Struct, Generic[View, New, Change], frozen=True, kw_only
     new: type[New]
     change: type[Change]
     create: Callable[[New], Awaitable[View]]
+    # Returns the resource, which no other transaction changes then.
+    lock: Callable[[str], Awaitable[View]]
     update: Callable[[str, Change], Awaitable[View]]
     delete: Callable[[str], Awaitable[None]]
 
@@ -127,7 +132,19 @@ async def _run_operation(
     data: Any = validation.decode(raw, kind, also_known=field_types(functions.view))
     if action == "create":
         return await functions.create(data)
+    if operation.if_match is not None:
+        await _check_tag(functions, resource_id, operation.if_match)
     return await functions.update(resource_id, data)
+
+
+async def _check_tag(
+    functions: Functions[View, New, Change], resource_id: str, if_match: str
+) -> None:
+    """Raises PreconditionFailed, like a PUT with this If-Match."""
+    tags = etags.read_tags("if_match", if_match)
+    if not tags.is_any:
+        tag = etags.build_tag(functions.view, [functions.change])
+        etags.require_match(tag, await functions.lock(resource_id), tags)
 
 
 def _build_error_result(index: int, error: ApiError) -> OperationResult[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 _MAX_ORIGINS = 10_000
-_DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
+_DEFAULT_HEADERS = ("authorization", "content-type", "if-match", "if-none-match", "x-api-key")
 _HEADER_LIST = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
 _ADDRESS = re.compile(r"https?://(localhost|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.]+\])(:\d+)?\Z")
 # Keys are (path, origin), the least recently allowed first.
@@ -91,6 +91,6 @@ def was_allowed(path: str, origin: str) -> bool:
 def headers(origin: str) -> list[tuple[bytes, bytes]]:
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"Retry-After, X-Request-ID, X-Correlation-ID"),
+        (b"access-control-expose-headers", b"ETag, Retry-After, X-Request-ID, X-Correlation-ID"),
         (b"vary", b"Origin"),
     ]

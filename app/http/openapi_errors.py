@@ -32,6 +32,12 @@ _ERRORS: Final = {
     "404": _Error("NotFound", "not_found", "It does not exist, or is not visible to this caller"),
     "408": _Error("RequestTimeout", "request_timeout", "The body did not arrive in time"),
     "409": _Error("Conflict", "conflict", "The request conflicts with the current state"),
+    "412": _Error(
+        "PreconditionFailed",
+        "precondition_failed",
+        "The record has changed since the ETag in If-Match was read; details has its current tag,"
+        " and the names of the fields that have changed",
+    ),
     "413": _Error(
         "PayloadTooLarge",
         "payload_too_large",
@@ -68,6 +74,7 @@ _FORMS: Final = "/forms/"
 _DETAILS: Final[dict[str, dict[str, Any]]] = {
     "InvalidAnswers": {"errors": [{"field": "email", "message": "is required"}]},
     "Forbidden": {"required": "agents:write", "your_role": "agent_user"},
+    "PreconditionFailed": {"current": '"pQx0a_2kB1cD2eF3"', "changed": ["name"]},
     "InvalidInput": {"name": "is required"},
     "RateLimited": {"limit": 60, "window": 60, "retry_after": 12},
 }

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from app.http import openapi_errors, openapi_streams
+from app.http import openapi_errors, openapi_streams, preconditions
 from app.http.costs import is_uncounted
 from app.http.openapi_schemas import Schema, SchemaBuilder
 from app.http.route_options import RouteOptions, options_of
@@ -20,6 +20,15 @@ Operation = dict[str, Any]
 _JSON: Final = "application/json"
 _NULL: Final = {"type": "null"}
 _FILE: Final = {"type": "string", "format": "binary"}
+_IF_MATCH: Final = (
+    "Entity tags: the record is changed only while one of them is its ETag; or else the answer is "
+    "412 `precondition_failed`"
+)
+_IF_NONE_MATCH: Final = "Entity tags: the answer is 304 while one of them is the record's ETag"
+_ETAG: Final = {
+    "description": "A tag of the fields that a PUT or PATCH can change, for If-Match",
+    "schema": {"type": "string"},
+}
 _EMBED_KEY: Final = ["embed_key", "embed_key_header", "embed_key_query"]
 
 
@@ -34,12 +43,17 @@ def complete(
     for parameter in operation.get("parameters", []):
         _simplify_parameter(parameter)
     _describe_filters(operation, options.filters)
+    _describe_preconditions(operation, handler)
     _describe_body(operation, options, handler, builder)
     responses = operation["responses"]
     responses.pop("400", None)
     for status, response in responses.items():
         _describe_answer(status, response, handler, builder)
-    for status in sorted(_list_errors(path, method, options)):
+    _describe_tag(responses, handler)
+    errors = _list_errors(path, method, options)
+    if preconditions.takes_if_match(handler):
+        errors.add("412")
+    for status in sorted(errors):
         responses.setdefault(status, openapi_errors.refer_to(status, path))
 
 
@@ -108,6 +122,34 @@ def _describe_filters(operation: Operation, description: str | None) -> None:
         "schema": {"type": "object", "additionalProperties": value},
     }
     operation.setdefault("parameters", []).append(parameter)
+
+
+def _describe_preconditions(operation: Operation, handler: HTTPRouteHandler) -> None:
+    """Adds the headers that no signature has."""
+    parameters = []
+    if preconditions.takes_if_match(handler):
+        parameters.append((preconditions.IF_MATCH, _IF_MATCH))
+    if preconditions.takes_if_none_match(handler):
+        parameters.append((preconditions.IF_NONE_MATCH, _IF_NONE_MATCH))
+    for name, description in parameters:
+        parameter = {
+            "name": name,
+            "in": "header",
+            "description": description,
+            "required": False,
+            "schema": {"type": "string"},
+        }
+        operation.setdefault("parameters", []).append(parameter)
+
+
+def _describe_tag(responses: dict[str, Any], handler: HTTPRouteHandler) -> None:
+    if preconditions.route_of(handler) is None:
+        return
+    for response in responses.values():
+        response["headers"] = {"ETag": _ETAG}
+    if preconditions.takes_if_none_match(handler):
+        description = HTTPStatus.NOT_MODIFIED.phrase
+        responses["304"] = {"description": description, "headers": {"ETag": _ETAG}}
 
 
 def _describe_body(

@@ -15,12 +15,14 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.routes import HTTPRoute
 from msgspec import Meta
 
+from app.http.records import Record
 from app.http.sse import MEDIA_TYPE
 from app.http.uploads import MAX_FULL_FILES
 
 _KEY = "route_options"
 _CALLERS = ("public", "signed_in", "own", "needs", "keyed")
 _READS = {"GET", "HEAD", "OPTIONS"}
+_CHANGES = {"PUT", "PATCH"}
 
 
 class RouteOptionError(Exception):
@@ -148,6 +150,16 @@ class RouteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "without a name is a `message`"
         ),
     ] = None
+    record: Annotated[
+        Any,
+        Meta(
+            description="for every PUT and PATCH: the record that it changes, whose ETag the "
+            "answers carry and If-Match names"
+        ),
+    ] = None
+    no_record: Annotated[
+        str | None, Meta(description="for a PUT or PATCH without `record`: the reason")
+    ] = None
     filters: Annotated[
         str | None,
         Meta(description="for the documentation: explains `filter[column][operator]`"),
@@ -263,8 +275,23 @@ def _find_problem(
         return f"there is no permission {options.needs}"
     if handler.media_type == MEDIA_TYPE and options.events is None:
         return f"a route that answers {MEDIA_TYPE} names its events"
+    if (problem := _find_record_problem(options, handler)) is not None:
+        return problem
     if options.idempotent is not True and "POST" not in handler.http_methods:
         return "idempotent is for POST"
     if options.stops_when_gone and handler.http_methods <= _READS:
         return "stops_when_gone is for writes; reads stop by themselves"
     return next((text for text, is_met in _CONTRADICTIONS.items() if is_met(options)), None)
+
+
+def _find_record_problem(options: RouteOptions, handler: HTTPRouteHandler) -> str | None:
+    changes = bool(handler.http_methods & _CHANGES)
+    if options.record is not None and not isinstance(options.record, Record):
+        return "record is a Record"
+    if options.record is not None and options.no_record is not None:
+        return "record and no_record exclude each other"
+    if changes and options.record is None and not options.no_record:
+        return "a PUT or PATCH needs record, or no_record with a reason"
+    if changes and options.record is not None and options.record.lock is None:
+        return "the record of a PUT or PATCH needs a lock"
+    return None

@@ -29,6 +29,7 @@ async def run(
         new=CreateAgent,
         change=UpdateAgent,
         create=partial(service.create, tx, principal),
+        lock=partial(service.lock, tx),
         update=partial(service.update, tx, principal),
         delete=partial(service.delete, tx, services),
     )

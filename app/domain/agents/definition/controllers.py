@@ -3,6 +3,7 @@ from litestar.params import JSONBody
 
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
+from app.http.records import Record, lock_in_order, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -26,6 +27,14 @@ from .schemas import (
     UpdateLogSettings,
     VersionDiff,
     VersionView,
+)
+
+_AGENT = Record(lock_row("agents", id="agent_id"))
+_LINK = Record(
+    lock_in_order(
+        lock_row("sub_agents", agent_id="agent_id", child_id="child_id"),
+        lock_row("agents", id="child_id"),
+    )
 )
 
 
@@ -65,7 +74,13 @@ class AgentController(Controller):
         """
         return await service.get(tx, principal, agent_id)
 
-    @put("/{agent_id:str}", summary="Change an agent", stores=True, needs="agents:write")
+    @put(
+        "/{agent_id:str}",
+        summary="Change an agent",
+        stores=True,
+        needs="agents:write",
+        record=_AGENT,
+    )
     async def update_agent(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
     ) -> AgentView:
@@ -89,6 +104,7 @@ class AgentController(Controller):
         summary="Restore a version",
         stores=True,
         needs="agents:write",
+        record=Record(_AGENT.lock, "get_agent"),
         status_code=200,
     )
     async def restore_agent_version(
@@ -113,7 +129,12 @@ class AgentController(Controller):
     async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:
         return await service.get_log_settings(tx, agent_id)
 
-    @put("/{agent_id:str}/log-settings", summary="Change log settings", needs="agents:write")
+    @put(
+        "/{agent_id:str}/log-settings",
+        summary="Change log settings",
+        needs="agents:write",
+        record=_AGENT,
+    )
     async def update_log_settings(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateLogSettings]
     ) -> LogSettings:
@@ -131,7 +152,12 @@ class SubAgentController(Controller):
     async def list_sub_agents(self, tx: Tx, agent_id: Id) -> Data[list[SubAgentView]]:
         return Data(await sub_agents.list_all(tx, agent_id))
 
-    @post("/attach", summary="Attach an agent", needs="agents:write")
+    @post(
+        "/attach",
+        summary="Attach an agent",
+        needs="agents:write",
+        record=Record(reader="get_sub_agent"),
+    )
     async def attach_sub_agent(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[AttachSubAgent]
     ) -> SubAgentView:
@@ -148,11 +174,16 @@ class SubAgentController(Controller):
         """An agent for this parent alone: lists omit it, and it is deleted with its parent."""
         return await sub_agents.create(tx, principal, agent_id, data)
 
+    @get("/direct/{child_id:str}", summary="Get a direct sub-agent", needs="agents:write")
+    async def get_direct_sub_agent(self, tx: Tx, agent_id: Id, child_id: Id) -> DirectSubAgentView:
+        return await sub_agents.get_direct(tx, agent_id, child_id)
+
     @put(
         "/direct/{child_id:str}",
         summary="Change a direct sub-agent",
         stores=True,
         needs="agents:write",
+        record=_LINK,
     )
     async def update_sub_agent(
         self,
@@ -164,7 +195,11 @@ class SubAgentController(Controller):
     ) -> DirectSubAgentView:
         return await sub_agents.update_direct(tx, principal, agent_id, child_id, data)
 
-    @patch("/{child_id:str}", summary="Change a delegation", needs="agents:write")
+    @get("/{child_id:str}", summary="Get a sub-agent", needs="agents:write")
+    async def get_sub_agent(self, tx: Tx, agent_id: Id, child_id: Id) -> SubAgentView:
+        return await sub_agents.get(tx, agent_id, child_id)
+
+    @patch("/{child_id:str}", summary="Change a delegation", needs="agents:write", record=_LINK)
     async def patch_sub_agent(
         self, tx: Tx, agent_id: Id, child_id: Id, data: JSONBody[PatchSubAgent]
     ) -> SubAgentView:

@@ -14,7 +14,14 @@ from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
 from db.views import View
 
-from .schemas import AgentSummary, FullAgent, LogSettings, SubAgentView, VersionView
+from .schemas import (
+    AgentSummary,
+    DirectSubAgentView,
+    FullAgent,
+    LogSettings,
+    SubAgentView,
+    VersionView,
+)
 
 # The fields that a version stores: those that change how an agent answers.
 BEHAVIOUR: Final = ("primary_model", "system_prompt", "temperature", "max_tokens")
@@ -55,6 +62,17 @@ _FULL = View(
 _VERSION = View(VersionView)
 _LOG_SETTINGS = View(LogSettings)
 _SUB_AGENT = View(SubAgentView, "s", id="c.id", name="c.name")
+_DIRECT_SUB_AGENT = View(
+    DirectSubAgentView,
+    "c",
+    relationship_type="s.relationship_type",
+    is_enabled="s.is_enabled",
+    delegation_prompt="s.delegation_prompt",
+)
+_FROM_SUB_AGENTS = """
+FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
+WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.agent_id = $2
+"""
 
 _FIND = f"""
 SELECT {_FULL.columns} FROM agents a WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
@@ -69,10 +87,12 @@ SELECT version, primary_model, system_prompt, temperature, max_tokens FROM agent
 WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND version IN ($3, $4)
 """
 _LIST_SUB_AGENTS = f"""
-SELECT {_SUB_AGENT.columns}
-FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
-WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.agent_id = $2
-ORDER BY s.created_at, s.id
+SELECT {_SUB_AGENT.columns} {_FROM_SUB_AGENTS} ORDER BY s.created_at, s.id
+"""
+_FIND_SUB_AGENT = f"SELECT {_SUB_AGENT.columns} {_FROM_SUB_AGENTS} AND s.child_id = $3"
+_FIND_DIRECT_SUB_AGENT = f"""
+SELECT {_DIRECT_SUB_AGENT.columns} {_FROM_SUB_AGENTS}
+  AND s.child_id = $3 AND s.relationship_type = 'direct'
 """
 _LIST_USABLE = f"""
 SELECT id, tenant_id, name, created_at FROM agents
@@ -260,6 +280,15 @@ async def list_usable(tx: Tx, agent_ids: Collection[str] | None = None) -> list[
 async def list_sub_agents(tx: Tx, agent_id: str) -> list[SubAgentView]:
     """Returns an agent's sub-agents, the oldest first."""
     return await _SUB_AGENT.list(tx, tenant_of(tx), _LIST_SUB_AGENTS, agent_id)
+
+
+async def find_sub_agent(tx: Tx, agent_id: str, child_id: str) -> SubAgentView | None:
+    return await _SUB_AGENT.find(tx, tenant_of(tx), _FIND_SUB_AGENT, agent_id, child_id)
+
+
+async def find_direct_sub_agent(tx: Tx, agent_id: str, child_id: str) -> DirectSubAgentView | None:
+    ids = (agent_id, child_id)
+    return await _DIRECT_SUB_AGENT.find(tx, tenant_of(tx), _FIND_DIRECT_SUB_AGENT, *ids)
 
 
 async def list_parents(tx: Tx, agent_ids: list[str]) -> list[Agent]:

@@ -115,6 +115,10 @@ async def create(
     return build_view(AgentView, agent)
 
 
+async def lock(tx: Tx, agent_id: str) -> AgentView:
+    return build_view(AgentView, await find(tx, agent_id, for_update=True))
+
+
 async def update(tx: Tx, principal: Principal, agent_id: str, data: UpdateAgent) -> AgentView:
     agent = await find(tx, agent_id, for_update=True)
     await change(tx, principal, agent, validation.set_fields(data))

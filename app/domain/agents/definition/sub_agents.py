@@ -32,6 +32,20 @@ async def list_all(tx: Tx, agent_id: str) -> list[SubAgentView]:
     return views
 
 
+async def get(tx: Tx, agent_id: str, child_id: str) -> SubAgentView:
+    view = await queries.find_sub_agent(tx, agent_id, child_id)
+    if view is None:
+        raise _not_found(child_id)
+    return view
+
+
+async def get_direct(tx: Tx, agent_id: str, child_id: str) -> DirectSubAgentView:
+    view = await queries.find_direct_sub_agent(tx, agent_id, child_id)
+    if view is None:
+        raise _not_found(child_id)
+    return view
+
+
 async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
     parent = await service.find(tx, agent_id)
     child = await service.find(tx, data.agent_id)
@@ -140,8 +154,12 @@ async def _lock_link(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAg
     parent = await service.find(tx, agent_id)
     link = await queries.lock_link(tx, agent_id, child_id)
     if link is None:
-        raise SubAgentNotFound(f"This agent has no sub-agent {child_id[:64]}")
+        raise _not_found(child_id)
     return parent, link
+
+
+def _not_found(child_id: str) -> SubAgentNotFound:
+    return SubAgentNotFound(f"This agent has no sub-agent {child_id[:64]}")
 
 
 def _set_fields(link: SubAgent, values: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from litestar.response import Stream
 from app.domain.agents.definition.api import RetrievalSettings
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
+from app.http.records import Record, lock_row
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -61,6 +62,10 @@ def _provide_conditions(
     )
 
 
+_AGENT = Record(lock_row("agents", id="agent_id"))
+_DOCUMENT = Record(lock_row("documents", agent_id="agent_id", id="document_id"))
+
+
 class KnowledgeController(Controller):
     path = "/api/v1/agents/{agent_id:str}"
     tags = ["Knowledge"]
@@ -109,7 +114,7 @@ class KnowledgeController(Controller):
     async def get_retrieval_settings(self, tx: Tx, agent_id: Id) -> RetrievalSettings:
         return await settings.get(tx, agent_id)
 
-    @put("/retrieval", summary="Change the retrieval settings", needs="agents:write")
+    @put("/retrieval", summary="Change the retrieval settings", needs="agents:write", record=_AGENT)
     async def replace_retrieval_settings(
         self, tx: Tx, agent_id: Id, data: JSONBody[RetrievalSettings]
     ) -> RetrievalSettings:
@@ -147,7 +152,12 @@ class KnowledgeController(Controller):
     async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:
         return await documents.get(tx, agent_id, document_id)
 
-    @patch("/documents/{document_id:str}", summary="Change a document", needs="agents:write")
+    @patch(
+        "/documents/{document_id:str}",
+        summary="Change a document",
+        needs="agents:write",
+        record=_DOCUMENT,
+    )
     async def change_document(
         self, tx: Tx, agent_id: Id, document_id: Id, data: JSONBody[DocumentChange]
     ) -> DocumentView:

@@ -5,6 +5,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Context, Id, Page, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 
 from . import changes, service
@@ -21,6 +22,8 @@ OfChange = Annotated[ChangeType | None, QueryParameter(description="Only changes
 KeepDocuments = Annotated[
     bool | None, QueryParameter(description="Keeps the documents, as if they had been uploaded")
 ]
+
+_SOURCE = Record(lock_row("document_sources", agent_id="agent_id", id="source_id"))
 
 
 class SourceController(Controller):
@@ -55,7 +58,7 @@ class SourceController(Controller):
     async def get_source(self, tx: Tx, agent_id: Id, source_id: Id) -> DocumentSourceView:
         return await service.get(tx, agent_id, source_id)
 
-    @patch("/{source_id:str}", summary="Change a source", needs="agents:write")
+    @patch("/{source_id:str}", summary="Change a source", needs="agents:write", record=_SOURCE)
     async def change_source(
         self, context: Context, agent_id: Id, source_id: Id, data: JSONBody[ChangeSource]
     ) -> DocumentSourceView:

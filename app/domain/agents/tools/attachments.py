@@ -30,6 +30,13 @@ async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
     return attachments
 
 
+async def get(tx: Tx, agent_id: str, tool_id: str) -> Attachment:
+    attachment = await queries.find_attachment(tx, agent_id, tool_id)
+    if attachment is None:
+        raise _not_found(tool_id)
+    return attachment
+
+
 async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:
     agent = await agents.find(context.tx, agent_id, for_update=True)
     tool = await service.find(context.tx, data.tool_id)
@@ -175,8 +182,12 @@ async def _find_attachment(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, 
     agent = await agents.find(tx, agent_id)
     row = await queries.lock_attachment(tx, agent_id, tool_id)
     if row is None:
-        raise AttachmentNotFound(f"This agent has no tool {tool_id[:64]}")
+        raise _not_found(tool_id)
     return agent, row[0], row[1]
+
+
+def _not_found(tool_id: str) -> AttachmentNotFound:
+    return AttachmentNotFound(f"This agent has no tool {tool_id[:64]}")
 
 
 def _build_view(attachment: AgentTool, tool: Tool) -> Attachment:

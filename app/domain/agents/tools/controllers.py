@@ -5,6 +5,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import TIME, OfStatus, Search, Sort, parse_time
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -26,6 +27,9 @@ from .schemas import (
     ToolView,
     UpdateTool,
 )
+
+_TOOL = Record(lock_row("tools", id="tool_id"))
+_ATTACHMENT = Record(lock_row("agent_tools", agent_id="agent_id", tool_id="tool_id"))
 
 
 class ToolController(Controller):
@@ -70,7 +74,7 @@ class ToolController(Controller):
         """Callers without tools:write see an empty `config`."""
         return Data(await service.show(tx, principal, tool_id))
 
-    @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write")
+    @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write", record=_TOOL)
     async def update_tool(
         self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
     ) -> Data[FullTool]:
@@ -171,7 +175,13 @@ class AgentToolController(Controller):
     ) -> Data[NewAttachment]:
         return Data(await attachments.attach(context, agent_id, data))
 
-    @patch("/{tool_id:str}", summary="Change an attachment", needs="agents:write")
+    @get("/{tool_id:str}", summary="Get an attachment", needs="agents:write")
+    async def get_agent_tool(self, tx: Tx, agent_id: Id, tool_id: Id) -> Data[Attachment]:
+        return Data(await attachments.get(tx, agent_id, tool_id))
+
+    @patch(
+        "/{tool_id:str}", summary="Change an attachment", needs="agents:write", record=_ATTACHMENT
+    )
     async def patch_agent_tool(
         self,
         context: Context,

@@ -145,12 +145,13 @@ WHERE ($1::text IS NULL OR t.tenant_id = $1) AND t.id = $2
 """
 _EXISTS = "SELECT 1 FROM tools WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 _FIND_EXISTING_IDS = "SELECT id FROM tools WHERE tenant_id = $1 AND id = ANY($2)"
-_LIST_ATTACHMENTS = f"""
+_SELECT_ATTACHMENTS = f"""
 SELECT {_ATTACHMENT.columns}
 FROM agent_tools a JOIN tools t ON t.id = a.tool_id AND t.tenant_id = a.tenant_id
 WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.agent_id = $2
-ORDER BY a.display_order, a.attached_at, a.id
 """
+_LIST_ATTACHMENTS = f"{_SELECT_ATTACHMENTS} ORDER BY a.display_order, a.attached_at, a.id"
+_FIND_ATTACHMENT = f"{_SELECT_ATTACHMENTS} AND a.tool_id = $3"
 _COUNT_BY_DAY = """
 SELECT day::date::text AS date, count(e.id) AS executions,
        count(e.id) FILTER (WHERE e.status <> 'completed') AS failures
@@ -367,6 +368,10 @@ async def list_attached_ids(tx: Tx, agent_id: str) -> set[str]:
 
 async def list_attachments(tx: Tx, agent_id: str) -> list[Attachment]:
     return await _ATTACHMENT.list(tx, tenant_of(tx), _LIST_ATTACHMENTS, agent_id)
+
+
+async def find_attachment(tx: Tx, agent_id: str, tool_id: str) -> Attachment | None:
+    return await _ATTACHMENT.find(tx, tenant_of(tx), _FIND_ATTACHMENT, agent_id, tool_id)
 
 
 async def lock_attachment(tx: Tx, agent_id: str, tool_id: str) -> OrmRow[AgentTool, Tool] | None:

@@ -5,6 +5,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data, TestResult
 
@@ -22,6 +23,8 @@ from .schemas import (
     UpdateSecrets,
 )
 from .types import Type
+
+_CREDENTIAL = Record(lock_row("credentials", id="credential_id"), "get_credential")
 
 
 class CredentialController(Controller):
@@ -66,7 +69,12 @@ class CredentialController(Controller):
         """Without its secrets; `secret_keys` are their names."""
         return await service.get(tx, credential_id)
 
-    @put("/{credential_id:str}", summary="Change a credential", needs="credentials:write")
+    @put(
+        "/{credential_id:str}",
+        summary="Change a credential",
+        needs="credentials:write",
+        record=_CREDENTIAL,
+    )
     async def update_credential(
         self, context: Context, credential_id: Id, data: JSONBody[UpdateCredential]
     ) -> CredentialView:
@@ -92,7 +100,12 @@ class CredentialController(Controller):
         """Written to the audit trail first; so is an attempt without the permission."""
         return await service.reveal(services, principal, address, credential_id)
 
-    @put("/{credential_id:str}/secrets", summary="Replace the secrets", needs="credentials:write")
+    @put(
+        "/{credential_id:str}/secrets",
+        summary="Replace the secrets",
+        needs="credentials:write",
+        record=_CREDENTIAL,
+    )
     async def update_credential_secrets(
         self, context: Context, credential_id: Id, data: JSONBody[UpdateSecrets]
     ) -> CredentialView:

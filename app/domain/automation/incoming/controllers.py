@@ -5,10 +5,13 @@ from litestar.params import JSONBody
 
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 
 from . import payloads, receiving, service
 from .schemas import CreateIncoming, IncomingView, PayloadView, Received, UpdateIncoming
+
+_WEBHOOK = Record(lock_row("incoming_webhooks", id="webhook_id"))
 
 
 class IncomingWebhookController(Controller):
@@ -35,7 +38,12 @@ class IncomingWebhookController(Controller):
     async def get_incoming_webhook(self, context: Context, webhook_id: Id) -> IncomingView:
         return await service.get(context, webhook_id)
 
-    @put("/{webhook_id:str}", summary="Change an incoming webhook", needs="webhooks:write")
+    @put(
+        "/{webhook_id:str}",
+        summary="Change an incoming webhook",
+        needs="webhooks:write",
+        record=_WEBHOOK,
+    )
     async def update_incoming_webhook(
         self, context: Context, webhook_id: Id, data: JSONBody[UpdateIncoming]
     ) -> IncomingView:

@@ -9,6 +9,7 @@ from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, From, OfStatus, Sort, To, parse_time
+from app.http.records import Record, lock_row
 from app.kit.paging import Flat, Paged
 
 from . import service
@@ -30,6 +31,8 @@ OfType = Annotated[
 OfAction = Annotated[
     ActionType | None, QueryParameter(description="Only subscriptions with this action")
 ]
+
+_SUBSCRIPTION = Record(lock_row("event_subscriptions", id="subscription_id"), "get_subscription")
 
 
 class SubscriptionController(Controller):
@@ -67,7 +70,12 @@ class SubscriptionController(Controller):
     async def get_subscription(self, tx: Tx, subscription_id: Id) -> SubscriptionView:
         return await service.get(tx, subscription_id)
 
-    @put("/{subscription_id:str}", summary="Change a subscription", needs="events:write")
+    @put(
+        "/{subscription_id:str}",
+        summary="Change a subscription",
+        needs="events:write",
+        record=_SUBSCRIPTION,
+    )
     async def update_subscription(
         self,
         context: Context,
@@ -84,6 +92,7 @@ class SubscriptionController(Controller):
     @post(
         "/{subscription_id:str}/rotate-secret",
         summary="Rotate the secret",
+        record=_SUBSCRIPTION,
         needs="events:write",
         status_code=200,
     )

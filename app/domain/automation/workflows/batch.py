@@ -57,6 +57,7 @@ async def run(
         new=CreateWorkflow,
         change=UpdateWorkflow,
         create=create,
+        lock=partial(service.lock, tx),
         update=update,
         delete=partial(service.delete, tx),
     )

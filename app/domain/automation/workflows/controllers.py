@@ -8,6 +8,7 @@ from litestar.params import JSONBody, QueryParameter
 from app.domain.agents.definition.schemas import VersionDiff
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import From, OfStatus, Search, Sort, To, parse_time
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data
 
@@ -37,6 +38,8 @@ from .schemas import (
 TriggerFilter = Annotated[
     TriggerType | None, QueryParameter(description="Only executions with this trigger")
 ]
+
+_WORKFLOW = Record(lock_row("workflows", id="workflow_id"), "get_workflow")
 
 
 class WorkflowController(Controller):
@@ -81,6 +84,7 @@ class WorkflowController(Controller):
         "/{workflow_id:str}",
         summary="Change a workflow",
         stores=True,
+        record=_WORKFLOW,
         needs="workflows:write",
         stops_when_gone=True,
     )
@@ -106,6 +110,7 @@ class WorkflowController(Controller):
     @post(
         "/{workflow_id:str}/publish",
         summary="Publish the newest version",
+        record=_WORKFLOW,
         needs="workflows:write",
         status_code=200,
     )
@@ -120,6 +125,7 @@ class WorkflowController(Controller):
     @post(
         "/{workflow_id:str}/unpublish",
         summary="Withdraw a workflow",
+        record=_WORKFLOW,
         needs="workflows:write",
         status_code=200,
     )
@@ -159,6 +165,7 @@ class WorkflowController(Controller):
     @post(
         "/{workflow_id:str}/versions/{version:str}/restore",
         summary="Restore a version",
+        record=_WORKFLOW,
         stores=True,
         stops_when_gone=True,
         needs="workflows:write",

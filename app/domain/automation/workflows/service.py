@@ -143,6 +143,11 @@ async def create_checked(
     return _build_view(workflow, definition)
 
 
+async def lock(tx: Tx, workflow_id: str) -> WorkflowView:
+    workflow = await find(tx, workflow_id, for_update=True)
+    return _build_view(workflow, await _load_definition(tx, workflow.id, workflow.version))
+
+
 async def update(
     tx: Tx, services: Services, principal: Principal, workflow_id: str, data: UpdateWorkflow
 ) -> WorkflowView:

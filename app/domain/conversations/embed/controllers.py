@@ -15,6 +15,7 @@ from app.http.authorization import embed_key_of, principal_of
 from app.http.dependencies import HttpRequest, Id, Page, Services, Tx
 from app.http.disconnect import while_connected
 from app.http.paging import provide_full_page
+from app.http.records import Record, lock_row
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit import validation
 from app.kit.errors import Invalid
@@ -36,6 +37,8 @@ from .schemas import (
     UpdateEmbedKey,
     VisitorSession,
 )
+
+_KEY = Record(lock_row("embed_keys", id="key_id"))
 
 
 class _KeyId(msgspec.Struct):
@@ -71,7 +74,11 @@ class EmbedKeyController(Controller):
         """The newest first. An agent has at most 100 keys."""
         return await keys.list_page(tx, page_in, agent_id)
 
-    @put("/{key_id:str}", summary="Change an embed key", needs="agents:write")
+    @get("/{key_id:str}", summary="Get an embed key", needs="agents:write")
+    async def get_embed_key(self, tx: Tx, key_id: Id) -> EmbedKeyView:
+        return await keys.get(tx, key_id)
+
+    @put("/{key_id:str}", summary="Change an embed key", needs="agents:write", record=_KEY)
     async def update_embed_key(
         self, tx: Tx, key_id: Id, data: JSONBody[UpdateEmbedKey]
     ) -> EmbedKeyView:

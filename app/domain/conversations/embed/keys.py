@@ -75,6 +75,13 @@ def _set_identity_secret(keyring: Keyring, key: EmbedKey) -> str:
     return secret
 
 
+async def get(tx: Tx, key_id: str) -> EmbedKeyView:
+    view = await queries.find_view(tx, key_id)
+    if view is None:
+        raise _not_found(key_id)
+    return view
+
+
 async def update(tx: Tx, key_id: str, data: UpdateEmbedKey) -> EmbedKeyView:
     key = await _find(tx, key_id)
     values = validation.set_fields(data)
@@ -83,10 +90,7 @@ async def update(tx: Tx, key_id: str, data: UpdateEmbedKey) -> EmbedKeyView:
     await events.save_changes(
         tx, key, values, lambda names: EmbedKeyUpdated(key.id, key.agent_id, key.name, names)
     )
-    view = await queries.find_view(tx, key_id)
-    if view is None:
-        raise _not_found(key_id)
-    return view
+    return await get(tx, key_id)
 
 
 async def rotate_identity_secret(tx: Tx, keyring: Keyring, key_id: str) -> NewIdentitySecret:

@@ -10,6 +10,7 @@ from litestar.response import Stream
 from app.http import idempotency
 from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
+from app.http.records import Record, lock_row
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -30,6 +31,9 @@ from .schemas import (
     TableView,
     UpdateTable,
 )
+
+_TABLE = Record(lock_row("data_tables", id="table_id"))
+_ROW = Record(lock_row("data_rows", table_id="table_id", id="row_id"))
 
 
 class ImportUpload(msgspec.Struct):
@@ -78,7 +82,7 @@ class DataTableController(Controller):
     async def get_table(self, tx: Tx, table_id: Id) -> Data[TableView]:
         return Data(await tables.get(tx, table_id))
 
-    @put("/{table_id:str}", summary="Change a data table", needs="data_tables:write")
+    @put("/{table_id:str}", summary="Change a data table", needs="data_tables:write", record=_TABLE)
     async def update_table(
         self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]
     ) -> Data[TableView]:
@@ -91,7 +95,12 @@ class DataTableController(Controller):
         """
         return Data(await tables.update(tx, table_id, data))
 
-    @patch("/{table_id:str}", summary="Change a part of a data table", needs="data_tables:write")
+    @patch(
+        "/{table_id:str}",
+        summary="Change a part of a data table",
+        needs="data_tables:write",
+        record=_TABLE,
+    )
     async def patch_table(
         self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]
     ) -> Data[TableView]:
@@ -139,7 +148,13 @@ class DataRowController(Controller):
     async def get_row(self, tx: Tx, table_id: Id, row_id: Id) -> Data[RowView]:
         return Data(await rows.get(tx, table_id, row_id))
 
-    @put("/{row_id:str}", summary="Replace a row", stores=True, needs="data_tables:write")
+    @put(
+        "/{row_id:str}",
+        summary="Replace a row",
+        stores=True,
+        needs="data_tables:write",
+        record=_ROW,
+    )
     async def replace_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
     ) -> Data[RowView]:
@@ -147,7 +162,9 @@ class DataRowController(Controller):
         view = await rows.update(tx, tenant_of(tx), table_id, row_id, data.values, replace=True)
         return Data(view)
 
-    @patch("/{row_id:str}", summary="Change a row", stores=True, needs="data_tables:write")
+    @patch(
+        "/{row_id:str}", summary="Change a row", stores=True, needs="data_tables:write", record=_ROW
+    )
     async def update_row(
         self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
     ) -> Data[RowView]:

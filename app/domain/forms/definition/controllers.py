@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import OfStatus, Search, Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data, Done
 
@@ -25,6 +26,8 @@ from .schemas import (
     Status,
     UpdateForm,
 )
+
+_FORM = Record(lock_row("forms", id="form_id"), "get_form")
 
 
 class FormController(Controller):
@@ -69,7 +72,7 @@ class FormController(Controller):
         """The slug is the form's name in public addresses."""
         return Data(await service.get_by_slug(tx, principal, slug))
 
-    @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write")
+    @put("/{form_id:str}", summary="Change a form", stores=True, needs="forms:write", record=_FORM)
     async def update_form(
         self,
         tx: Tx,
@@ -98,13 +101,23 @@ class FormController(Controller):
         return Data(await service.publish(tx, form_id))
 
     @post(
-        "/{form_id:str}/unpublish", summary="Withdraw a form", needs="forms:write", status_code=200
+        "/{form_id:str}/unpublish",
+        summary="Withdraw a form",
+        needs="forms:write",
+        status_code=200,
+        record=_FORM,
     )
     async def unpublish_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
         """It becomes a draft again and accepts no submissions."""
         return Data(await service.unpublish(tx, principal, form_id))
 
-    @post("/{form_id:str}/archive", summary="Archive a form", needs="forms:write", status_code=200)
+    @post(
+        "/{form_id:str}/archive",
+        summary="Archive a form",
+        needs="forms:write",
+        status_code=200,
+        record=_FORM,
+    )
     async def archive_form(self, tx: Tx, principal: Principal, form_id: Id) -> Data[FormView]:
         """It accepts no submissions; existing ones are kept."""
         return Data(await service.archive(tx, principal, form_id))

@@ -10,6 +10,7 @@ from app.http import idempotency
 from app.http.authorization import caller_of
 from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import TIME, OfStatus, Search, parse_time
+from app.http.records import Record, lock_row
 from app.kit import filenames
 from app.kit.paging import Paged
 from app.kit.views import Data
@@ -38,6 +39,8 @@ ResumeAfter = Annotated[
         max_length=100, description="The submission_id of the last row that you already have"
     ),
 ]
+
+_SUBMISSION = Record(lock_row("form_submissions", form_id="form_id", id="submission_id"))
 
 
 class FormSubmissionController(Controller):
@@ -141,7 +144,12 @@ class FormSubmissionController(Controller):
         """With its files and the state of the workflow that it started."""
         return Data(await submissions.get(tx, principal, form_id, submission_id))
 
-    @patch("/submissions/{submission_id:str}", summary="Archive a submission", needs="forms:write")
+    @patch(
+        "/submissions/{submission_id:str}",
+        summary="Archive a submission",
+        needs="forms:write",
+        record=_SUBMISSION,
+    )
     async def update_submission(
         self,
         tx: Tx,

@@ -16,6 +16,7 @@ from app.http.dependencies import (
     Tx,
 )
 from app.http.paging import Search, Sort
+from app.http.records import Record, lock_in_order, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Done
 
@@ -268,7 +269,13 @@ class UserController(Controller):
         await invitations.revoke(tx, principal, invitation_id)
         return Done("The invitation is revoked")
 
-    @put("/{user_id:str}/role", summary="Change a user's role")
+    @put(
+        "/{user_id:str}/role",
+        summary="Change a user's role",
+        record=Record(
+            lock_in_order(users.lock_administration, lock_row("users", id="user_id")), "get_user"
+        ),
+    )
     async def change_user_role(
         self,
         tx: Tx,

@@ -2,6 +2,8 @@
 remove the last administrator.
 """
 
+from collections.abc import Mapping
+
 from app.domain.area import Event
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
@@ -95,6 +97,11 @@ async def delete(tx: Tx, services: Services, principal: Principal, user_id: str)
     await delete_picture(tx, services, user.tenant_id, user.avatar_key)
     await (await tx.session()).delete(user)
     await _emit(tx, user, UserDeleted(user.id, user.email, user.role))
+
+
+async def lock_administration(tx: Tx, _parameters: Mapping[str, str]) -> None:
+    """Comes before the lock of a user, as in every change of one."""
+    await queries.lock_admins(tx)
 
 
 async def lock_user_to_change(tx: Tx, principal: Principal, user_id: str) -> User:

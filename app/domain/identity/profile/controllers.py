@@ -2,6 +2,7 @@ from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody, MultipartBody
 
 from app.http.dependencies import Id, Principal, Services, Tx
+from app.http.records import Record, lock_row
 from app.http.uploads import MEGABYTE
 from app.kit.views import Done
 
@@ -20,7 +21,7 @@ class ProfileController(Controller):
     async def get_profile(self, tx: Tx, services: Services, principal: Principal) -> ProfileView:
         return await service.get(tx, services, principal)
 
-    @put(summary="Change my profile")
+    @put(summary="Change my profile", record=Record(lock_row("users", id="user_id")))
     async def update_profile(
         self, tx: Tx, principal: Principal, data: JSONBody[UpdateProfile]
     ) -> ProfileUpdated:

@@ -3,6 +3,7 @@ from litestar.params import JSONBody
 
 from app.domain.area import Areas
 from app.http.dependencies import Id, Principal, Services, Tx
+from app.http.records import Record
 
 from . import service
 from .schemas import Permissions, PermissionsSet, RolePermissions, SetPermissions
@@ -20,7 +21,10 @@ class RoleController(Controller):
         return await service.get(tx, role)
 
     @put(
-        "/roles/{role:str}/permissions", summary="Change a role's permissions", needs="admin:roles"
+        "/roles/{role:str}/permissions",
+        summary="Change a role's permissions",
+        needs="admin:roles",
+        record=Record(service.lock_grants),
     )
     async def change_role_permissions(
         self,

@@ -1,5 +1,6 @@
 """Permissions of roles: defined in code, granted by rows, changed by super_admin."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import get_args
 
@@ -34,6 +35,11 @@ def get_own_permissions(principal: Principal) -> RolePermissions:
 async def get(tx: Tx, name: str) -> RolePermissions:
     role = _validate_role(name)
     return RolePermissions(role, sorted(await queries.list_granted(tx, role)))
+
+
+async def lock_grants(tx: Tx, _parameters: Mapping[str, str]) -> None:
+    """Waits for other changes of permissions; the version that it takes counts up once more."""
+    await bump_grants(tx)
 
 
 async def set_permissions(

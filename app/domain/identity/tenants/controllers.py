@@ -6,6 +6,7 @@ from litestar.params import JSONBody, QueryParameter
 from app.domain.area import Areas
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 
 from . import service
@@ -37,7 +38,11 @@ class TenantController(Controller):
     async def get_tenant(self, tx: Tx, tenant_id: Id) -> TenantView:
         return await service.get(tx, tenant_id)
 
-    @put("/{tenant_id:str}", summary="Change a tenant")
+    @put(
+        "/{tenant_id:str}",
+        summary="Change a tenant",
+        record=Record(lock_row("tenants", id="tenant_id")),
+    )
     async def update_tenant(
         self, tx: Tx, services: Services, tenant_id: Id, data: JSONBody[UpdateTenant]
     ) -> TenantView:

@@ -1,5 +1,7 @@
 """The notification center: a user's own notifications and preferences, and messages by hand."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from app.context import RequestContext
@@ -10,6 +12,7 @@ from app.kit.errors import Invalid
 from app.kit.paging import Page
 from app.kit.texts import as_json
 from app.security.permissions import ROLES
+from db.fast import tenant_of
 from db.session import Tx
 
 from . import center_queries as queries
@@ -67,6 +70,11 @@ async def mark_all_read(tx: Tx, user_id: str) -> MarkedRead:
 async def get_preferences(tx: Tx, tenant_id: str, user_id: str) -> Preferences:
     stored = msgspec.json.decode(await queries.find_preferences(tx, tenant_id, user_id))
     return Preferences(preferences.resolve_all(stored))
+
+
+async def lock_preferences(tx: Tx, parameters: Mapping[str, str]) -> None:
+    """Creates the row when there is none."""
+    await queries.lock_preferences(tx, tenant_of(tx) or "", parameters["user_id"])
 
 
 async def update_preferences(

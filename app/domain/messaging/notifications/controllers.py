@@ -9,6 +9,7 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, OfStatus, To, parse_time
+from app.http.records import Record, lock_row
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit import sse
 from app.kit.paging import Flat
@@ -45,6 +46,9 @@ from .schemas import (
     UpdatePreferences,
 )
 from .types import TypeName
+
+_CHANNEL = Record(lock_row("notification_channels", id="channel_id"))
+_PREFERENCES = Record(center.lock_preferences)
 
 
 class ChannelController(Controller):
@@ -102,7 +106,12 @@ class ChannelController(Controller):
         """With its secrets. An event records who read them."""
         return await channels.reveal(services, principal, channel_id)
 
-    @put("/{channel_id:str}", summary="Change a channel", needs="notifications:write")
+    @put(
+        "/{channel_id:str}",
+        summary="Change a channel",
+        needs="notifications:write",
+        record=_CHANNEL,
+    )
     async def update_channel(
         self, context: Context, channel_id: Id, data: JSONBody[UpdateChannel]
     ) -> ChannelView:
@@ -215,7 +224,7 @@ class NotificationController(Controller):
     async def get_notification_preferences(self, tx: Tx, principal: Principal) -> Preferences:
         return await center.get_preferences(tx, principal.tenant_id, principal.user_id)
 
-    @put("/preferences", summary="Change your preferences", own=True)
+    @put("/preferences", summary="Change your preferences", own=True, record=_PREFERENCES)
     async def update_notification_preferences(
         self, tx: Tx, principal: Principal, data: JSONBody[UpdatePreferences]
     ) -> Preferences:

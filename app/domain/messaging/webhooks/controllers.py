@@ -6,10 +6,13 @@ from app.domain.messaging.deliveries.schemas import DeliveryView, FullDelivery
 from app.domain.messaging.outbox.api import LogFilter, Status
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, OfStatus, Sort, To, parse_time
+from app.http.records import Record, lock_row
 from app.kit.paging import Flat, Paged
 
 from . import service
 from .schemas import CreateWebhook, TestWebhook, UpdateWebhook, WebhookView, WebhookWithSecret
+
+_WEBHOOK = Record(lock_row("webhooks", id="webhook_id"), "get_webhook")
 
 
 class WebhookController(Controller):
@@ -37,7 +40,7 @@ class WebhookController(Controller):
     async def get_webhook(self, context: Context, webhook_id: Id) -> WebhookView:
         return await service.get(context, webhook_id)
 
-    @put("/{webhook_id:str}", summary="Change a webhook", needs="webhooks:write")
+    @put("/{webhook_id:str}", summary="Change a webhook", needs="webhooks:write", record=_WEBHOOK)
     async def update_webhook(
         self, context: Context, webhook_id: Id, data: JSONBody[UpdateWebhook]
     ) -> WebhookView:
@@ -75,6 +78,7 @@ class WebhookController(Controller):
     @post(
         "/{webhook_id:str}/rotate-secret",
         summary="Rotate the secret",
+        record=_WEBHOOK,
         needs="webhooks:write",
         status_code=200,
     )

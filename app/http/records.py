@@ -1,0 +1,39 @@
+"""The records that routes change, as their option `record` declares them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from app.http import record_queries
+from db.session import Tx
+
+# Receives the parameters of the path, and the caller as `user_id` unless the path has one.
+Lock = Callable[[Tx, Mapping[str, str]], Awaitable[None]]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """`lock` keeps the record unchanged until the end of the transaction. `reader` is the name of
+    the handler that answers with the record, by default the GET of the same path.
+    """
+
+    lock: Lock | None = None
+    reader: str | None = None
+
+
+def lock_row(table: str, **columns: str) -> Lock:
+    """Locks the row whose columns have the values of these parameters."""
+    names = tuple(columns.values())
+    statement = record_queries.build_lock(table, list(columns))
+
+    async def lock(tx: Tx, parameters: Mapping[str, str]) -> None:
+        await record_queries.lock(tx, statement, [parameters[name] for name in names])
+
+    return lock
+
+
+def lock_in_order(*locks: Lock) -> Lock:
+    async def lock(tx: Tx, parameters: Mapping[str, str]) -> None:
+        for step in locks:
+            await step(tx, parameters)
+
+    return lock
