@@ -34,6 +34,7 @@ from app.domain.messaging.outbox.area import AREA as OUTBOX
 from app.domain.messaging.webhooks.area import AREA as WEBHOOKS
 from app.domain.platform.events.area import AREA as EVENTS
 from app.domain.platform.files.area import AREA as FILES
+from app.domain.platform.history.area import AREA as HISTORY
 from app.domain.platform.mail.area import AREA as MAIL
 from app.domain.platform.storage.area import AREA as STORAGE
 
@@ -62,6 +63,7 @@ AREAS: Final = Areas(
         TOOLS,
         SEARCH,
         EVENTS,
+        HISTORY,
         OUTBOX,
         DELIVERIES,
         WEBHOOKS,

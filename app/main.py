@@ -91,6 +91,7 @@ from app.domain.messaging.webhooks.controllers import WebhookController
 from app.domain.platform.events.api import RequestSpans
 from app.domain.platform.events.controllers import EventLogController, EventTypeController
 from app.domain.platform.files.controllers import FileController
+from app.domain.platform.history.controllers import HistoryController
 from app.domain.platform.storage import api as storage
 from app.http import (
     authorization,
@@ -185,6 +186,7 @@ ROUTES: list[Any] = [
     WorkflowSubscriptionController,
     TestEventController,
     EventLogController,
+    HistoryController,
     WebhookController,
     IncomingWebhookController,
     WorkflowController,

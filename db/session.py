@@ -7,7 +7,7 @@ pool with its first statement. The code that opened it commits it once.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any, Final, cast
@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import asyncpg
 import msgspec
 from sqlalchemy import Connection, PoolProxiedConnection, event
-from sqlalchemy.exc import DisconnectionError, MissingGreenlet, SQLAlchemyError
+from sqlalchemy.exc import MissingGreenlet, SQLAlchemyError
 from sqlalchemy.ext.asyncio import (
     AsyncConnection,
     AsyncEngine,
@@ -27,8 +27,11 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql import visitors
 from sqlalchemy.util import greenlet_spawn
 
+from db import record_changes
 from db.base import TenantOwned
+from db.connecting import SERVER_SETTINGS, LazyConnect, refuse_closed
 from db.connection_shares import ConnectionClaim, ConnectionShares
+from db.record_changes import RecordChanges, Recorder
 from db.url import DRIVER, parse_url
 
 
@@ -134,6 +137,9 @@ def _check_tenant(session: Session, _ctx: UOWTransaction, _objects: object) -> N
             raise CrossTenant(f"{type(row).__name__} of {row.tenant_id} in a session of {scope}")
 
 
+event.listen(ScopedSession, "after_flush", record_changes.collect)
+
+
 class Tx:
     """One transaction. With `autocommit`, plain SQL runs without BEGIN and COMMIT."""
 
@@ -145,8 +151,10 @@ class Tx:
         *,
         autocommit: bool,
         ring: Ring | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.scope = scope
+        self.record_changes = RecordChanges(recorder)
         self._ring = ring
         self.after_commit: list[AfterCommit] = []
         # Awaited once, as the first step of the transaction; not with `autocommit`.
@@ -180,7 +188,7 @@ class Tx:
                 connection,
                 sync_session_class=ScopedSession,
                 expire_on_commit=False,
-                info={"scope": self.scope},
+                info={"scope": self.scope, record_changes.INFO: self.record_changes},
             )
         return self._session
 
@@ -197,6 +205,7 @@ class Tx:
         try:
             if self._session is not None:
                 await self._session.flush()
+            await self.record_changes.write(self)
             if self._has_begun and self._connection is not None:
                 await self._run_or_invalidate(
                     greenlet_spawn(_dbapi_connection(self._connection).commit)
@@ -213,6 +222,7 @@ class Tx:
 
     async def rollback(self) -> None:
         self.after_commit.clear()
+        self.record_changes.items.clear()
         await self._close()
 
     async def _acquire(self) -> PoolProxiedConnection:
@@ -324,35 +334,6 @@ def _dbapi_connection(connection: PoolProxiedConnection) -> Any:
     return connection.dbapi_connection
 
 
-class _LazyConnect:
-    """Calls `asyncpg.connect` only when it is awaited. `Tx._take_idle` may drop it before that."""
-
-    def __init__(self, **options: Any) -> None:
-        self._options = options
-
-    def __await__(self) -> Generator[Any, None, asyncpg.Connection]:
-        return cast("Generator[Any, None, asyncpg.Connection]", self._connect().__await__())
-
-    async def _connect(self) -> asyncpg.Connection:
-        return await asyncpg.connect(**self._options)
-
-
-def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> None:
-    """Makes the pool replace a closed connection, as there are after a restart of Postgres."""
-    if dbapi_connection.driver_connection.is_closed():
-        raise DisconnectionError
-
-
-# Limits the wait for locks and the life of idle transactions. The page cost of SSDs makes the
-# planner prefer index scans. JIT compilation would take longer than our statements.
-_SERVER_SETTINGS: Final = {
-    "lock_timeout": "15s",
-    "idle_in_transaction_session_timeout": "120s",
-    "random_page_cost": "1.1",
-    "jit": "off",
-}
-
-
 class Database:
     def __init__(self, url: str, *, pool_size: int = 20) -> None:
         arguments = parse_url(url)
@@ -369,22 +350,31 @@ class Database:
             json_deserializer=msgspec.json.decode,
             connect_args={
                 **arguments,
-                "async_creator_fn": _LazyConnect,
+                "async_creator_fn": LazyConnect,
                 "server_settings": {
-                    **_SERVER_SETTINGS,
+                    **SERVER_SETTINGS,
                     **arguments.get("server_settings", {}),
                     # Times within JSON have the session's time zone.
                     "timezone": "UTC",
                 },
             },
         )
-        event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
+        event.listen(self.engine.sync_engine, "checkout", refuse_closed)
         self._shares = ConnectionShares(pool_size)
         # Set by the container when there is a doorbell.
         self.ring: Ring | None = None
+        # Writes the history of records, set by its area.
+        self.recorder: Recorder | None = None
 
     def begin(self, scope: Scope | None, *, autocommit: bool = False) -> Tx:
-        return Tx(self.engine, self._shares, scope, autocommit=autocommit, ring=self.ring)
+        return Tx(
+            self.engine,
+            self._shares,
+            scope,
+            autocommit=autocommit,
+            ring=self.ring,
+            recorder=self.recorder,
+        )
 
     @asynccontextmanager
     async def tx(self, scope: Scope | None, *, autocommit: bool = False) -> AsyncIterator[Tx]:

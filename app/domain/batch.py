@@ -102,6 +102,7 @@ async def _run_in_savepoint(
 ) -> OperationResult[View]:
     """Runs one operation in a savepoint, which is rolled back when the operation fails."""
     session, callback_count = await tx.session(), len(tx.after_commit)
+    change_count = len(tx.record_changes.items)
     try:
         async with session.begin_nested():
             view = await _run_operation(principal, functions, operation)
@@ -110,6 +111,7 @@ async def _run_in_savepoint(
         if api_error.status >= HTTP_SERVER_ERROR:
             raise
         del tx.after_commit[callback_count:]
+        del tx.record_changes.items[change_count:]
         return _build_error_result(index, api_error)
     return OperationResult(index, _SUCCESS_STATUS[operation.action], data=view)
 

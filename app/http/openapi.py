@@ -80,6 +80,7 @@ TAG_GROUPS: Final = {
     },
     "Platform": {
         "Events": "The catalogue of events, the event log and traces",
+        "History": "Who changed which record, when, and what",
         "Files": "Stored files, and the space that they take",
         "Health": "Probes for those who run the instance",
     },

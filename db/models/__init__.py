@@ -24,6 +24,7 @@ from db.models.form_submissions import (
     FormViewCount,
 )
 from db.models.forms import Form, FormRecipient, FormVersion
+from db.models.history import HistoryEntry
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import FailureCount, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
@@ -108,6 +109,7 @@ __all__ = [
     "FormUpload",
     "FormVersion",
     "FormViewCount",
+    "HistoryEntry",
     "IdempotencyKey",
     "IncomingPayload",
     "IncomingWebhook",

@@ -9,6 +9,7 @@ import msgspec
 from app.domain.agents.llm.api import provider_of, require_offered
 from app.domain.area import AgentDeletion, Areas
 from app.domain.platform.events import api as events
+from app.domain.platform.history import api as history
 from app.kit import json_diff, paging, validation
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
@@ -167,6 +168,9 @@ async def delete(tx: Tx, services: Services, agent_id: str) -> None:
     await session.flush()
     await areas.after_agents_deleted(deletion)
     for row in deleted:
+        history.note(
+            tx, "agent", row["id"], row["name"], tenant_id=agent.tenant_id, action="deleted"
+        )
         event = AgentDeleted(row["id"], row["name"])
         await events.emit(tx, event, tenant_id=agent.tenant_id)
     for parent in parents:
@@ -212,6 +216,7 @@ async def restore_version(tx: Tx, principal: Principal, agent_id: str, version: 
     stored = await queries.find_version(tx, agent_id, _parse_version(version))
     if stored is None:
         raise _version_not_found(version)
+    history.call_action(tx, "restored")
     await change(tx, principal, agent, {name: getattr(stored, name) for name in BEHAVIOUR})
     return build_view(AgentView, agent)
 

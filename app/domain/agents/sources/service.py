@@ -10,6 +10,7 @@ from app.domain.agents.definition import api as agents
 from app.domain.agents.knowledge.api import list_columns, source_documents
 from app.domain.agents.knowledge.schemas import DocumentChange
 from app.domain.platform.files import api as files
+from app.domain.platform.history import api as history
 from app.jobs import work
 from app.kit import clock, paging, validation
 from app.kit.changes import apply_changes
@@ -182,6 +183,7 @@ async def delete(
     keys = await entry_queries.list_file_keys(tx, tenant_id, source_id=source_id)
     await files.release(tx, services, tenant_id, keys)
     await queries.delete(tx, tenant_id, source_id)
+    history.note(tx, "source", source_id, row["name"], tenant_id=tenant_id, action="deleted")
 
 
 # Syncs

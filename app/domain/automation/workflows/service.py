@@ -9,6 +9,7 @@ from msgspec import UNSET
 from app.domain.agents.definition.schemas import VersionDiff
 from app.domain.messaging.notifications import api as notifications
 from app.domain.platform.events import api as events
+from app.domain.platform.history import api as history
 from app.jobs import work
 from app.kit import clock, json_diff, paging, validation
 from app.kit.changes import apply_changes
@@ -237,11 +238,23 @@ async def _change(
     if definition != before:
         workflow.version += 1
         await _store_version(tx, workflow, definition, principal)
+        _note_definition(tx, workflow, before, definition)
     if changed:
         workflow.updated_at = clock.now()
         await (await tx.session()).flush()
         updated = WorkflowUpdated(workflow.id, workflow.name, workflow.version, changed)
         await events.emit(tx, updated, tenant_id=workflow.tenant_id)
+
+
+def _note_definition(tx: Tx, workflow: Workflow, before: Definition, after: Definition) -> None:
+    history.note(
+        tx,
+        "workflow",
+        workflow.id,
+        workflow.name,
+        tenant_id=workflow.tenant_id,
+        changes={"nodes": (before.nodes, after.nodes), "edges": (before.edges, after.edges)},
+    )
 
 
 def _set_next_run(workflow: Workflow) -> None:
@@ -262,6 +275,7 @@ async def publish(tx: Tx, principal: Principal, workflow_id: str) -> WorkflowVie
     checks.check_permissions(principal, definition)
     await checks.check_references(tx, workflow.tenant_id, definition.nodes)
     workflow.status, workflow.published_version = "published", workflow.version
+    history.call_action(tx, "published")
     _set_next_run(workflow)
     await (await tx.session()).flush()
     published = WorkflowPublished(workflow.id, workflow.name, workflow.version)
@@ -371,6 +385,7 @@ async def restore_version(
     async with services.db.tx(principal.scope, autocommit=True) as reader:
         definition = await _find_version(reader, workflow_id, version)
     data = UpdateWorkflow(nodes=definition.nodes, edges=definition.edges)
+    history.call_action(tx, "restored")
     return await update(tx, services, principal, workflow_id, data)
 
 

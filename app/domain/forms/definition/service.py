@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from app.context import RequestContext
 from app.domain.platform.events import api as events
+from app.domain.platform.history import api as history
 from app.kit import clock, paging, slugs, validation
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
@@ -185,6 +186,14 @@ async def update(
     if changed:
         await _save(tx, form, changed)
         if "fields" in changed:
+            history.note(
+                tx,
+                "form",
+                form.id,
+                form.name,
+                tenant_id=form.tenant_id,
+                changes={"fields": (before, new_fields)},
+            )
             await _store_version(tx, principal, form, new_fields)
     return await get(tx, principal, form.id)
 

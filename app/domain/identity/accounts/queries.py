@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from app.domain.platform.history import api as history
 from app.kit import email_addresses
 from db import fast
 from db.fast import Row
@@ -208,15 +209,27 @@ async def set_password(
     tx: Tx, tenant_id: str, user_id: str, password_hash: str, at: datetime
 ) -> None:
     await fast.execute(tx, tenant_id, _SET_HASH, user_id, password_hash, at)
+    history.note(tx, "user", user_id, None, tenant_id=tenant_id, secrets=("password",))
 
 
 async def set_email_verified(tx: Tx, tenant_id: str, user_id: str, at: datetime) -> bool:
     """False when the e-mail was verified before."""
-    return await fast.execute(tx, tenant_id, _SET_EMAIL_VERIFIED, user_id, at) == 1
+    is_new = await fast.execute(tx, tenant_id, _SET_EMAIL_VERIFIED, user_id, at) == 1
+    if is_new:
+        note_user(tx, tenant_id, user_id, "email_verified", before=False, after=True)
+    return is_new
+
+
+def note_user(
+    tx: Tx, tenant_id: str, user_id: str, field: str, *, before: object, after: object
+) -> None:
+    changes = {field: (before, after)}
+    history.note(tx, "user", user_id, None, tenant_id=tenant_id, changes=changes)
 
 
 async def set_mfa(tx: Tx, tenant_id: str, user_id: str, at: datetime, *, enabled: bool) -> None:
     await fast.execute(tx, tenant_id, _SET_MFA, user_id, enabled, at)
+    note_user(tx, tenant_id, user_id, "mfa_enabled", before=not enabled, after=enabled)
 
 
 async def lock_session(tx: Tx, tenant_id: str, session_id: str, user_id: str) -> Row | None:
@@ -333,11 +346,17 @@ SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_en
 FROM users WHERE tenant_id = $1 AND id = $2
 """
 _UPDATE_PROFILE = """
-UPDATE users
-SET first_name = coalesce($3, first_name), last_name = coalesce($4, last_name),
-    timezone = coalesce($5, timezone), language = coalesce($6, language), updated_at = $7
-WHERE tenant_id = $1 AND id = $2
-RETURNING id, first_name, last_name, timezone, language, updated_at
+WITH old AS (
+    SELECT id, first_name, last_name, timezone, language FROM users
+    WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
+)
+UPDATE users u
+SET first_name = coalesce($3, u.first_name), last_name = coalesce($4, u.last_name),
+    timezone = coalesce($5, u.timezone), language = coalesce($6, u.language), updated_at = $7
+FROM old WHERE u.tenant_id = $1 AND u.id = old.id
+RETURNING u.id, u.email, u.first_name, u.last_name, u.timezone, u.language, u.updated_at,
+          old.first_name AS old_first_name, old.last_name AS old_last_name,
+          old.timezone AS old_timezone, old.language AS old_language
 """
 # The old key is read from the locked row, so that two concurrent uploads remove one file each.
 _SET_AVATAR = """

@@ -11,6 +11,7 @@ from app.domain.identity.accounts import api as accounts
 from app.domain.identity.accounts.events import UserUpdated
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
+from app.domain.platform.history import api as history
 from app.http import uploads
 from app.kit import clock, validation
 from app.kit.errors import Invalid, Unauthorized, UnsupportedFileType
@@ -19,6 +20,7 @@ from app.kit.views import Done
 from app.security import tokens
 from app.security.principal import Principal
 from app.services import Services
+from db.fast import Row
 from db.session import ALL_TENANTS, Tx
 
 from . import images
@@ -58,8 +60,21 @@ async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUp
     )
     if row is None:
         raise Unauthorized("This user no longer exists")
+    _note_changes(tx, principal, row)
     await _emit_updated(tx, principal, list(validation.set_fields(data)))
     return ProfileUpdated(**{name: row[name] for name in ProfileUpdated.__struct_fields__})
+
+
+def _note_changes(tx: Tx, principal: Principal, row: Row) -> None:
+    names = UpdateProfile.__struct_fields__
+    history.note(
+        tx,
+        "user",
+        principal.user_id,
+        row["email"],
+        tenant_id=principal.tenant_id,
+        changes={name: (row[f"old_{name}"], row[name]) for name in names},
+    )
 
 
 def _strip_name(text: str | UnsetType) -> str | UnsetType:

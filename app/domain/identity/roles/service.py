@@ -7,6 +7,7 @@ from typing import get_args
 from app.domain.area import Areas
 from app.domain.identity.accounts.schemas import Role
 from app.domain.platform.events import api as events
+from app.domain.platform.history import api as history
 from app.kit.errors import Forbidden, Invalid
 from app.security.permissions import ROLES
 from app.security.principal import Principal
@@ -61,6 +62,14 @@ async def set_permissions(
     added, removed = sorted(permissions - granted), sorted(granted - permissions)
     if added or removed:
         await queries.change_grants(tx, role, added, removed)
+        history.note(
+            tx,
+            "role",
+            role,
+            role,
+            tenant_id=principal.tenant_id,
+            changes={"permissions": (sorted(granted), sorted(permissions))},
+        )
         changed = RolePermissionsChanged(role, added, removed)
         await events.emit(tx, changed, tenant_id=principal.tenant_id)
         tx.after_commit.append(partial(services.session_cache.change_grants, version))

@@ -7,6 +7,7 @@ from app.context import RequestContext
 from app.domain.agents.definition import api as agents
 from app.domain.identity.accounts import api as accounts
 from app.domain.platform.events import api as events
+from app.domain.platform.history import api as history
 from app.kit import clock, paging
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
@@ -92,6 +93,8 @@ async def revoke(context: RequestContext, key_id: str) -> None:
     row = await queries.revoke(tx, key_id)
     if row is None:
         raise ServiceKeyNotFound(f"There is no service key {key_id[:64]}")
+    tenant_id, name = row["tenant_id"], row["name"]
+    history.note(tx, "service_key", key_id, name, tenant_id=tenant_id, action="revoked")
     revoked = ServiceKeyRevoked(key_id, row["name"], row["role"])
     await events.emit(tx, revoked, tenant_id=row["tenant_id"])
     tx.after_commit.append(partial(context.services.session_cache.end_sessions, [key_id]))
