@@ -32,6 +32,7 @@ from app.domain.messaging.deliveries.area import AREA as DELIVERIES
 from app.domain.messaging.notifications.area import AREA as NOTIFICATIONS
 from app.domain.messaging.outbox.area import AREA as OUTBOX
 from app.domain.messaging.webhooks.area import AREA as WEBHOOKS
+from app.domain.platform.drafts.area import AREA as DRAFTS
 from app.domain.platform.events.area import AREA as EVENTS
 from app.domain.platform.files.area import AREA as FILES
 from app.domain.platform.history.area import AREA as HISTORY
@@ -48,6 +49,7 @@ AREAS: Final = Areas(
         SERVICE_KEYS,
         MAIL,
         AGENTS,
+        DRAFTS,
         CHAT,
         SPEECH,
         USAGE,

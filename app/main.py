@@ -22,6 +22,7 @@ from app.domain.agents.definition.controllers import (
     AgentController,
     SubAgentController,
 )
+from app.domain.agents.definition.draft_controllers import AgentDraftController
 from app.domain.agents.knowledge.controllers import KnowledgeController
 from app.domain.agents.knowledge.evaluation_controllers import EvaluationController
 from app.domain.agents.llm.controllers import ModelController, ProviderKeyController
@@ -154,6 +155,7 @@ ROUTES: list[Any] = [
     TenantController,
     AgentController,
     AgentBatchController,
+    AgentDraftController,
     SubAgentController,
     ChatController,
     PreviewController,

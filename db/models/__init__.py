@@ -11,6 +11,7 @@ from db.models.chat import (
     ConversationReader,
 )
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
+from db.models.drafts import RecordDraft
 from db.models.embed import EmbedKey, EmbedKeyUsage
 from db.models.events import EventLog, RequestSpan
 from db.models.files import File
@@ -129,6 +130,7 @@ __all__ = [
     "NotificationPreferences",
     "OneTimeToken",
     "ProviderKey",
+    "RecordDraft",
     "RecoveryCode",
     "RequestSpan",
     "RoleGrant",

@@ -54,6 +54,7 @@ class AgentVersion(TenantOwned, HasId, Base):
     system_prompt: Mapped[str]
     temperature: Mapped[float]
     max_tokens: Mapped[int]
+    note: Mapped[str] = mapped_column(default="", server_default="")
     created_by: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 

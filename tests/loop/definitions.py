@@ -1,6 +1,4 @@
-"""The largest definitions that are legal by more than their schema. `DEFINITIONS` has them by the
-struct of the body that creates one.
-"""
+"""The largest definitions that are legal by more than their schema, by the struct of a body."""
 
 import base64
 from collections.abc import Callable
@@ -275,10 +273,7 @@ def _agent(ids: Ids) -> Definition:
         },
         {
             "ChatRequest": {"message": "a " * 100_000},
-            "PreviewRequest": {
-                "message": "a " * 100_000,
-                "draft": {"system_prompt": "a " * 50_000},
-            },
+            "PreviewRequest": {"message": "a " * 99_000, "draft": {"system_prompt": "a " * 50_000}},
             "OpenSession": {},
             "RetrievalEvaluationRequest": _evaluation(),
         },

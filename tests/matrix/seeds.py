@@ -52,9 +52,14 @@ _FIELDS = """
 (SELECT json_build_array(json_build_object('id', field_id, 'type', 'select', 'label', 'A',
                                            'options', '[{"value": "a", "label": "A"}]'::json))
  FROM form_uploads WHERE tenant_id = $1)"""
+_DRAFT_OF_AGENT = """
+UPDATE record_drafts d SET record_id = a.id FROM agents a
+WHERE d.tenant_id = $1 AND a.tenant_id = $1"""
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
     "UPDATE approvals SET status = 'pending', origin = NULL, details = '[]' WHERE tenant_id = $1",
+    "UPDATE record_drafts SET kind = 'agent', body = '{}', base = '{}' WHERE tenant_id = $1",
+    _DRAFT_OF_AGENT,
     "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
     "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
     "UPDATE conversations SET visitor = NULL WHERE tenant_id = $1",

@@ -15,7 +15,7 @@ from tests.world import Client, World
 SETTINGS = {"temperature": 0.5, "max_tokens": 100}
 BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 SENT = {**BODY, **SETTINGS}
-KEYS = {"version", *BEHAVIOUR, "created_by", "created_at"}
+KEYS = {"version", *BEHAVIOUR, "note", "created_by", "created_at"}
 
 
 async def _create_agent(caller: Client) -> dict[str, Any]:

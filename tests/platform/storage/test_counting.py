@@ -22,6 +22,7 @@ _GROW = {
     "data_rows": 'values = \'{"a": "longer than before"}\'',
     "documents": "chunk_count = 40",
     "agents": "system_prompt = 'Be verbose, please.', updated_at = now()",
+    "record_drafts": 'body = \'{"a": "longer than before"}\'',
     "tools": "config = '{\"a\": 1}', updated_at = now()",
     "form_drafts": "data = '{\"a\": 1}'",
     "form_conversations": "data = '{\"a\": 1}'",

@@ -154,6 +154,7 @@ class VersionView(msgspec.Struct):
         "system_prompt": "You help in a shop.",
         "temperature": 0.7,
         "max_tokens": 2048,
+        "note": "",
         "created_by": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "created_at": "2026-01-01T12:00:00Z",
     }
@@ -163,6 +164,7 @@ class VersionView(msgspec.Struct):
     system_prompt: str
     temperature: float
     max_tokens: int
+    note: Annotated[str, Meta(description="What changed, where a draft was published with it")]
     created_by: str | None
     created_at: datetime
 

@@ -62,7 +62,7 @@ async def list_page(
 async def find(tx: Tx, agent_id: str, *, for_update: bool = False) -> Agent:
     agent = await (await tx.session()).get(Agent, agent_id, with_for_update=for_update)
     if agent is None:
-        raise _not_found(agent_id)
+        raise not_found(agent_id)
     return agent
 
 
@@ -76,18 +76,18 @@ async def require(tx: Tx, agent_id: str) -> None:
 async def get_name(tx: Tx, agent_id: str) -> str:
     name = await queries.find_name(tx, agent_id)
     if name is None:
-        raise _not_found(agent_id)
+        raise not_found(agent_id)
     return name
 
 
-def _not_found(agent_id: str) -> AgentNotFound:
+def not_found(agent_id: str) -> AgentNotFound:
     return AgentNotFound(f"There is no agent {agent_id[:64]}")
 
 
 async def get(tx: Tx, principal: Principal, agent_id: str) -> FullAgent:
     agent = await queries.find_full(tx, agent_id)
     if agent is None:
-        raise _not_found(agent_id)
+        raise not_found(agent_id)
     return hide_behaviour(principal, agent)
 
 
@@ -126,7 +126,9 @@ async def update(tx: Tx, principal: Principal, agent_id: str, data: UpdateAgent)
     return build_view(AgentView, agent)
 
 
-async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, Any]) -> None:
+async def change(
+    tx: Tx, principal: Principal, agent: Agent, values: dict[str, Any], note: str = ""
+) -> None:
     """Sets the fields that differ, stores a version if behaviour changed, and emits events."""
     was_published = agent.status == "published"
     changed = apply_changes(agent, values)
@@ -138,7 +140,7 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
         agent.provider = provider_of(agent.primary_model)
     if any(name in BEHAVIOUR for name in changed):
         agent.version += 1
-        await _store_version(tx, agent, principal)
+        await _store_version(tx, agent, principal, note)
     await (await tx.session()).flush()
     await emit_updated(tx, agent, changed)
     if not was_published and agent.status == "published":
@@ -189,7 +191,7 @@ async def _build_deletion(
 # Versions
 
 
-async def _store_version(tx: Tx, agent: Agent, principal: Principal) -> None:
+async def _store_version(tx: Tx, agent: Agent, principal: Principal, note: str = "") -> None:
     behaviour = {name: getattr(agent, name) for name in BEHAVIOUR}
     (await tx.session()).add(
         AgentVersion(
@@ -198,6 +200,7 @@ async def _store_version(tx: Tx, agent: Agent, principal: Principal) -> None:
             agent_id=agent.id,
             version=agent.version,
             created_by=principal.user_id,
+            note=note,
             **behaviour,
         )
     )
@@ -248,7 +251,7 @@ def _version_not_found(text: str) -> VersionNotFound:
 async def get_log_settings(tx: Tx, agent_id: str) -> LogSettings:
     settings = await queries.find_log_settings(tx, agent_id)
     if settings is None:
-        raise _not_found(agent_id)
+        raise not_found(agent_id)
     return settings
 
 
