@@ -1,12 +1,18 @@
+from typing import Final
+
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody
 
 from app.domain.platform.drafts.schemas import PublishDraft
 from app.http.dependencies import Id, Principal, Tx
+from app.http.records import Record, lock_row
 
 from . import drafts
 from .draft_schemas import AgentDraft
 from .schemas import AgentView, UpdateAgent
+
+# A draft that is not stored yet has no row.
+_DRAFT: Final = Record(lock_row("agents", id="agent_id"))
 
 
 class AgentDraftController(Controller):
@@ -20,7 +26,7 @@ class AgentDraftController(Controller):
         """
         return await drafts.get(tx, agent_id)
 
-    @put(summary="Save an agent's draft", stores=True, needs="agents:write")
+    @put(summary="Save an agent's draft", stores=True, needs="agents:write", record=_DRAFT)
     async def save_agent_draft(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
     ) -> AgentDraft:

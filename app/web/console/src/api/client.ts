@@ -8,6 +8,8 @@ export interface Options {
   signal?: AbortSignal | undefined;
   // The tag of the record that the change is for: another one's change is not overwritten.
   ifMatch?: string | undefined;
+  // "*": only if there is no such record yet.
+  ifNoneMatch?: string;
   // Makes a repeated POST harmless.
   idempotencyKey?: string;
 }
@@ -74,6 +76,7 @@ async function attemptRequest(method: string, path: string, parts: Parts, option
   const tenantId = tenant.peek();
   if (tenantId) headers.set("x-tenant-id", tenantId);
   if (options.ifMatch) headers.set("if-match", options.ifMatch);
+  if (options.ifNoneMatch) headers.set("if-none-match", options.ifNoneMatch);
   if (options.idempotencyKey) headers.set("idempotency-key", options.idempotencyKey);
   const isForm = parts.body instanceof FormData;
   if (parts.body !== undefined && !isForm) headers.set("content-type", "application/json");

@@ -1,5 +1,11 @@
 // What screens read of the API, kept for a while and shared between them.
-import { QueryClient, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/preact-query";
+import {
+  QueryClient,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/preact-query";
 
 import { api, type Options, Problem } from "./client";
 import type { Answer, Input, PathOf } from "./types";

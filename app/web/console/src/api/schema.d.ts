@@ -836,6 +836,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_id}/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_agent_draft"];
+        put: operations["save_agent_draft"];
+        post?: never;
+        delete: operations["delete_agent_draft"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/draft/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["publish_agent_draft"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{agent_id}/sub-agents/attach": {
         parameters: {
             query?: never;
@@ -875,13 +907,29 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_sub_agent"];
         put?: never;
         post?: never;
         delete: operations["delete_sub_agent"];
         options?: never;
         head?: never;
         patch: operations["patch_sub_agent"];
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_direct_sub_agent"];
+        put: operations["update_sub_agent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/agents/{agent_id}/sub-agents": {
@@ -893,22 +941,6 @@ export interface paths {
         };
         get: operations["list_sub_agents"];
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put: operations["update_sub_agent"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1252,6 +1284,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/embed/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_embed_key"];
+        put: operations["update_embed_key"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/embed/api-keys/{key_id}/identity-secret": {
         parameters: {
             query?: never;
@@ -1262,38 +1310,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["rotate_identity_secret"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/embed/api-keys/{key_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put: operations["update_embed_key"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_embed_snippet"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1316,22 +1332,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["rate_message_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/chat": {
         parameters: {
             query?: never;
@@ -1342,6 +1342,38 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["chat_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_embed_snippet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["rate_message_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1396,22 +1428,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat/tts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["speak_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/chat/audio": {
         parameters: {
             query?: never;
@@ -1428,16 +1444,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/models/{model_id}": {
+    "/api/v1/public/agents/{agent_id}/chat/tts": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["get_agent_model"];
+        get?: never;
         put?: never;
-        post?: never;
+        post: operations["speak_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_completion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1460,16 +1492,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/chat/completions": {
+    "/v1/models/{model_id}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_agent_model"];
         put?: never;
-        post: operations["create_completion"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1524,22 +1556,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/audio/transcriptions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["create_transcription"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/audio/speech": {
         parameters: {
             query?: never;
@@ -1550,6 +1566,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["create_speech"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audio/transcriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_transcription"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2411,7 +2443,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_agent_tool"];
         put?: never;
         post?: never;
         delete: operations["detach_tool"];
@@ -2700,6 +2732,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3428,16 +3476,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/embed": {
+    "/api/v1/public/forms/{slug}/submit": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["get_form_embed_code"];
+        get?: never;
         put?: never;
-        post?: never;
+        post: operations["submit_public_form"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3460,22 +3508,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/submit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["submit_public_form"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}": {
         parameters: {
             query?: never;
@@ -3484,6 +3516,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["get_public_form"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_form_embed_code"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3518,22 +3566,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["confirm_form_recipient"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["stream_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3582,6 +3614,22 @@ export interface paths {
         get: operations["list_form_messages"];
         put?: never;
         post: operations["send_form_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["stream_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4087,6 +4135,17 @@ export interface components {
         };
         AgentBatchResult: {
             results: components["schemas"]["AgentResult"][];
+        };
+        AgentDraft: {
+            name?: string;
+            primary_model?: string;
+            system_prompt?: string;
+            description?: string;
+            temperature?: number;
+            max_tokens?: number;
+            /** @enum {string} */
+            status?: "draft" | "published" | "archived";
+            draft: components["schemas"]["DraftState"];
         };
         AgentResult: {
             index: number;
@@ -5229,6 +5288,15 @@ export interface components {
         DraftData: {
             data: components["schemas"]["DraftView"];
         };
+        DraftState: {
+            saved_by: string | null;
+            /** Format: date-time */
+            saved_at: string;
+            based_on: number;
+            is_outdated: boolean;
+            changes: components["schemas"]["Change"][];
+            truncated: boolean;
+        };
         DraftView: {
             version: number;
             data: {
@@ -5821,6 +5889,31 @@ export interface components {
             integration_type: "agent" | "tool" | "workflow" | "channel";
             integration_id: string;
         };
+        HistoryActor: {
+            /** @enum {string} */
+            type: "user" | "service_key" | "system";
+            id: string | null;
+            name: string | null;
+        };
+        HistoryEntryPage: {
+            data: components["schemas"]["HistoryEntryView"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        HistoryEntryView: {
+            id: string;
+            /** @enum {string} */
+            kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
+            record_id: string;
+            record_name: string | null;
+            /** @enum {string} */
+            action: "created" | "changed" | "published" | "archived" | "restored" | "revoked" | "deleted";
+            actor: components["schemas"]["HistoryActor"];
+            changes: components["schemas"]["Change"][];
+            truncated: boolean;
+            correlation_id: string;
+            /** Format: date-time */
+            created_at: string;
+        };
         ImageUrl: {
             url: string;
             detail?: ("auto" | "low" | "high") | null;
@@ -6330,6 +6423,7 @@ export interface components {
             data?: {
                 [key: string]: unknown;
             } | null;
+            if_match?: string | null;
         };
         OperationError: {
             code: string;
@@ -6632,6 +6726,12 @@ export interface components {
         PublicSubmissionData: {
             data: components["schemas"]["PublicSubmission"];
             message: string;
+        };
+        PublishDraft: {
+            /** @default  */
+            note?: string;
+            /** @default false */
+            overwrite?: boolean;
         };
         PublishedForm: {
             id: string;
@@ -8054,6 +8154,7 @@ export interface components {
             system_prompt: string;
             temperature: number;
             max_tokens: number;
+            note: string;
             created_by: string | null;
             /** Format: date-time */
             created_at: string;
@@ -8243,6 +8344,14 @@ export interface components {
             };
         };
         Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -8917,7 +9026,9 @@ export interface operations {
     change_user_role: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 user_id: string;
             };
@@ -8963,7 +9074,9 @@ export interface operations {
     get_user: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 user_id: string;
             };
@@ -9140,7 +9253,9 @@ export interface operations {
     get_role_permissions: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 role: string;
             };
@@ -9161,7 +9276,9 @@ export interface operations {
     change_role_permissions: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 role: string;
             };
@@ -9290,7 +9407,9 @@ export interface operations {
     get_profile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9309,7 +9428,9 @@ export interface operations {
     update_profile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9443,7 +9564,9 @@ export interface operations {
     get_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 tenant_id: string;
             };
@@ -9464,7 +9587,9 @@ export interface operations {
     update_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 tenant_id: string;
             };
@@ -9556,7 +9681,9 @@ export interface operations {
     get_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9577,7 +9704,9 @@ export interface operations {
     update_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9644,7 +9773,9 @@ export interface operations {
     get_log_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9665,7 +9796,9 @@ export interface operations {
     update_log_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9714,7 +9847,9 @@ export interface operations {
     restore_agent_version: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 version: string;
@@ -9752,6 +9887,100 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentBatchResult"];
+                };
+            };
+        };
+    };
+    get_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDraft"];
+                };
+            };
+        };
+    };
+    save_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateAgent"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDraft"];
+                };
+            };
+        };
+    };
+    delete_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    publish_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishDraft"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"];
                 };
             };
         };
@@ -9806,6 +10035,30 @@ export interface operations {
             };
         };
     };
+    get_sub_agent: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+                child_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubAgentView"];
+                };
+            };
+        };
+    };
     delete_sub_agent: {
         parameters: {
             query?: never;
@@ -9829,7 +10082,9 @@ export interface operations {
     patch_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 child_id: string;
@@ -9852,12 +10107,15 @@ export interface operations {
             };
         };
     };
-    list_sub_agents: {
+    get_direct_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
+                child_id: string;
             };
             cookie?: never;
         };
@@ -9868,7 +10126,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SubAgentList"];
+                    "application/json": components["schemas"]["DirectSubAgentView"];
                 };
             };
         };
@@ -9876,7 +10134,9 @@ export interface operations {
     update_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 child_id: string;
@@ -9895,6 +10155,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DirectSubAgentView"];
+                };
+            };
+        };
+    };
+    list_sub_agents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubAgentList"];
                 };
             };
         };
@@ -10524,10 +10805,12 @@ export interface operations {
             };
         };
     };
-    rotate_identity_secret: {
+    get_embed_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 key_id: string;
             };
@@ -10540,7 +10823,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NewIdentitySecret"];
+                    "application/json": components["schemas"]["EmbedKeyView"];
                 };
             };
         };
@@ -10548,7 +10831,9 @@ export interface operations {
     update_embed_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 key_id: string;
             };
@@ -10570,12 +10855,12 @@ export interface operations {
             };
         };
     };
-    get_embed_snippet: {
+    rotate_identity_secret: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                agent_id: string;
+                key_id: string;
             };
             cookie?: never;
         };
@@ -10586,7 +10871,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Snippet"];
+                    "application/json": components["schemas"]["NewIdentitySecret"];
                 };
             };
         };
@@ -10616,6 +10901,52 @@ export interface operations {
             };
         };
     };
+    chat_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicReply"];
+                };
+            };
+        };
+    };
+    get_embed_snippet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snippet"];
+                };
+            };
+        };
+    };
     rate_message_as_visitor: {
         parameters: {
             query?: never;
@@ -10638,31 +10969,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RatedMessage"];
-                };
-            };
-        };
-    };
-    chat_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicReply"];
                 };
             };
         };
@@ -10759,31 +11065,6 @@ export interface operations {
             };
         };
     };
-    speak_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SpeakText"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "audio/mpeg": string;
-                };
-            };
-        };
-    };
     chat_audio_as_visitor: {
         parameters: {
             query?: never;
@@ -10809,42 +11090,27 @@ export interface operations {
             };
         };
     };
-    get_agent_model: {
+    speak_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                model_id: string;
+                agent_id: string;
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SpeakText"];
+            };
+        };
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ModelCard"];
-                };
-            };
-        };
-    };
-    list_agent_models: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ModelCards"];
+                    "audio/mpeg": string;
                 };
             };
         };
@@ -10869,6 +11135,46 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Completion"];
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    list_agent_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCards"];
+                };
+            };
+        };
+    };
+    get_agent_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCard"];
                 };
             };
         };
@@ -10962,29 +11268,6 @@ export interface operations {
             };
         };
     };
-    create_transcription: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["TranscriptionForm"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TranscriptionReply"];
-                };
-            };
-        };
-    };
     create_speech: {
         parameters: {
             query?: never;
@@ -11004,6 +11287,29 @@ export interface operations {
                 };
                 content: {
                     "audio/mpeg": string;
+                };
+            };
+        };
+    };
+    create_transcription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["TranscriptionForm"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TranscriptionReply"];
                 };
             };
         };
@@ -11183,7 +11489,9 @@ export interface operations {
     get_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11204,7 +11512,9 @@ export interface operations {
     update_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11421,7 +11731,9 @@ export interface operations {
     update_credential_secrets: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11446,7 +11758,9 @@ export interface operations {
     get_document: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 document_id: string;
@@ -11488,7 +11802,9 @@ export interface operations {
     change_document: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 document_id: string;
@@ -11536,7 +11852,9 @@ export interface operations {
     get_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -11557,7 +11875,9 @@ export interface operations {
     replace_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -11734,7 +12054,9 @@ export interface operations {
     get_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 source_id: string;
@@ -11778,7 +12100,9 @@ export interface operations {
     change_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 source_id: string;
@@ -11998,7 +12322,9 @@ export interface operations {
     get_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12019,7 +12345,9 @@ export interface operations {
     update_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12063,7 +12391,9 @@ export interface operations {
     patch_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12144,7 +12474,9 @@ export interface operations {
     get_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12166,7 +12498,9 @@ export interface operations {
     replace_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12212,7 +12546,9 @@ export interface operations {
     update_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12590,7 +12926,9 @@ export interface operations {
     get_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 tool_id: string;
             };
@@ -12611,7 +12949,9 @@ export interface operations {
     update_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 tool_id: string;
             };
@@ -12835,6 +13175,30 @@ export interface operations {
             };
         };
     };
+    get_agent_tool: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentData"];
+                };
+            };
+        };
+    };
     detach_tool: {
         parameters: {
             query?: never;
@@ -12858,7 +13222,9 @@ export interface operations {
     patch_agent_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 tool_id: string;
@@ -12884,7 +13250,9 @@ export interface operations {
     disable_web_search: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12905,7 +13273,9 @@ export interface operations {
     enable_web_search: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12926,7 +13296,9 @@ export interface operations {
     get_web_search_config: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12947,7 +13319,9 @@ export interface operations {
     update_web_search_config: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -13082,7 +13456,9 @@ export interface operations {
     get_subscription: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13103,7 +13479,9 @@ export interface operations {
     update_subscription: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13218,7 +13596,9 @@ export interface operations {
     rotate_subscription_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13369,6 +13749,30 @@ export interface operations {
             };
         };
     };
+    list_history: {
+        parameters: {
+            query: {
+                page?: number;
+                per_page?: number;
+                kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
+                record_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryEntryPage"];
+                };
+            };
+        };
+    };
     list_webhooks: {
         parameters: {
             query?: {
@@ -13419,7 +13823,9 @@ export interface operations {
     get_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13440,7 +13846,9 @@ export interface operations {
     update_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13555,7 +13963,9 @@ export interface operations {
     rotate_webhook_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13648,7 +14058,9 @@ export interface operations {
     get_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13669,7 +14081,9 @@ export interface operations {
     update_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13829,7 +14243,9 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -13850,7 +14266,9 @@ export interface operations {
     update_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14017,7 +14435,9 @@ export interface operations {
     publish_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14038,7 +14458,9 @@ export interface operations {
     restore_workflow_version: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
                 version: string;
@@ -14060,7 +14482,9 @@ export interface operations {
     unpublish_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14215,7 +14639,9 @@ export interface operations {
     archive_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14284,7 +14710,9 @@ export interface operations {
     get_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14305,7 +14733,9 @@ export interface operations {
     update_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14480,7 +14910,9 @@ export interface operations {
     unpublish_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14501,7 +14933,9 @@ export interface operations {
     get_submission: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 form_id: string;
                 submission_id: string;
@@ -14543,7 +14977,9 @@ export interface operations {
     update_submission: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
                 submission_id: string;
@@ -14708,7 +15144,7 @@ export interface operations {
             };
         };
     };
-    get_form_embed_code: {
+    submit_public_form: {
         parameters: {
             query?: never;
             header?: never;
@@ -14717,14 +15153,18 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitPublicForm"];
+            };
+        };
         responses: {
-            200: {
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FormEmbedData"];
+                    "application/json": components["schemas"]["PublicSubmissionData"];
                 };
             };
         };
@@ -14758,31 +15198,6 @@ export interface operations {
             };
         };
     };
-    submit_public_form: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SubmitPublicForm"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicSubmissionData"];
-                };
-            };
-        };
-    };
     get_public_form: {
         parameters: {
             query?: never;
@@ -14800,6 +15215,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PublicFormData"];
+                };
+            };
+        };
+    };
+    get_form_embed_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormEmbedData"];
                 };
             };
         };
@@ -14845,32 +15281,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
-                };
-            };
-        };
-    };
-    stream_form_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendFormMessage"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
                 };
             };
         };
@@ -14966,6 +15376,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormTurnData"];
+                };
+            };
+        };
+    };
+    stream_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
@@ -15087,7 +15523,9 @@ export interface operations {
     get_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 channel_id: string;
             };
@@ -15108,7 +15546,9 @@ export interface operations {
     update_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 channel_id: string;
             };
@@ -15341,7 +15781,9 @@ export interface operations {
     get_notification_preferences: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -15360,7 +15802,9 @@ export interface operations {
     update_notification_preferences: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -3,7 +3,7 @@
 import { CircleCheck, CircleDot } from "lucide-preact";
 
 import { t } from "../texts";
-import { Button } from "./button";
+import { Button, type Kind } from "./button";
 import { Dialog } from "./dialog";
 import { changesBetween, Diff } from "./diff";
 import type { Editor } from "./editor";
@@ -36,11 +36,11 @@ export function SaveState<Rec extends object, Values extends object>(
 }
 
 export function SaveButton<Rec extends object, Values extends object>(
-  { editor, label }: Props<Rec, Values> & { label?: string },
+  { editor, label, kind = "primary" }: Props<Rec, Values> & { label?: string; kind?: Kind },
 ) {
   return (
     <Button
-      kind="primary"
+      kind={kind}
       busy={editor.isSaving}
       disabled={!editor.isChanged}
       onClick={() => editor.isChanged && editor.save()}

@@ -2,13 +2,11 @@
 // offered again after a reload. A change of somebody else is never overwritten unseen.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { tagOf } from "../api/client";
 import { Problem, toProblem } from "../api/problem";
 import { readStored, store, useShortcut } from "./state";
 
 interface Copy<Values> {
   at: string;
-  tag: string | undefined;
   values: Partial<Values>;
 }
 
@@ -18,8 +16,8 @@ interface EditorInput<Rec extends object, Values extends object> {
   // As it was read last.
   record: Rec;
   toValues: (record: Rec) => Values;
-  // Stores the values that differ, if the record still has the tag.
-  save: (changes: Partial<Values>, tag: string | undefined) => Promise<Rec>;
+  // Stores the values that differ, if the record has not changed since it was read: `tagOf(origin)`.
+  save: (changes: Partial<Values>, origin: Rec) => Promise<Rec>;
   // Reads the record again, after a conflict.
   reload: () => Promise<Rec>;
   onSaved?: (record: Rec) => void;
@@ -67,8 +65,7 @@ export function useEditor<Rec extends object, Values extends object>(
   const keep = (next: Partial<Values>) => {
     const own = differing(toValues(latest.current.base), next);
     const isEmpty = Object.keys(own).length === 0;
-    const tag = tagOf(latest.current.base);
-    store(key, isEmpty ? null : { at: new Date().toISOString(), tag, values: own });
+    store(key, isEmpty ? null : { at: new Date().toISOString(), values: own });
   };
   const set = (next: Partial<Values>) => {
     const all = { ...latest.current.edits, ...next };
@@ -92,7 +89,7 @@ export function useEditor<Rec extends object, Values extends object>(
     setSaving(true);
     setProblem(null);
     try {
-      const next = await save(differing(toValues(origin), sent), tagOf(origin));
+      const next = await save(differing(toValues(origin), sent), origin);
       finish(next, sent);
       return true;
     } catch (error) {

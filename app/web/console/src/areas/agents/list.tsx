@@ -36,7 +36,11 @@ export function AgentList() {
   const isFiltered = Boolean(filters.search || filters.status);
   const texts = t().agents;
   const create = may("agents:write") && (
-    <Button kind="primary" icon={Plus} onClick={() => setFilters({ new: "1" })}>
+    <Button
+      kind="primary"
+      icon={Plus}
+      onClick={() => setFilters({ new: "1" })}
+    >
       {texts.newAgent}
     </Button>
   );

@@ -27,10 +27,9 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   );
   const texts = t().agents;
   const errors = create.error?.fields ?? {};
-  const submit = async (event: Event) => {
+  const submit = (event: Event) => {
     event.preventDefault();
-    const agent = await create.mutateAsync(undefined).catch(() => null);
-    if (agent) route(href(`/agents/${agent.id}`));
+    create.mutate(undefined, { onSuccess: ({ id }) => route(href(`/agents/${id}`)) });
   };
   return (
     <Dialog
