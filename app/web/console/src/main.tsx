@@ -24,6 +24,7 @@ import { Toasts } from "./ui/toast";
 import { signal } from "@preact/signals";
 
 const SIGN_IN = href("/sign-in");
+const START_AGAIN_MS = 2_000;
 const startError = signal<unknown>(null);
 
 function Console() {
@@ -105,12 +106,14 @@ function Missing() {
   );
 }
 
+// Tries again by itself: a server that restarts is back within seconds.
 async function start(): Promise<void> {
-  startError.value = null;
   try {
     await refresh();
+    startError.value = null;
   } catch (error) {
     startError.value = error;
+    setTimeout(start, START_AGAIN_MS);
   }
 }
 

@@ -9,7 +9,7 @@ import { href } from "../../base";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { Confirm } from "../../ui/dialog";
-import { useEditor } from "../../ui/editor";
+import { type Editor, useEditor } from "../../ui/editor";
 import { EditNotes, SaveButton, SaveState } from "../../ui/edit_state";
 import { Menu } from "../../ui/menu";
 import { Page } from "../../ui/page";
@@ -29,6 +29,7 @@ import {
   toValues,
   useAgentRefresh,
   useAgentState,
+  type Values,
 } from "./state";
 import { TABS } from "./tabs";
 import { TryIt } from "./try_it/try_it";
@@ -83,6 +84,8 @@ function Workbench({ state }: { state: AgentState }) {
   const startPublishing = async () => {
     if (!editor.isChanged || await editor.save()) setPublishing(true);
   };
+  const tabs = ["behaviour" as const, ...TABS.map(({ key }) => key)]
+    .map((key) => [key, t().agents.tabs[key]] as const);
   const canPublish = editor.isChanged || draft !== null || agent.status !== "published";
   return (
     <Page
@@ -107,31 +110,22 @@ function Workbench({ state }: { state: AgentState }) {
       isWide
     >
       <EditNotes editor={editor} toValues={toValues} labels={fieldLabels()} />
-      <div class="workbench">
-        <div class="workbench-main">
-          <Tabs
-            label={agent.name}
-            tabs={[
-              ["behaviour", t().agents.tabs.behaviour],
-              ...TABS.map(({ key }) => [key, t().agents.tabs[key]] as const),
-            ]}
-          >
-            {(key) => {
-              const Tab = TABS.find((tab) => tab.key === key)?.component;
-              return Tab
-                ? <Tab agent={agent} onChanged={refresh} />
-                : <Behaviour editor={editor} />;
-            }}
-          </Tabs>
-        </div>
-        <TryIt
-          agentId={agent.id}
-          draft={differences(agent, editor.values)}
-          model={editor.values.primary_model}
-          replay={filters.replay}
-          onReplayed={() => setFilters({ replay: undefined })}
-        />
-      </div>
+      <Tabs label={agent.name} tabs={tabs}>
+        {(key) => (
+          <div class="workbench">
+            <div class="panel">
+              <TabContent name={key} agent={agent} editor={editor} onChanged={refresh} />
+            </div>
+            <TryIt
+              agentId={agent.id}
+              draft={differences(agent, editor.values)}
+              model={editor.values.primary_model}
+              replay={filters.replay}
+              onReplayed={() => setFilters({ replay: undefined })}
+            />
+          </div>
+        )}
+      </Tabs>
       {isPublishing && (
         <PublishDialog
           state={state}
@@ -145,6 +139,19 @@ function Workbench({ state }: { state: AgentState }) {
       )}
     </Page>
   );
+}
+
+function TabContent(
+  { name, agent, editor, onChanged }: {
+    name: string;
+    agent: Agent;
+    editor: Editor<AgentState, Values>;
+    onChanged: () => unknown;
+  },
+) {
+  const Content = TABS.find(({ key }) => key === name)?.component;
+  if (!Content) return <Behaviour editor={editor} />;
+  return <Content agent={agent} onChanged={onChanged} />;
 }
 
 function AgentMenu(
