@@ -14,6 +14,8 @@ export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 15_000,
+      // A record is the object that was answered, which has a tag.
+      structuralSharing: false,
       // A server that restarts is back within seconds.
       retry: (count, error) => isPassing(error) && count < 5,
       retryDelay: (count) => Math.min(500 * 2 ** count, 5_000),

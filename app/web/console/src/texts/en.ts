@@ -163,6 +163,8 @@ export const en = {
     newAgent: "New agent",
     create: "Create the agent",
     model: "Model",
+    noModels: "No model can be used yet. Add the key of a model provider first.",
+    addKey: "Add a key",
     prompt: "Instructions",
     promptHint: "Who the agent is, what it does and what it does not do. You can change it later.",
     firstPrompt: "You are a helpful assistant. Answer briefly and friendly.",

@@ -39,7 +39,7 @@ export function AgentScreen({ id }: { id: string }) {
   const { agent, state, error, refetch } = useAgentState(id, canEdit);
   const parents = [{ label: t().rail.agents, to: "/agents" }];
   const title = agent?.name ?? t().agents.agent;
-  if (error) {
+  if (error && !state) {
     return (
       <Page title={title} parents={parents}>
         <Failure error={error} onRetry={refetch} />

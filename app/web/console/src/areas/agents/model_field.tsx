@@ -2,17 +2,34 @@ import { useRead } from "../../api/queries";
 import { may } from "../../api/session";
 import type { Schemas } from "../../api/types";
 import { t } from "../../texts";
+import { LinkButton } from "../../ui/button";
 import { SelectField } from "../../ui/field";
 import { formatCost, formatNumber } from "../../ui/format";
 
 type Model = Schemas["ModelView"];
 
+// The models that agents can use; none while they load.
 export function useModels(): Model[] {
-  const models = useRead("/api/v1/models", { query: {} }, {
+  return useModelQuery().data?.data ?? [];
+}
+
+export function useModelQuery() {
+  return useRead("/api/v1/models", { query: {} }, {
     enabled: may("models:read"),
     staleTime: 60_000,
   });
-  return models.data?.data ?? [];
+}
+
+// Says what is missing where no model can be used.
+export function NoModels() {
+  const models = useModelQuery();
+  if (!models.data || models.data.data.length) return null;
+  return (
+    <p class="note warn">
+      <span>{t().agents.noModels}</span>
+      {may("models:write") && <LinkButton to="/settings">{t().agents.addKey}</LinkButton>}
+    </p>
+  );
 }
 
 // A model that is stored but not offered any more stays in the list.

@@ -9,7 +9,7 @@ import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField } from "../../ui/field";
 import { Problem } from "../../ui/states";
-import { ModelField, useModels } from "./model_field";
+import { ModelField, NoModels, useModels } from "./model_field";
 
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const { route } = useLocation();
@@ -54,6 +54,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           autoFocus
           required
         />
+        <NoModels />
         <ModelField value={model} onChange={setModel} error={errors.primary_model} />
         <TextArea
           label={texts.prompt}

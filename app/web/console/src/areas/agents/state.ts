@@ -1,8 +1,9 @@
 // An agent as people edit it: what is live, with the draft above it.
-import { useQueryClient } from "@tanstack/preact-query";
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useMemo } from "preact/hooks";
 
 import { api, Problem, tagOf } from "../../api/client";
-import { refresh, useRead } from "../../api/queries";
+import { keyOf, refresh, useRead } from "../../api/queries";
 import type { Schemas } from "../../api/types";
 
 export type Agent = Schemas["FullAgent"];
@@ -34,17 +35,20 @@ const DRAFT = "/api/v1/agents/{agent_id}/draft";
 export function useAgentState(id: string, canEdit: boolean) {
   const path = { agent_id: id };
   const agent = useRead(AGENT, { path });
-  const draft = useRead(DRAFT, { path }, { enabled: canEdit });
-  const hasNoDraft = !canEdit || draft.error?.code === "draft_not_found";
-  const error = agent.error ?? (hasNoDraft ? null : draft.error);
-  const isReady = agent.data && (draft.data || hasNoDraft);
+  const draft = useQuery<Draft | null, Problem>({
+    queryKey: keyOf(DRAFT, { path }),
+    queryFn: () => loadDraft(id),
+    enabled: canEdit,
+  });
+  const stored = canEdit ? draft.data : null;
   return {
     agent: agent.data,
-    state: isReady
-      ? { agent: agent.data, draft: hasNoDraft ? null : draft.data ?? null }
-      : undefined,
-    error,
-    refetch: () => Promise.all([agent.refetch(), canEdit && draft.refetch()]),
+    state: useMemo(
+      () => agent.data && stored !== undefined ? { agent: agent.data, draft: stored } : undefined,
+      [agent.data, stored],
+    ),
+    error: agent.error ?? draft.error,
+    refetch: () => Promise.all([agent.refetch(), draft.refetch()]),
   };
 }
 

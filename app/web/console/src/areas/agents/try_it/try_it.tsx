@@ -100,7 +100,7 @@ function Log(
     onInspect: (turn: Turn) => void;
   },
 ) {
-  const list = useRef<HTMLOListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const last = chat.turns.at(-1);
   useEffect(() => {
     const element = list.current;
@@ -108,16 +108,18 @@ function Log(
   }, [last?.answer, chat.turns.length]);
   if (!chat.turns.length) return <p class="chat-empty soft">{t().agents.tryIt.empty}</p>;
   return (
-    <ol class="turns" ref={list} role="log" aria-live="polite" tabIndex={0}>
-      {chat.turns.map((turn) => (
-        <TurnView
-          key={turn.id}
-          turn={turn}
-          onAgain={chat.isBusy ? undefined : onAgain}
-          onInspect={onInspect}
-        />
-      ))}
-    </ol>
+    <div class="turns" ref={list} role="log" aria-label={t().agents.tryIt.title} tabIndex={0}>
+      <ol>
+        {chat.turns.map((turn) => (
+          <TurnView
+            key={turn.id}
+            turn={turn}
+            onAgain={chat.isBusy ? undefined : onAgain}
+            onInspect={onInspect}
+          />
+        ))}
+      </ol>
+    </div>
   );
 }
 

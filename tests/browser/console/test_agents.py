@@ -1,0 +1,230 @@
+"""Agents in the console: the list, the editor with its draft, and the chat beside it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser import hostile, looks
+from tests.browser.console.console import Console
+from tests.model_server import Reply
+from tests.scripted_agents import Talker
+from tests.server import Server
+from tests.world import PASSWORD, Client
+
+PROMPT = "You are a pirate."
+
+
+@pytest.fixture
+async def second_tab(browser: Browser, server: Server) -> AsyncIterator[Console]:
+    """Another browser, for a colleague or the same user elsewhere."""
+    context = await browser.new_context()
+    page = await context.new_page()
+    yield Console(page, server.url)
+    await context.close()
+
+
+async def open_agent(console: Console, talk: Talker, tab: str = "") -> None:
+    await console.sign_in(talk.client)
+    query = f"?tab={tab}" if tab else ""
+    await console.open(f"/agents/{talk.agent_id}{query}", title="Talker")
+
+
+async def type_prompt(console: Console, text: str) -> None:
+    await console.field("Instructions").fill(text)
+    await expect(console.page.get_by_text("Unsaved changes")).to_be_visible()
+
+
+async def save(console: Console) -> None:
+    await console.button("Save draft").click()
+    await expect(console.page.get_by_text("Saved", exact=True)).to_be_visible()
+
+
+async def read_live_prompt(talk: Talker) -> str:
+    prompt: str = (await talk.client.get(talk.path)).json()["system_prompt"]
+    return prompt
+
+
+async def create_agents(user: Client, *names: str) -> None:
+    for name in names:
+        body = {"name": name, "primary_model": "local/smollm2", "system_prompt": "Help."}
+        assert (await user.post("/api/v1/agents", body)).status_code == 201
+
+
+async def test_filters_are_in_the_address_and_a_row_opens_with_enter(
+    console: Console, developer: Client
+) -> None:
+    await create_agents(developer, "Alpha", "Beta")
+    await console.sign_in(developer)
+    await console.open("/agents", title="Agents")
+    await console.page.keyboard.press("/")
+    await console.page.keyboard.type("Alp")
+    await expect(console.row("Beta")).to_have_count(0)
+    assert console.path == "/agents?search=Alp"
+    await console.row("Alpha").focus()
+    await console.page.keyboard.press("Enter")
+    await expect(console.heading).to_have_text("Alpha")
+    await expect(console.heading).to_be_focused()
+    await console.page.go_back()
+    await expect(console.page.get_by_role("searchbox")).to_have_value("Alp")
+
+
+async def test_an_agent_is_created_by_keyboard_alone(console: Console, talk: Talker) -> None:
+    await console.sign_in(talk.client)
+    await console.open(title="Home")
+    keyboard = console.page.keyboard
+    await keyboard.press("Control+k")
+    await keyboard.type("new agent")
+    await keyboard.press("Enter")
+    await expect(console.dialog("New agent")).to_be_visible()
+    await keyboard.type("Shop assistant")
+    await keyboard.press("Enter")
+    await expect(console.heading).to_have_text("Shop assistant")
+    await expect(console.heading).to_be_focused()
+
+
+async def test_the_chat_runs_with_what_is_in_the_editor(console: Console, talk: Talker) -> None:
+    talk.script(Reply(texts=["Arr, at ", "**nine**."]))
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await console.field("Message").fill("When do you open?")
+    await console.page.keyboard.press("Enter")
+    log = console.page.get_by_role("log")
+    await expect(log.locator("strong")).to_have_text("nine")
+    await expect(console.button("What the model saw")).to_be_visible()
+    assert PROMPT in talk.asked[-1]["messages"][0]["content"]
+    assert await read_live_prompt(talk) == "You are a test."
+
+
+async def test_a_saved_draft_is_live_once_it_is_published(console: Console, talk: Talker) -> None:
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await save(console)
+    await expect(console.page.get_by_text("Unpublished changes")).to_be_visible()
+    assert await read_live_prompt(talk) == "You are a test."
+    await console.page.reload()
+    await expect(console.field("Instructions")).to_have_value(PROMPT)
+    await console.button("Publish").click()
+    dialog = console.dialog("Publish the changes")
+    await expect(dialog.locator("ins")).to_have_text(PROMPT)
+    await expect(dialog.locator("del")).to_have_text("You are a test.")
+    await dialog.get_by_label("What changed").fill("Talks like a pirate")
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(console.page.get_by_text("Unpublished changes")).to_have_count(0)
+    assert await read_live_prompt(talk) == PROMPT
+    await console.page.get_by_role("tab", name="Versions").click()
+    await expect(console.row("Talks like a pirate")).to_be_visible()
+
+
+async def test_what_was_not_saved_is_offered_after_a_reload(console: Console, talk: Talker) -> None:
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await console.page.reload()
+    await expect(console.field("Instructions")).to_have_value("You are a test.")
+    await console.button("Restore them").click()
+    await expect(console.field("Instructions")).to_have_value(PROMPT)
+    await save(console)
+    await console.page.reload()
+    await expect(console.button("Restore them")).to_have_count(0)
+
+
+async def test_a_change_of_somebody_else_is_shown_and_not_overwritten(
+    console: Console, second_tab: Console, talk: Talker
+) -> None:
+    colleague = await talk.world.user("agent_developer", talk.client.tenant_id)
+    await type_and_save_as(second_tab, talk, colleague, "Saved first.")
+    await open_agent(console, talk)
+    await expect(console.field("Instructions")).to_have_value("Saved first.")
+    await type_prompt(console, "Mine.")
+    await second_tab.field("Instructions").fill("Theirs.")
+    await save(second_tab)
+    console.page.on("response", lambda r: print(r.request.method, r.url[-60:], r.status, r.request.headers.get("if-match"), r.headers.get("etag")) if "/api/" in r.url else None)
+    await console.button("Save draft").click()
+    await console.page.wait_for_timeout(3000)
+    print(await console.page.locator("main").inner_text())
+    dialog = console.dialog("Somebody else changed this")
+    await expect(dialog.locator("del")).to_have_text("Theirs.")
+    await expect(dialog.locator("ins")).to_have_text("Mine.")
+    await dialog.get_by_role("button", name="Save yours").click()
+    await expect(console.page.get_by_text("Saved", exact=True)).to_be_visible()
+    draft = (await talk.client.get(f"{talk.path}/draft")).json()
+    assert draft["system_prompt"] == "Mine."
+
+
+async def type_and_save_as(console: Console, talk: Talker, user: Client, text: str) -> None:
+    await console.sign_in(user)
+    await console.open(f"/agents/{talk.agent_id}", title="Talker")
+    await console.field("Instructions").fill(text)
+    await save(console)
+
+
+async def test_a_session_that_ends_in_the_middle_of_an_edit_loses_nothing(
+    console: Console, talk: Talker
+) -> None:
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    sessions = (await talk.client.get("/auth/sessions")).json()["data"]
+    for session in sessions:
+        await talk.client.delete(f"/auth/sessions/{session['id']}")
+    await console.button("Save draft").click()
+    dialog = console.dialog("Sign in to go on")
+    await dialog.get_by_label("Password", exact=True).fill(PASSWORD)
+    await dialog.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(console.page.get_by_text("Saved", exact=True)).to_be_visible()
+    await expect(console.field("Instructions")).to_have_value(PROMPT)
+
+
+async def test_texts_of_strangers_are_only_texts(console: Console, talk: Talker) -> None:
+    talk.script(Reply(texts=[hostile.MARKDOWN]))
+    name = hostile.HTML[:100]
+    await talk.client.put(talk.path, {"name": name, "description": hostile.HTML})
+    await console.sign_in(talk.client)
+    await console.open("/agents", title="Agents")
+    await console.row("window.hacked").focus()
+    await console.page.keyboard.press("Enter")
+    await expect(console.heading).to_have_text(name)
+    await console.field("Message").fill(hostile.HTML)
+    await console.page.keyboard.press("Enter")
+    await expect(console.button("What the model saw")).to_be_visible()
+    assert await hostile.find_harm(console.page, []) == []
+
+
+async def test_users_who_may_not_change_agents_see_no_editor(
+    console: Console, talk: Talker
+) -> None:
+    viewer = await talk.world.user("viewer", talk.client.tenant_id)
+    await console.sign_in(viewer)
+    await console.open(f"/agents/{talk.agent_id}", title="Talker")
+    await expect(console.button("Save draft")).to_have_count(0)
+    await expect(console.page.get_by_role("link", name="Credentials")).to_have_count(0)
+    await console.open("/agents", title="Agents")
+    await expect(console.button("New agent")).to_have_count(0)
+
+
+async def fail_requests(page: Page, path: str) -> None:
+    await page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
+
+
+async def test_the_looks_of_the_list(console: Console, admin: Client) -> None:
+    await console.sign_in(admin)
+    await console.open("/agents", title="Agents")
+    await expect(console.page.get_by_text("Create your first agent")).to_be_visible()
+    problems = await looks.find_problems(console.page, "console-agents-empty", 1280, 360)
+    await create_agents(admin, "Shop assistant", "A name that is much too long " * 3)
+    await console.open("/agents", title="Agents")
+    await expect(console.row("Shop assistant")).to_be_visible()
+    problems += await looks.find_problems(console.page, "console-agents", 1280, 360)
+    await fail_requests(console.page, "**/api/v1/agents?*")
+    await console.open("/agents", title="Agents")
+    await expect(console.button("Try again")).to_be_visible()
+    problems += await looks.find_problems(console.page, "console-agents-failed", 1280, 360)
+    assert problems == []
+
+
+async def test_the_looks_of_the_editor(console: Console, talk: Talker) -> None:
+    talk.script(Reply(texts=["We open at nine.\n\n", "- on weekdays\n- on Saturdays"]))
+    await open_agent(console, talk)
+    await console.field("Message").fill("When do you open?")
+    await console.page.keyboard.press("Enter")
+    await expect(console.button("What the model saw")).to_be_visible()
+    assert await looks.find_problems(console.page, "console-agent", 1280, 360) == []
