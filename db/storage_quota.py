@@ -17,6 +17,7 @@ Kind = Literal[
     "events",
     "executions",
     "forms",
+    "history",
     "knowledge",
     "payloads",
     "tables",

@@ -86,6 +86,7 @@ VALID_VALUES = (
     "UPDATE form_submissions SET status = 'received', errors = '[]' WHERE tenant_id = $1",
     "UPDATE form_submissions SET answered = '1' WHERE tenant_id = $1",
     "UPDATE form_conversations SET status = 'active', data = '{}' WHERE tenant_id = $1",
+    "UPDATE history_entries SET kind = 'agent', changes = '[]' WHERE tenant_id = $1",
     "UPDATE form_messages SET role = 'user' WHERE tenant_id = $1",
 )
 

@@ -16,7 +16,7 @@ _TRIGGERS = """
 CREATE OR REPLACE FUNCTION count_delete_history_entries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO storage_changes (tenant_id, kind, bytes)
-    SELECT tenant_id, 'definitions', -sum(bytes) FROM (
+    SELECT tenant_id, 'history', -sum(bytes) FROM (
         SELECT tenant_id, 256 + octet_length(t.changes::text) AS bytes FROM changed t
     ) counted
     GROUP BY tenant_id HAVING sum(bytes) > 0;
@@ -28,7 +28,7 @@ EXECUTE FUNCTION count_delete_history_entries();
 CREATE OR REPLACE FUNCTION count_insert_history_entries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO storage_changes (tenant_id, kind, bytes)
-    SELECT tenant_id, 'definitions', sum(bytes) FROM (
+    SELECT tenant_id, 'history', sum(bytes) FROM (
         SELECT tenant_id, 256 + octet_length(t.changes::text) AS bytes FROM changed t
     ) counted
     GROUP BY tenant_id HAVING sum(bytes) > 0;

@@ -17,5 +17,5 @@ AREA: Final = Area(
         ),
     ),
     tenant_tables=("history_entries",),
-    tables=(CountedTable("history_entries", "definitions", "octet_length(t.changes::text)"),),
+    tables=(CountedTable("history_entries", "history", "octet_length(t.changes::text)"),),
 )

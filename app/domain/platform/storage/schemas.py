@@ -8,7 +8,8 @@ class StoredBytes(msgspec.Struct):
     """What a tenant stores, in bytes. Files are the uploads to the API and to forms, profile
     pictures and the originals of documents; `knowledge` has the texts and vectors of documents,
     `payloads` what incoming webhooks received and what endpoints answered to deliveries,
-    `definitions` the agents, tools, workflows and forms with all their versions.
+    `definitions` the agents, tools, workflows and forms with all their versions, and
+    `history` the changes of records.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -21,6 +22,7 @@ class StoredBytes(msgspec.Struct):
         "forms": 32768,
         "tables": 24576,
         "definitions": 8192,
+        "history": 4096,
     }
 
     files: int = 0
@@ -32,6 +34,7 @@ class StoredBytes(msgspec.Struct):
     forms: int = 0
     tables: int = 0
     definitions: int = 0
+    history: int = 0
 
 
 class RetentionDays(msgspec.Struct):

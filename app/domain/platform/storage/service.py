@@ -46,6 +46,7 @@ _REMEDIES: Final = {
     "forms": "form submissions (DELETE /api/v1/forms/{form_id}/submissions/{submission_id})",
     "tables": "rows of data tables (DELETE /api/v1/data-tables/{table_id}/rows/{row_id})",
     "definitions": "agents, tools, workflows and forms, whose old versions are kept with them",
+    "history": "the history of records, which ends after 400 days",
 }
 
 
