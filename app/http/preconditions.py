@@ -22,6 +22,7 @@ from app.http.dependencies import services_of
 from app.http.records import Lock
 from app.http.route_options import RouteOptionError, list_handlers, options_of
 from app.http.transaction import request_tx
+from app.kit.errors import NotFound, PreconditionFailed
 from app.kit.etags import RecordTag, TagList, build_tag, read_tags, require_match
 from app.kit.views import Data
 from db.session import Tx
@@ -40,6 +41,7 @@ class RecordRoute(msgspec.Struct, frozen=True):
     tag: RecordTag
     reader: HTTPRouteHandler
     lock: Lock | None = None
+    absent: type[NotFound] | None = None
 
 
 def route_of(handler: BaseRouteHandler) -> RecordRoute | None:
@@ -94,7 +96,8 @@ def _join(reader: HTTPRouteHandler, changes: list[HTTPRouteHandler]) -> Iterable
         yield f"{reader.handler_name}: shows no field that {changes[0].handler_name} changes"
     reader.opt[_KEY] = RecordRoute(tag, reader)
     for handler in changes:
-        handler.opt[_KEY] = RecordRoute(tag, reader, options_of(handler).record.lock)
+        record = options_of(handler).record
+        handler.opt[_KEY] = RecordRoute(tag, reader, record.lock, record.absent)
 
 
 def _tag_creations(handlers: list[tuple[str, str, HTTPRouteHandler]]) -> None:
@@ -134,7 +137,7 @@ def begin(request: Request[Any, Any, Any]) -> None:
     if route is None or route.lock is None:
         return
     tags = _read_header(request, IF_MATCH)
-    if tags is None or tags.is_any:
+    if tags is None or (tags.is_any and route.absent is None):
         # The handler answers 404 for a record that does not exist.
         return
     tx = request_tx(request)
@@ -164,7 +167,16 @@ async def _check(
     if lock is not None:
         parameters = {"user_id": principal_of(request).user_id, **request.path_params}
         await lock(tx, parameters)
-    require_match(route.tag, _unwrap(await _read(request, tx, route.reader)), tags)
+    try:
+        answer = await _read(request, tx, route.reader)
+    except NotFound as error:
+        if route.absent is None or not isinstance(error, route.absent):
+            raise
+        raise PreconditionFailed(
+            "This record no longer exists", details={"current": None}
+        ) from error
+    if not tags.is_any:
+        require_match(route.tag, _unwrap(answer), tags)
 
 
 async def _read(request: Request[Any, Any, Any], tx: Tx, reader: HTTPRouteHandler) -> object:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from app.http import record_queries
+from app.kit.errors import NotFound
 from db.session import Tx
 
 # Receives the parameters of the path, and the caller as `user_id` unless the path has one.
@@ -13,11 +14,13 @@ Lock = Callable[[Tx, Mapping[str, str]], Awaitable[None]]
 
 class Record(msgspec.Struct, frozen=True):
     """`lock` keeps the record unchanged until the end of the transaction. `reader` is the name of
-    the handler that answers with the record, by default the GET of the same path.
+    the handler that answers with the record, by default the GET of the same path. A PUT that
+    creates the record where there is none names in `absent` the error of that GET.
     """
 
     lock: Lock | None = None
     reader: str | None = None
+    absent: type[NotFound] | None = None
 
 
 def lock_row(table: str, **columns: str) -> Lock:

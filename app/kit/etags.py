@@ -117,16 +117,18 @@ def require_match(tag: RecordTag, answer: object, tags: TagList) -> None:
 
 
 def _read_values(answer: object, fields: Mapping[str, str]) -> list[object] | None:
-    if isinstance(answer, dict):
-        values = [answer.get(name, msgspec.UNSET) for name in fields.values()]
-    else:
-        values = [getattr(answer, name, msgspec.UNSET) for name in fields]
-    return None if msgspec.UNSET in values else values
+    """Returns None unless the answer has all fields. A field of a struct may be unset."""
+    try:
+        if isinstance(answer, dict):
+            return [answer[name] for name in fields.values()]
+        return [getattr(answer, name) for name in fields]
+    except (KeyError, AttributeError):
+        return None
 
 
 def _hash(value: Any) -> str:
     # Sorted: a stored object may have its keys in another order than the one that was sent.
-    encoded = msgspec.json.encode(value, order="sorted")
+    encoded = b"" if value is msgspec.UNSET else msgspec.json.encode(value, order="sorted")
     digest = hashlib.blake2b(encoded, digest_size=_HASH_BYTES).digest()
     return base64.urlsafe_b64encode(digest).decode()
 

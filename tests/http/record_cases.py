@@ -76,6 +76,13 @@ async def _agent(owner: Owner) -> dict[str, str]:
     return {"agent_id": (await create_agent(owner.client))["id"]}
 
 
+async def _draft(owner: Owner) -> dict[str, str]:
+    agent = await _agent(owner)
+    path = f"/api/v1/agents/{agent['agent_id']}/draft"
+    assert (await owner.client.put(path, {"name": "Zero"})).status_code == 200
+    return agent
+
+
 async def _sub_agent(owner: Owner) -> dict[str, str]:
     agent = await _agent(owner)
     child = await create_direct_sub_agent(owner.client, agent["agent_id"])
@@ -204,6 +211,7 @@ CASES = [
         _agent,
         ({"retention_days": 30}, {"retention_days": 31, "log_messages": False}),
     ),
+    RecordCase("PUT", f"{_AGENTS}/draft", _draft, _names()),
     RecordCase("PUT", f"{_AGENTS}/sub-agents/direct/{{child_id}}", _sub_agent, _names()),
     RecordCase("PATCH", f"{_AGENTS}/sub-agents/{{child_id}}", _sub_agent, _ENABLED),
     RecordCase("PUT", "/api/v1/embed/api-keys/{key_id}", _embed_key, _names()),

@@ -207,6 +207,25 @@ async def test_a_request_without_if_match_runs_no_more_statements(
     assert counts[1:] == [counts[0], counts[0] + 2]
 
 
+async def test_a_draft_that_is_gone_is_not_stored_again(developer: Client) -> None:
+    path = f"{_AGENTS}/{(await create_agent(developer))['id']}/draft"
+    for header in ("*", '"a"'):
+        answer = await developer.put(path, {"name": "A"}, headers={"if-match": header})
+        assert refused(answer, 412, "precondition_failed")["details"] == {"current": None}
+    saved = await developer.put(path, {"name": "A"})
+    tag = saved.headers["etag"]
+    assert (await developer.get(path)).headers["etag"] == tag
+    again = await developer.put(path, {"name": "A", "status": "draft"}, headers={"if-match": tag})
+    assert again.status_code == 200
+    assert again.headers["etag"] != tag
+    assert (await developer.post(f"{path}/publish", {})).status_code == 200
+    headers = {"if-match": again.headers["etag"]}
+    answer = await developer.put(path, {"name": "B"}, headers=headers)
+    assert refused(answer, 412, "precondition_failed")
+    unknown = await developer.put(f"{_AGENTS}/agt_0/draft", {"name": "B"}, headers=headers)
+    assert refused(unknown, 404, "agent_not_found")
+
+
 async def test_a_batch_changes_what_it_has_seen(developer: Client) -> None:
     created = await create_agent(developer)
     tag = (await developer.get(f"{_AGENTS}/{created['id']}")).headers["etag"]

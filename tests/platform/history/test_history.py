@@ -34,7 +34,7 @@ _KINDS = {
     "/api/v1/notification-channels/": ("notification_channel", "channel_id"),
 }
 # They change often, and have no history.
-_WITHOUT = ("/documents/", "/rows/", "/submissions/", "/preferences")
+_WITHOUT = ("/documents/", "/rows/", "/submissions/", "/preferences", "/draft")
 
 
 @pytest.fixture
@@ -125,6 +125,18 @@ async def test_an_agent_has_the_history_of_all_its_parts(owner: Owner) -> None:
     assert change == {"path": "temperature", "op": "changed", "before": 0.7, "after": 0.1}
     assert history[4]["actor"] == {"type": "user", "id": client.user_id, "name": "Test User"}
     assert history[0]["record_name"] == history[-1]["record_name"]
+
+
+async def test_a_draft_has_no_history_until_it_is_published(developer: Client) -> None:
+    agent = await create_agent(developer)
+    path = f"/api/v1/agents/{agent['id']}"
+    await developer.put(f"{path}/draft", {"name": "New"})
+    assert len(await _read(developer, "agent", agent["id"])) == 1
+    answer = await developer.post(f"{path}/draft/publish", {"note": "A new name"})
+    assert answer.headers["etag"] == (await developer.get(path)).headers["etag"]
+    latest, _ = await _read(developer, "agent", agent["id"])
+    assert latest["action"] == "published"
+    assert [change["path"] for change in latest["changes"]] == ["name"]
 
 
 async def test_hidden_fields_stay_hidden(world: World, developer: Client) -> None:

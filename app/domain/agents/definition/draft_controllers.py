@@ -3,6 +3,7 @@ from typing import Final
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody
 
+from app.domain.platform.drafts.errors import DraftNotFound
 from app.domain.platform.drafts.schemas import PublishDraft
 from app.http.dependencies import Id, Principal, Tx
 from app.http.records import Record, lock_row
@@ -12,7 +13,8 @@ from .draft_schemas import AgentDraft
 from .schemas import AgentView, UpdateAgent
 
 # A draft that is not stored yet has no row.
-_DRAFT: Final = Record(lock_row("agents", id="agent_id"))
+_DRAFT: Final = Record(lock_row("agents", id="agent_id"), absent=DraftNotFound)
+_AGENT: Final = Record(_DRAFT.lock, "get_agent")
 
 
 class AgentDraftController(Controller):
@@ -46,6 +48,7 @@ class AgentDraftController(Controller):
         needs="agents:write",
         status_code=200,
         errors=(409,),
+        record=_AGENT,
     )
     async def publish_agent_draft(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[PublishDraft]

@@ -7,6 +7,7 @@ import msgspec
 from app.domain.platform.drafts import api as drafts
 from app.domain.platform.drafts.api import Draft, LiveRecord
 from app.domain.platform.drafts.schemas import PublishDraft
+from app.domain.platform.history import api as history
 from app.kit import validation
 from app.kit.views import build_view
 from app.security.principal import Principal
@@ -47,6 +48,7 @@ async def publish(tx: Tx, principal: Principal, agent_id: str, data: PublishDraf
     if not data.overwrite:
         drafts.require_current(live, draft)
     values = validation.set_fields(msgspec.convert(draft.body, UpdateAgent))
+    history.call_action(tx, "published")
     await service.change(tx, principal, agent, values, data.note)
     await drafts.delete(tx, live)
     return build_view(AgentView, agent)
