@@ -31,7 +31,7 @@ class Route(msgspec.Struct, frozen=True):
     body_ids: tuple[str, ...]
     query: tuple[str, ...]
     # Values of the parameters that a call needs.
-    needed_query: dict[str, str]
+    needed_query: tuple[tuple[str, str], ...]
     files: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Route(msgspec.Struct, frozen=True):
         **more: Any,
     ) -> httpx.Response:
         if self.needed_query:
-            more["params"] = {**self.needed_query, **more.get("params", {})}
+            more["params"] = {**dict(self.needed_query), **more.get("params", {})}
         if self.files:
             more["files"] = {name: (name, FILE) for name in self.files}
         elif self.body is not None:
@@ -94,11 +94,11 @@ def _build_route(
         schema.get("example"),
         tuple(name for name in properties if name.endswith("_id")),
         tuple(item["name"] for item in parameters if item["in"] == "query"),
-        {
-            item["name"]: item["schema"]["enum"][0]
+        tuple(
+            (item["name"], item["schema"]["enum"][0])
             for item in parameters
-            if item["in"] == "query" and item["required"] and "enum" in item["schema"]
-        },
+            if item["in"] == "query" and item.get("required") and "enum" in item["schema"]
+        ),
         tuple(files),
     )
 
