@@ -17,6 +17,7 @@ from tests.conversations.chat.conversation_helpers import (
 )
 from tests.conversations.chat.database import execute, fetch_rows, fetch_value
 from tests.conversations.chat.log_helpers import get_stats, list_log_entries
+from tests.conversations.chat.summary_helpers import list_ids, list_unread
 from tests.identity.roles.api_calls import set_permissions
 from tests.model_server import ModelServer, Reply
 from tests.scripted_agents import Talker, events_in, names_of, talker, texts_of
@@ -116,7 +117,9 @@ async def test_the_list_of_conversations_has_previews_on_request_alone(talk: Tal
         page = await list_conversations(talk, **params)
         assert [item["id"] for item in page["data"]] == ids
         assert page["pagination"]["total"] == len(ids)
+        assert await list_ids(talk.client, agent_id=talk.agent_id, **params) == ids
     assert (await get_conversation(talk, preview))["source"] == "preview"
+    assert preview not in await list_unread(talk.client)
     answer = await talk.client.get(f"{talk.path}/conversations", params={"source": "nowhere"})
     refused(answer, 422, "validation_error")
 

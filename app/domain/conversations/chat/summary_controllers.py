@@ -23,7 +23,10 @@ AgentId = Annotated[
     str | None, QueryParameter(max_length=64, description="Only conversations with this agent")
 ]
 OfSource = Annotated[
-    Source | None, QueryParameter(description="Only conversations that began in this way")
+    Source | None,
+    QueryParameter(
+        description="Only conversations that began in this way; without it, no previews"
+    ),
 ]
 UserId = Annotated[
     str | None,

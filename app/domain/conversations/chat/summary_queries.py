@@ -102,6 +102,8 @@ def _select(tx: Tx, principal: Principal, filters: SummaryFilter) -> Where:
     if principal.agent_ids is not None:
         where.add("c.agent_id = ANY($n)", sorted(principal.agent_ids))
     where.equal("c.agent_id", filters.agent_id)
+    if filters.source is None:
+        where.require("c.source <> 'preview'")
     where.equal("c.source", filters.source)
     where.equal("c.user_id", filters.user_id)
     if filters.visitor is not None:
