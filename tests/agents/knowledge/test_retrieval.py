@@ -57,6 +57,21 @@ async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librar
     assert (await (await create_site(talk)).say(QUESTION))["sources"] == reply["sources"]
 
 
+async def test_the_context_of_an_answer_has_every_passage_of_the_prompt(
+    talk: Talker, librarian: Librarian
+) -> None:
+    await librarian.add(handbook_md=HANDBOOK, cafe_txt=CAFE)
+    talk.script(Reply(texts=["At eleven [1]."]))
+    reply = await talk.say(QUESTION)
+    path = f"/api/v1/conversations/{reply['conversation_id']}/messages"
+    found = (await talk.client.get(f"{path}/{reply['message']['id']}/context")).json()
+    assert found["system_message"] == _system_prompt(talk)
+    assert len(reply["sources"]) == 1 < len(found["passages"])
+    for number, passage in enumerate(found["passages"], 1):
+        assert f"[{number}] {passage['document_name']}" in found["system_message"]
+        assert 0 < passage["relevance_score"] <= 1
+
+
 async def test_the_prompt_asks_for_an_answer_from_its_passages_which_are_the_sources(
     talk: Talker, librarian: Librarian
 ) -> None:

@@ -343,5 +343,5 @@ async def test_an_answer_with_too_many_tool_calls_is_refused(
     error = refused(await send_chat(talk.client, talk), 502, "provider_error")
     assert "at once" in error["message"]
     sql = "SELECT count(*) FROM conversation_entries WHERE agent_id = $1"
-    # The question, the failed answer and its usage.
-    assert await fetch_value(services, sql, talk.agent_id) == 3
+    # The question, the failed answer, its usage, and what the model saw.
+    assert await fetch_value(services, sql, talk.agent_id) == 4

@@ -103,7 +103,7 @@ ORDER BY created_at DESC, id DESC LIMIT {_MAX_USABLE}
 
 # Includes the provider's key, so that a turn needs only one query.
 _SELECT_RUNTIME = """
-SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.system_prompt,
+SELECT a.id, a.tenant_id, a.name, a.status, a.version, a.primary_model, a.provider, a.system_prompt,
        a.temperature, a.max_tokens, a.log_messages, a.log_tool_calls, a.log_token_usage,
        k.id AS key_id, k.api_key, k.base_url,
        (SELECT json_agg(json_build_object('id', c.id, 'name', c.name, 'status', c.status,

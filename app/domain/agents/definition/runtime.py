@@ -93,6 +93,8 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     knowledge: KnowledgeInfo | None = None
     # None when it is not enabled.
     web_search: WebSearchInfo | None = None
+    # The version that has this prompt; None for one of a draft.
+    version: int | None = None
 
     @property
     def answer_tokens(self) -> int:
@@ -189,6 +191,8 @@ async def load_draft_runtime(
         await require_offered(tx, runtime.tenant_id, model, "draft.primary_model")
         target = Target(model, provider_of(model), target.api_key, target.base_url)
     values = {name: fields[name] for name in _DRAFT_FIELDS if name in fields}
+    if values.get("system_prompt", runtime.system_prompt) != runtime.system_prompt:
+        values["version"] = None
     return msgspec.structs.replace(runtime, target=target, **values)
 
 
@@ -237,4 +241,5 @@ def _build_runtime(row: Row, keyring: Keyring) -> AgentRuntime:
         tools=_tools_decoder.decode(row["tools"]) if row["tools"] else [],
         knowledge=_knowledge_decoder.decode(row["knowledge"]) if row["knowledge"] else None,
         web_search=_web_search_decoder.decode(web_search) if web_search else None,
+        version=row["version"],
     )

@@ -14,7 +14,7 @@ from app.http.paging import From, Search, Sort, To, parse_time
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.kit.paging import Paged
 
-from . import attachments, chat_jobs, conversations, feedback, messages, service
+from . import attachments, chat_jobs, conversations, feedback, messages, service, turn_contexts
 from .attachments import ATTACHMENT
 from .message_queries import MessageRange, Part, TextRange
 from .queries import ConversationFilter, LogFilter
@@ -33,6 +33,7 @@ from .schemas import (
     Source,
     TextSlice,
 )
+from .seen_schemas import TurnContext
 from .service import AgentReference
 from .sse_encoding import EVENTS, encode_stream
 from .start_turn import Question
@@ -91,7 +92,8 @@ class ChatController(Controller):
         agent, question = _question(context, agent_id, data)
         connection = while_connected(request)
         events = await service.stream(context.services, agent, question, connection)
-        return EventStream(encode_stream(events))
+        shows_costs = context.principal.may("usage:read")
+        return EventStream(encode_stream(events, shows_costs=shows_costs))
 
     @post(
         "/chat/async",
@@ -312,6 +314,17 @@ class ConversationController(Controller):
         """
         wanted = TextRange(part, call_id, offset, length)
         return await messages.get_text(tx, principal, conversation_id, message_id, wanted)
+
+    @get("/messages/{message_id:str}/context", summary="Get what the model of an answer saw")
+    async def get_message_context(
+        self, tx: Tx, principal: Principal, conversation_id: Id, message_id: Id
+    ) -> TurnContext:
+        """The system message as it was sent, passages, tools, parameters, tokens and times of the
+        turn, for everybody who may read the conversation. The prompt, the model and the rest of the
+        agent's configuration are null for callers without agents:write, the cost for those without
+        usage:read.
+        """
+        return await turn_contexts.find(tx, principal, conversation_id, message_id)
 
     @post(
         "/messages/{message_id:str}/feedback",

@@ -39,13 +39,18 @@ class PastMessage(msgspec.Struct):
 def system_message(
     prompt: str, context: dict[str, Any] | None = None, passages: str | None = None
 ) -> Message:
+    facts = msgspec.json.encode(context).decode() if context else None
+    return Message("system", system_text(prompt, facts, passages))
+
+
+def system_text(prompt: str, facts: str | None, passages: str | None) -> str:
+    """`facts` is the context of the conversation as JSON."""
     parts = [prompt]
-    if context:
-        facts = msgspec.json.encode(context).decode()
+    if facts:
         parts.append(f"Context of this conversation, as JSON:\n{facts}")
     if passages:
         parts.append(passages)
-    return Message("system", "\n\n".join(parts))
+    return "\n\n".join(parts)
 
 
 def select_history(

@@ -1,7 +1,6 @@
 """Stores a turn when it is over: all of it at once, or as much as there is."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
@@ -22,11 +21,12 @@ from app.services import Services
 from db import fast
 from db.session import Tx
 
-from . import attachment_queries, replays, turn_queries, turn_usage
+from . import attachment_queries, replays, seen_turns, turn_queries, turn_usage
 from .client_input import without_images
 from .errors import ConversationNotFound
 from .events import ChatFailed, ChatMessage
 from .schemas import PREVIEW, ChatReply, MessageStatus, ReplyMessage, TokenUsage, ToolCallView
+from .stream_events import TurnFigures
 from .turn import OnTokens, Transcript, Turn
 from .turn_queries import FinishedConversation
 from .turn_usage import usage_of_turn
@@ -236,11 +236,13 @@ async def _finish(
     more: Iterable[Event] = (),
     failure: ApiError | None = None,
 ) -> _FinishedTurn:
-    response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
+    response_time_ms = transcript.elapsed_ms
     reply = _reply(turn, transcript, clock.now())
     usage = await usage_of_turn(turn, transcript.budget)
     # The row of the agent's own model has what belongs to the turn as a whole.
     usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
+    cost = round(sum(row["cost_usd"] for row in usage), 9)
+    transcript.figures = TurnFigures(response_time_ms, transcript.first_token_ms, cost)
     usage[0] |= {"conversations": int(turn.is_new), "failures": int(failure is not None)}
     emitted = [*_list_events(turn, reply.message.content, status, failure), *more]
     if turn.source == PREVIEW:
@@ -343,6 +345,12 @@ def _entries(
     answer["data"] = _answer_data(turn, reply, failure)
     # A failure without a text is logged even where messages are not.
     add(turn.message_id, "message", done_at, logged=runtime.log_messages or not text, **answer)
+    if transcript.seen is not None:
+        seen = seen_turns.to_data(transcript.seen, runtime, turn.context, transcript.quoted)
+        # Every passage, also those that the answer does not cite.
+        seen["passages"] = transcript.passages if runtime.log_messages else []
+        seen |= msgspec.structs.asdict(transcript.figures)
+        add(seen_turns.id_of(turn.message_id), "context", done_at, logged=False, data=seen)
     for row in usage:
         shown = ("model", "prompt_tokens", "completion_tokens", "cost_usd", "response_time_ms")
         data = {name: row[name] for name in shown} | {"message_id": turn.message_id}

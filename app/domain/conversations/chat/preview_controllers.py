@@ -35,4 +35,5 @@ class PreviewController(Controller):
         """
         connection = while_connected(request)
         events = await previews.stream(context, agent_id, data, connection)
-        return EventStream(encode_stream(events))
+        shows_costs = context.principal.may("usage:read")
+        return EventStream(encode_stream(events, shows_costs=shows_costs))

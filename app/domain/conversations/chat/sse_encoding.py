@@ -40,7 +40,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def encode_stream(
-    events: AsyncGenerator[StreamEvent, None], *, is_public: bool = False
+    events: AsyncGenerator[StreamEvent, None],
+    *,
+    is_public: bool = False,
+    shows_costs: bool = False,
 ) -> AsyncGenerator[bytes, None]:
     """Once the stream has begun, a failure is its last event. Visitors do not see the input and
     output of tools.
@@ -48,7 +51,9 @@ async def encode_stream(
     try:
         async with aclosing(events):
             async for event in events:
-                if not isinstance(event, ModelAccepted | ClientCall | LoopEnded):
+                if isinstance(event, TurnFinished) and not shows_costs:
+                    yield _to_sse(_without_cost(event))
+                elif not isinstance(event, ModelAccepted | ClientCall | LoopEnded):
                     yield _to_sse(_without_content(event) if is_public else event)
     except Exception as error:  # noqa: BLE001  # becomes the stream's last event
         yield sse.event("error", _encode(error_body(error)))
@@ -79,10 +84,23 @@ def _to_data(event: _Shown) -> msgspec.Struct:
             # The reply has the sources of all calls.
             took, parent_id = event.execution_time_ms, event.parent_id
             return ToolResultEvent(call_id, tool, tool_id, output, status, took, parent_id)
-        case TurnFinished(reply):
-            ending = (reply.finish_reason, reply.is_refusal)
-            return MessageStop(reply.message.id, reply.usage, reply.sources, *ending)
+        case TurnFinished(reply, figures):
+            return MessageStop(
+                reply.message.id,
+                reply.usage,
+                reply.sources,
+                reply.finish_reason,
+                reply.is_refusal,
+                figures.response_time_ms,
+                figures.first_token_ms,
+                figures.cost_usd,
+            )
     return event
+
+
+def _without_cost(event: TurnFinished) -> TurnFinished:
+    figures = msgspec.structs.replace(event.figures, cost_usd=None)
+    return TurnFinished(event.reply, figures)
 
 
 def _without_content(event: _Shown) -> _Shown:

@@ -90,8 +90,15 @@ class LoopEnded(msgspec.Struct, frozen=True):
     finish_reason: FinishReason
 
 
+class TurnFigures(msgspec.Struct, frozen=True):
+    response_time_ms: int = 0
+    first_token_ms: int | None = None
+    cost_usd: float | None = None
+
+
 class TurnFinished(msgspec.Struct, frozen=True):
     reply: ChatReply
+    figures: TurnFigures = TurnFigures()
 
 
 LoopEvent = (

@@ -7,7 +7,7 @@ import msgspec
 from app.domain.agents.tools.api import CallStatus
 from app.domain.sources import SourceView
 
-from .schemas import IsRefusal, ReplyEnd, TokenUsage
+from .schemas import FirstToken, IsRefusal, ReplyEnd, ResponseTime, TokenUsage
 
 _TOOL_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
 
@@ -55,13 +55,18 @@ class ToolResultEvent(msgspec.Struct):
 
 
 class MessageStop(msgspec.Struct):
-    """The answer is complete and stored."""
+    """The answer is complete and stored. `cost_usd` is for callers with usage:read; it is null for
+    others, and 0 for a model whose price is not known.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "message_id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "usage": {"prompt_tokens": 42, "completion_tokens": 10, "total_tokens": 52},
         "sources": [SourceView.example],
         "finish_reason": "stop",
+        "response_time_ms": 812,
+        "first_token_ms": 240,
+        "cost_usd": 0.000012,
     }
 
     message_id: str
@@ -69,3 +74,6 @@ class MessageStop(msgspec.Struct):
     sources: list[SourceView]
     finish_reason: ReplyEnd
     is_refusal: IsRefusal = False
+    response_time_ms: ResponseTime = 0
+    first_token_ms: FirstToken = None
+    cost_usd: float | None = None

@@ -24,12 +24,13 @@ from app.kit.errors import ApiError, ProviderError
 from app.observe import metrics
 from app.services import Services
 
-from . import attached_texts, history, turn_queries
+from . import attached_texts, history, seen_turns, turn_queries
 from .agent_loop import ClientFunctions, Journal, LoopConfig, TokenBudget, run_loop
 from .client_input import ClientInput, id_prefix_of
 from .delegation import toolboxes_for
 from .history import PastMessage, find_passages, list_questions
 from .schemas import ChatReply, MessageAttachment, Source, ToolCallView, Visitor
+from .seen_turns import SeenTurn
 from .stream_events import (
     ClientCall,
     LoopEnded,
@@ -39,6 +40,7 @@ from .stream_events import (
     TextDelta,
     ToolResult,
     ToolUse,
+    TurnFigures,
     TurnFinished,
     TurnStarted,
 )
@@ -128,6 +130,11 @@ class Transcript:
         self.functions: dict[str, str] = {}
         # The passages in the prompt, in the order of their numbers, and what tools found.
         self.passages: list[SourceView] = []
+        # Those passages as the prompt has them, and what else the model was given.
+        self.quoted: str | None = None
+        self.seen: SeenTurn | None = None
+        self.first_token_ms: int | None = None
+        self.figures = TurnFigures()
         self._tool_sources: list[SourceView] = []
         self.finish_reason: FinishReason = "stop"
         self.is_refusal = False
@@ -137,6 +144,8 @@ class Transcript:
     def add(self, event: LoopEvent) -> None:
         match event:
             case TextDelta(delta):
+                if self.first_token_ms is None:
+                    self.first_token_ms = self.elapsed_ms
                 self.texts.append(delta)
                 self.is_refusal = isinstance(event, RefusalDelta)
             case ToolUse(id=call_id, tool=tool, tool_id=tool_id):
@@ -158,6 +167,10 @@ class Transcript:
                 call.execution_time_ms = event.execution_time_ms
                 known = self._tool_sources
                 known += [source for source in event.sources if source not in known]
+
+    @property
+    def elapsed_ms(self) -> int:
+        return round((time.perf_counter() - self.started) * 1000)
 
     @property
     def sources(self) -> list[SourceView]:
@@ -206,7 +219,7 @@ async def run(
             await asyncio.shield(background.spawn(store.save_partial(transcript, failure)))
             raise
     metrics.TURNS.labels(turn.source, "answered").inc()
-    yield TurnFinished(reply)
+    yield TurnFinished(reply, transcript.figures)
 
 
 def _failure_of(error: Exception, turn: Turn) -> ApiError:
@@ -226,6 +239,7 @@ async def _run_loop(
     if journal is not None:
         fail_unknown_calls(journal.rounds, config.toolboxes)
     messages = await _messages(services, turn, config, transcript)
+    transcript.seen = seen_turns.describe(turn.runtime, config, len(messages))
     async with aclosing(run_loop(config, messages, transcript.budget, journal)) as events:
         async for event in events:
             yield event
@@ -293,7 +307,7 @@ async def _messages(
     )
     if passages is not None:
         transcript.passages = passages.sources
-    prompt = passages.prompt if passages is not None else None
+    prompt = transcript.quoted = passages.prompt if passages is not None else None
     system = history.system_message(turn.runtime.system_prompt, turn.context, prompt)
     said = [message.content for message in turn.client.before]
     room = history.room_for(window, config.max_tokens, system.content, turn.text, *said)
