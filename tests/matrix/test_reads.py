@@ -42,6 +42,7 @@ _NOT_READS = {
     "/api/v1/notifications/stream",
     "/api/v1/agents/{agent_id}/documents/{document_id}/content",
     "/api/v1/avatars/{key}",
+    "/api/v1/conversations/export",
     "/api/v1/files/{file_id}/content",
     "/api/v1/data-tables/{table_id}/export",
     "/api/v1/forms/{form_id}/files/{file_id}",

@@ -22,6 +22,7 @@ _ACCOUNT_PREFIXES = ("/api/v1/profile", "/api/v1/mfa/")
 # Open to keys for certain agents, whose other paths name an agent.
 _CHECKED_PATHS = (
     "/api/v1/conversations",
+    "/api/v1/conversations/export",
     "/v1/chat/completions",
     "/v1/models",
     "/v1/models/{model_id}",

@@ -128,7 +128,8 @@ async def test_large_bodies_come_in_slices(talk: Talker, services: Services, lon
     [call] = shown["tool_calls"]
     assert (call["input"], call["input_chars"]) == ("q" * 2000, 3000)
     assert len(call["output"]) == 2000
-    text, offset = "", 0
+    text = ""
+    offset: int | None = 0
     while offset is not None:
         params = {"part": "output", "call_id": call["id"], "offset": offset, "length": 50_000}
         piece = await _get_text(talk.client, path, **params)
@@ -180,21 +181,23 @@ async def test_texts_are_for_readers_of_the_conversation(
     for caller in (stranger, admin):
         with subtests.test(caller=caller.user_id):
             refused(await caller.get(path), 404, "conversation_not_found")
-    for wrong, params in (
+    missing: list[tuple[str, dict[str, str]]] = [
         (f"{other}/messages/{message_id}/text", {}),
         (path, {"part": "input", "call_id": "call_none"}),
-    ):
+    ]
+    for wrong, params in missing:
         with subtests.test(path=wrong):
             refused(await talk.client.get(wrong, params=params), 404, "message_not_found")
-    for params, field in (
+    invalid: list[tuple[dict[str, Any], str]] = [
         ({"part": "input"}, "call_id"),
         ({"call_id": "call_10"}, "call_id"),
         ({"part": "all"}, "part"),
         ({"offset": -1}, "offset"),
         ({"length": 100_001}, "length"),
-    ):
-        with subtests.test(params=params):
-            answer = await talk.client.get(path, params=params)
+    ]
+    for values, field in invalid:
+        with subtests.test(params=values):
+            answer = await talk.client.get(path, params=values)
             assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 

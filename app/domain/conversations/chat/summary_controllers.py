@@ -1,15 +1,18 @@
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from litestar import Controller, delete, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, QueryParameter
+from litestar.response import Stream
 
-from app.http.dependencies import Id, Principal, Tx
+from app.http.dependencies import Id, Principal, Services, Tx
 from app.http.paging import CursorText, From, Limit, Search, To, parse_time
+from app.kit import filenames
 from app.kit.paging import Keyset
 
-from . import summaries
+from . import export, summaries
+from .export import Format
 from .schemas import Source
 from .summary_queries import SummaryFilter
 from .summary_schemas import (
@@ -55,6 +58,12 @@ Unread = Annotated[
 ]
 
 
+FileFormat = Annotated[
+    Format,
+    QueryParameter(name="format", description="A line per conversation, or a row per message"),
+]
+
+
 class _People(msgspec.Struct, frozen=True):
     """Whose conversations a list has."""
 
@@ -95,6 +104,7 @@ def _provide_filters(
     )
 
 
+_MEDIA_TYPES: Final = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _FILTERS = {
     "people": Provide(_provide_people, sync_to_thread=False),
     "filters": Provide(_provide_filters, sync_to_thread=False),
@@ -105,9 +115,8 @@ Filters = NamedDependency[SummaryFilter]
 class ConversationSummaryController(Controller):
     path = "/api/v1/conversations"
     tags = ["Conversations"]
-    opt = {"signed_in": True}
 
-    @get(summary="List conversations", checks_agent=True, dependencies=_FILTERS)
+    @get(summary="List conversations", signed_in=True, checks_agent=True, dependencies=_FILTERS)
     async def list_all_conversations(
         self,
         tx: Tx,
@@ -125,21 +134,67 @@ class ConversationSummaryController(Controller):
         """
         return await summaries.list_page(tx, principal, filters, cursor, limit)
 
-    @post("/read-all", summary="Mark all conversations as read", status_code=200)
+    @get(
+        "/export",
+        summary="Export conversations",
+        needs="conversations:read",
+        cost="execute",
+        checks_agent=True,
+        media_type="application/x-ndjson",
+        dependencies=_FILTERS,
+    )
+    async def export_conversations(
+        self,
+        services: Services,
+        principal: Principal,
+        filters: Filters,
+        file_format: FileFormat = "jsonl",
+    ) -> Stream:
+        """The conversations of the list with these filters, the newest activity first, with their
+        messages, calls of tools, sources and ratings. `jsonl` has a conversation per line, and
+        `csv` a message per row; both are UTF-8. In CSV, a text that a spreadsheet would read as a
+        formula starts with an apostrophe. A conversation that goes on before its turn in the export
+        moves to the beginning of the list, and is missing: export it by `from`. A tenant has at
+        most 2 exports at the same time: 429 `rate_limited`, with `Retry-After`.
+        """
+        parts = await export.start(services, principal, filters, file_format)
+        name = f"conversations.{file_format}"
+        headers = {
+            "content-disposition": filenames.as_attachment(name),
+            "content-type": _MEDIA_TYPES[file_format],
+        }
+        return Stream(parts, headers=headers)
+
+    @post(
+        "/read-all",
+        summary="Mark all conversations as read",
+        signed_in=True,
+        status_code=200,
+    )
     async def read_all_conversations(
         self, tx: Tx, principal: Principal, data: JSONBody[ReadAllConversations]
     ) -> ReadUntil:
         """For yourself alone, with all agents and whatever filter you list by."""
         return await summaries.mark_all(tx, principal, data.until)
 
-    @post("/{conversation_id:str}/read", summary="Mark a conversation as read", status_code=200)
+    @post(
+        "/{conversation_id:str}/read",
+        summary="Mark a conversation as read",
+        signed_in=True,
+        status_code=200,
+    )
     async def read_conversation(
         self, tx: Tx, principal: Principal, conversation_id: Id
     ) -> ReadConversation:
         """For yourself alone, up to its last message. A later message makes it unread again."""
         return await summaries.mark(tx, principal, conversation_id, is_unread=False)
 
-    @delete("/{conversation_id:str}/read", summary="Mark a conversation as unread", status_code=200)
+    @delete(
+        "/{conversation_id:str}/read",
+        summary="Mark a conversation as unread",
+        signed_in=True,
+        status_code=200,
+    )
     async def unread_conversation(
         self, tx: Tx, principal: Principal, conversation_id: Id
     ) -> ReadConversation:
