@@ -26,6 +26,7 @@ from app.domain.identity.accounts.area import AREA as ACCOUNTS
 from app.domain.identity.console.area import AREA as CONSOLE
 from app.domain.identity.mfa.area import AREA as MFA
 from app.domain.identity.roles.area import AREA as ROLES
+from app.domain.identity.saved_views.area import AREA as SAVED_VIEWS
 from app.domain.identity.service_keys.area import AREA as SERVICE_KEYS
 from app.domain.identity.tenants.area import AREA as TENANTS
 from app.domain.messaging.deliveries.area import AREA as DELIVERIES
@@ -47,6 +48,7 @@ AREAS: Final = Areas(
         ROLES,
         CONSOLE,
         SERVICE_KEYS,
+        SAVED_VIEWS,
         MAIL,
         AGENTS,
         DRAFTS,

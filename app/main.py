@@ -84,6 +84,7 @@ from app.domain.identity.mfa.controllers import (
 )
 from app.domain.identity.profile.controllers import AvatarController, ProfileController
 from app.domain.identity.roles.controllers import RoleController
+from app.domain.identity.saved_views.controllers import SavedViewController
 from app.domain.identity.service_keys.controllers import ServiceKeyController
 from app.domain.identity.tenants.api import rate_limits
 from app.domain.identity.tenants.controllers import TenantController
@@ -150,6 +151,7 @@ ROUTES: list[Any] = [
     MfaResetController,
     RoleController,
     ServiceKeyController,
+    SavedViewController,
     ProfileController,
     AvatarController,
     TenantController,

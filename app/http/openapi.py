@@ -75,6 +75,7 @@ TAG_GROUPS: Final = {
         "Users": "The users of a tenant, and invitations",
         "Profile": "The caller's own account",
         "Roles": "Roles and their permissions",
+        "Saved views": "Filters of lists, under a name",
         "Service keys": "Keys with which programs use the API as themselves",
         "Tenants": "Tenants, their plans and limits",
     },

@@ -44,6 +44,7 @@ from db.models.notifications import (
     NotificationPreferences,
 )
 from db.models.roles import RoleGrant
+from db.models.saved_views import SavedView
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.service_keys import ServiceKey
 from db.models.sources import DocumentSource, SourceEntry
@@ -134,6 +135,7 @@ __all__ = [
     "RecoveryCode",
     "RequestSpan",
     "RoleGrant",
+    "SavedView",
     "ServiceKey",
     "Session",
     "SourceEntry",
