@@ -31,6 +31,7 @@ async def test_the_statistics_of_a_new_agent_are_zero(talk: Talker) -> None:
         "failed_turns": 0,
         "ratings_up": 0,
         "ratings_down": 0,
+        "conversations_by_source": {},
         "period": "all_time",
     }
 
@@ -57,6 +58,7 @@ async def test_statistics_sum_all_turns(talk: Talker, services: Services) -> Non
         "failed_turns": 0,
         "ratings_up": 0,
         "ratings_down": 0,
+        "conversations_by_source": {"console": 2},
         "period": "all_time",
     }
 
@@ -95,6 +97,7 @@ async def test_every_period_counts_the_turns_of_today(
                 "failed_turns": 0,
                 "ratings_up": 0,
                 "ratings_down": 0,
+                "conversations_by_source": {"console": 2},
                 "period": period,
             }
 

@@ -39,8 +39,16 @@ def turn_count_sql(name: str) -> str:
 _ROW_COUNTS = ", ".join(map(turn_count_sql, _COUNTS))
 _SUMMED = ", ".join((*_TOKENS, *_COUNTS))
 _SUMMED_ROW = f"{', '.join(_TOKENS)}, {_ROW_COUNTS}"
+# None has its last message before it began.
+_BY_SOURCE = """(
+    SELECT coalesce(json_object_agg(source, began), '{}') FROM (
+        SELECT source, count(*) AS began FROM conversations
+        WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND source <> 'preview'
+          AND ($3::timestamptz IS NULL OR last_message_at > $3 AND created_at > $3)
+        GROUP BY source
+    ) of_source) AS conversations_by_source"""
 _SUM_BY_AGENT = f"""
-SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")} FROM (
+SELECT {_SUMS}, {_count_ratings("up")}, {_count_ratings("down")}, {_BY_SOURCE} FROM (
     SELECT {_SUMMED}
     FROM usage_hours
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2

@@ -28,8 +28,8 @@ class AgentStats(msgspec.Struct):
     """`total_tokens_used` counts all models, those of hosted embeddings, transcription and speech
     included: the same tokens as `total_tokens` of the agent in the usage report, whose `by_model`
     tells them apart. The other figures count turns alone, without previews. Ratings count with the
-    answers that they are about, while these are stored. A period ends now; those of the usage
-    report have whole hours or days.
+    answers that they are about, and `conversations_by_source` those that began in the period, both
+    while these are stored. A period ends now; those of the usage report have whole hours or days.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -41,6 +41,7 @@ class AgentStats(msgspec.Struct):
         "failed_turns": 1,
         "ratings_up": 9,
         "ratings_down": 2,
+        "conversations_by_source": {"console": 3, "embed": 9},
         "period": "all_time",
     }
 
@@ -52,6 +53,7 @@ class AgentStats(msgspec.Struct):
     failed_turns: int
     ratings_up: int
     ratings_down: int
+    conversations_by_source: dict[str, int]
     period: Period
 
 

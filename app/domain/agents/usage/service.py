@@ -74,6 +74,7 @@ async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
         row["failures"],
         row["ratings_up"],
         row["ratings_down"],
+        row["conversations_by_source"],
         period,
     )
 
