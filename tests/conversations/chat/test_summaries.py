@@ -121,6 +121,9 @@ async def test_filters_select_conversations(
         of_visitor,
         '{"id": "customer-7", "name": "Eve", "email": null}',
     )
+    preview = await start_conversation(talk)
+    sql = "UPDATE conversations SET source = 'preview' WHERE id = $1"
+    await execute(services, sql, preview)
     times = {plain: "2026-01-01", of_other: "2026-01-02", of_colleague: "2026-01-03"}
     times |= {ended: "2026-01-04", of_visitor: "2026-01-05"}
     await set_activity(talk, {key: f"{day}T12:00:00+00:00" for key, day in times.items()})
@@ -129,6 +132,7 @@ async def test_filters_select_conversations(
         ({"agent_id": other.agent_id}, [of_other]),
         ({"agent_id": "agt_none"}, []),
         ({"source": "embed"}, [of_visitor]),
+        ({"source": "preview"}, [preview]),
         ({"source": "console", "agent_id": talk.agent_id}, [ended, of_colleague, plain]),
         ({"user_id": colleague.user_id}, [of_colleague]),
         ({"visitor": "customer-7"}, [of_visitor]),

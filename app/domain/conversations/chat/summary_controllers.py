@@ -27,9 +27,7 @@ AgentId = Annotated[
 ]
 OfSource = Annotated[
     Source | None,
-    QueryParameter(
-        description="Only conversations that began in this way; without it, no previews"
-    ),
+    QueryParameter(description="Only conversations from here; without it, no previews"),
 ]
 UserId = Annotated[
     str | None,

@@ -19,7 +19,7 @@ from db.session import Tx
 from db.user_names import user_name_sql
 from db.views import View
 
-from .schemas import Source
+from .schemas import PREVIEW, Source
 from .summary_schemas import ConversationSummary
 
 _PREVIEW_CHARS: Final = 200
@@ -103,7 +103,7 @@ def _select(tx: Tx, principal: Principal, filters: SummaryFilter) -> Where:
         where.add("c.agent_id = ANY($n)", sorted(principal.agent_ids))
     where.equal("c.agent_id", filters.agent_id)
     if filters.source is None:
-        where.require("c.source <> 'preview'")
+        where.require(f"c.source <> '{PREVIEW}'")
     where.equal("c.source", filters.source)
     where.equal("c.user_id", filters.user_id)
     if filters.visitor is not None:
