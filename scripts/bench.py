@@ -18,6 +18,7 @@ from pathlib import Path
 import asyncpg
 import bench_chat
 import bench_clean_up
+import bench_conversations
 import bench_events
 import bench_fairness
 import bench_forms
@@ -351,6 +352,7 @@ async def measure_parts(
         "fairness": lambda: bench_fairness.bench(world, ports, row),
         "widget": lambda: bench_widget.bench(world, ports, row),
         "tables": lambda: bench_tables.bench(world, row),
+        "conversations": lambda: bench_conversations.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),
         "chat": lambda: bench_chat.bench(world, ports, web_pid, row),
         "knowledge": lambda: bench_knowledge.bench(world, ports, knowledge_pid, row),
