@@ -37,6 +37,48 @@ async def test_an_answer_can_be_rated_and_the_rating_stays(shop: Shop) -> None:
     await expect(bad).to_have_attribute("aria-pressed", "false")
 
 
+async def test_a_rating_can_have_a_comment(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    bad = shop.button("Bad answer")
+    await bad.focus()
+    await shop.page.keyboard.press("Enter")
+    comment = shop.page.get_by_label("What was good or wrong? (optional)")
+    await expect(comment).to_be_visible()
+    await expect(bad).to_be_focused()
+    await screenshots.take(shop.page, "widget-comment")
+    assert await find_violations(shop.page) == []
+    await comment.focus()
+    await shop.page.keyboard.type(" <b>We open at ten.</b> ")
+    await shop.page.keyboard.press("Tab")
+    await expect(shop.button("Send the comment")).to_be_focused()
+    async with shop.page.expect_response("**/feedback") as response:
+        await shop.page.keyboard.press("Enter")
+    feedback = (await (await response.value).json())["feedback"]
+    assert feedback == {"rating": "down", "comment": "<b>We open at ten.</b>"}
+    await expect(comment).to_have_count(0)
+    await expect(bad).to_be_focused()
+    await expect(shop.replies).to_contain_text("Thank you for your comment.")
+
+
+async def test_a_comment_is_optional(shop: Shop) -> None:
+    await shop.open_chat()
+    await shop.ask("Hi", "Hello there")
+    comment = shop.page.get_by_label("What was good or wrong? (optional)")
+    good = shop.button("Good answer")
+    await good.click()
+    await comment.press("Escape")
+    await expect(comment).to_have_count(0)
+    await expect(good).to_be_focused()
+    await expect(good).to_have_attribute("aria-pressed", "true")
+    await shop.button("Bad answer").click()
+    await shop.button("Close without a comment").click()
+    await expect(comment).to_have_count(0)
+    await shop.button("Bad answer").click()
+    await expect(shop.button("Bad answer")).to_have_attribute("aria-pressed", "false")
+    await expect(comment).to_have_count(0)
+
+
 async def test_a_rating_that_is_not_saved_is_taken_back(shop: Shop) -> None:
     await shop.open_chat()
     await shop.ask("Hi", "Hello there")

@@ -67,13 +67,20 @@ function addRating(chat, view, feedback) {
   const press = async (/** @type {Rating} */ pressed) => {
     const before = rating;
     show(rating === pressed ? null : pressed);
+    view.extras.querySelector(".comment")?.remove();
     try {
       await rate(chat.session, view.id, rating);
+      if (rating === pressed) await openComment(pressed);
     } catch {
       show(before);
       chat.announcer.say(notRated);
       view.setNote(notRated);
     }
+  };
+  const openComment = async (/** @type {Rating} */ given) => {
+    const { askForComment } = await import("./comment.js");
+    view.extras.querySelector(".comment")?.remove();
+    if (rating === given) askForComment(chat, view, given, given === "up" ? up : down);
   };
   const up = view.buildIconButton("thumbUp", good, () => press("up"));
   const down = view.buildIconButton("thumbDown", bad, () => press("down"));

@@ -122,6 +122,11 @@ export class MessageView {
     this.tables.observe(table);
   }
 
+  // The element that has the focus within the panel.
+  getFocused() {
+    return /** @type {ShadowRoot} */ (this.element.getRootNode()).activeElement;
+  }
+
   /** @type {(name: Icon, label: string, listener: () => void) => HTMLButtonElement} */
   buildIconButton(name, label, listener) {
     return button(icon(name), listener, { class: "plain", "aria-label": label, title: label });

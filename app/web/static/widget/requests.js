@@ -4,10 +4,10 @@ import { ChatError } from "./session.js";
 const BUSY_TRIES = 6;
 const BUSY_WAIT_MS = 400;
 
-/** @type {(session: Session, messageId: string, rating: Rating | null) => Promise<void>} */
-export async function rate(session, messageId, rating) {
+/** @type {(session: Session, messageId: string, rating: Rating | null, comment?: string) => Promise<void>} */
+export async function rate(session, messageId, rating, comment) {
   const path = `/messages/${encodeURIComponent(messageId)}/feedback`;
-  await session.request("POST", path, () => ({ rating }));
+  await session.request("POST", path, () => ({ rating, comment }));
 }
 
 /** @type {(session: Session, recording: Blob, signal: AbortSignal) => Promise<VoiceReply>} */
