@@ -170,6 +170,13 @@ async def _submission(owner: Owner) -> dict[str, str]:
     return {"form_id": form["id"], "submission_id": submission_id}
 
 
+async def _view(owner: Owner) -> dict[str, str]:
+    body = {"kind": "agents", "name": "One", "filters": {"b": "1", "a": "2"}}
+    answer = await owner.client.post("/api/v1/views", body)
+    assert answer.status_code == 201, answer.text
+    return {"saved_view_id": answer.json()["id"]}
+
+
 async def _channel(owner: Owner) -> dict[str, str]:
     return {"channel_id": (await create_channel(owner.client))["id"]}
 
@@ -281,6 +288,12 @@ CASES = [
         "/api/v1/forms/{form_id}/submissions/{submission_id}",
         _submission,
         ({"status": "archived"}, {"status": "processed"}),
+    ),
+    RecordCase(
+        "PUT",
+        "/api/v1/views/{saved_view_id}",
+        _view,
+        ({"filters": {"a": "2"}}, {"name": "Two", "is_shared": True}),
     ),
     RecordCase("PUT", "/api/v1/notification-channels/{channel_id}", _channel, _names()),
     RecordCase(

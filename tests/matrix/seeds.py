@@ -63,6 +63,7 @@ VALID_VALUES = (
     "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
     "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
     "UPDATE conversations SET visitor = NULL WHERE tenant_id = $1",
+    "UPDATE saved_views SET is_shared = true WHERE tenant_id = $1",
     "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
     "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
     "UPDATE documents SET status = 'ready', deleted_at = NULL WHERE tenant_id = $1",

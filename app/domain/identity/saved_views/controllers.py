@@ -5,11 +5,13 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Context, Id, Page, Principal, Tx
 from app.http.paging import Sort
+from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 
 from . import service
 from .schemas import CreateSavedView, SavedViewView, UpdateSavedView, ViewKind
 
+_VIEW = Record(lock_row("saved_views", id="saved_view_id"))
 OfKind = Annotated[ViewKind | None, QueryParameter(description="Only views of this list")]
 
 
@@ -35,7 +37,7 @@ class SavedViewController(Controller):
         """Your own, or a shared one."""
         return await service.get(tx, principal, saved_view_id)
 
-    @put("/{saved_view_id:str}", summary="Change a saved view")
+    @put("/{saved_view_id:str}", summary="Change a saved view", record=_VIEW)
     async def update_view(
         self, context: Context, saved_view_id: Id, data: JSONBody[UpdateSavedView]
     ) -> SavedViewView:
