@@ -61,8 +61,9 @@ class Callbacks(msgspec.Struct, frozen=True):
     # Called when a request that emitted events is over; receives its method and path, its status,
     # its start and its seconds.
     on_finished: Callable[[Trace, str, int, datetime, float], None]
-    # Called for each request that a tenant is charged for; receives the tenant.
-    on_admitted: Callable[[str], None]
+    # Called for each request that a tenant is charged for; receives the tenant, and the id of the
+    # user or key that sent it, "" for others.
+    on_admitted: Callable[[str, str], None]
 
 
 _VISITOR_PREFIXES = (EMBED_PREFIX, VISITOR_PREFIX)
@@ -172,7 +173,7 @@ class Gate:
                 background.spawn(self._callbacks.on_limited(caller.principal, verdict))
             raise _rate_limited(verdict)
         if caller.principal is not None and caller.principal.is_verified:
-            self._callbacks.on_admitted(caller.principal.tenant_id)
+            self._callbacks.on_admitted(caller.principal.tenant_id, caller.principal.user_id)
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")
         await self._select_tenant(request_headers, caller)
@@ -306,7 +307,7 @@ class Gate:
 
     def count_visit(self, tenant_id: str) -> None:
         """Counts a request of a visitor, after the tenant was charged for it."""
-        self._callbacks.on_admitted(tenant_id)
+        self._callbacks.on_admitted(tenant_id, trace.current().actor_id or "")
 
     async def _charge_address(self, state: dict[str, Any], caller: Caller, units: int) -> Verdict:
         charge = Charge(caller.address, self._anonymous.to_script_argument(), units)

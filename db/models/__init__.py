@@ -60,7 +60,17 @@ from db.models.tables import (
 )
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
-from db.models.usage import Usage, UsageCount, UsageCountDay, UsageCountHour, UsageDay, UsageHour
+from db.models.usage import (
+    Usage,
+    UsageCallerDay,
+    UsageCallerHour,
+    UsageCount,
+    UsageCountDay,
+    UsageCountHour,
+    UsageDay,
+    UsageHour,
+    UsageName,
+)
 from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
 from db.models.work import Work
 from db.models.workflows import (
@@ -148,11 +158,14 @@ __all__ = [
     "Tool",
     "ToolExecution",
     "Usage",
+    "UsageCallerDay",
+    "UsageCallerHour",
     "UsageCount",
     "UsageCountDay",
     "UsageCountHour",
     "UsageDay",
     "UsageHour",
+    "UsageName",
     "User",
     "WebSearch",
     "WebSearchConfig",

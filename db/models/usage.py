@@ -28,6 +28,8 @@ class Usage(TenantOwned, Base):
     conversation_id: Mapped[str]
     message_id: Mapped[str] = mapped_column(primary_key=True)
     user_id: Mapped[str | None]
+    # The user, the service key or the embed key; None for none.
+    caller_id: Mapped[str | None]
     source: Mapped[str]
     model: Mapped[str] = mapped_column(primary_key=True)
     prompt_tokens: Mapped[int]
@@ -83,6 +85,7 @@ class UsageDay(TenantOwned, Base):
     prompt_tokens: Mapped[int] = mapped_column(BigInteger)
     completion_tokens: Mapped[int] = mapped_column(BigInteger)
     cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    turns: Mapped[int] = mapped_column(BigInteger, server_default="0")
     conversations: Mapped[int] = mapped_column(BigInteger)
 
 
@@ -130,3 +133,59 @@ class UsageCountDay(TenantOwned, Base):
     agent_id: Mapped[str]
     day: Mapped[date]
     amount: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageCallerHour(TenantOwned, Base):
+    """What a user or key used in an hour. Only the last weeks are kept. Requests have
+    neither an agent nor a source: both are "". So is the caller of what nobody has asked for.
+    """
+
+    __tablename__ = "usage_caller_hours"
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "hour", "agent_id", "caller_id", "source"),
+        Index("ix_usage_caller_hours_hour", "hour"),
+    )
+
+    hour: Mapped[datetime]
+    agent_id: Mapped[str]
+    caller_id: Mapped[str]
+    source: Mapped[str]
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    turns: Mapped[int] = mapped_column(BigInteger)
+    conversations: Mapped[int] = mapped_column(BigInteger)
+    requests: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageCallerDay(TenantOwned, Base):
+    """What a user or key used in a day in UTC. Requests have
+    neither an agent nor a source: both are "". So is the caller of what nobody has asked for.
+    """
+
+    __tablename__ = "usage_caller_days"
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "day", "agent_id", "caller_id", "source"),
+        Index("ix_usage_caller_days_day", "day"),
+    )
+
+    day: Mapped[date]
+    agent_id: Mapped[str]
+    caller_id: Mapped[str]
+    source: Mapped[str]
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    turns: Mapped[int] = mapped_column(BigInteger)
+    conversations: Mapped[int] = mapped_column(BigInteger)
+    requests: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageName(TenantOwned, Base):
+    """The last name of an agent or a key that has usage, which outlives it."""
+
+    __tablename__ = "usage_names"
+    __table_args__ = (PrimaryKeyConstraint("tenant_id", "id"),)
+
+    id: Mapped[str]
+    name: Mapped[str]

@@ -32,6 +32,7 @@ _STATEMENTS = {
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}": 2,
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": 3,
     "/api/v1/usage": 3,
+    "/api/v1/usage/limits": 3,
     "/api/v1/workflows/{workflow_id}/versions/{version}/diff/{other}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }

@@ -44,8 +44,13 @@ AREA: Final = Area(
             "t.rolled AND t.created_at < now() - interval '400 days'",
             order_by="t.created_at",
         ),
-        # The longest period that is read by hours is a day.
-        RetentionRule("usage_count_hours", "t.hour < now() - interval '3 days'", order_by="t.hour"),
+        # Series have hours of the last 31 days.
+        RetentionRule(
+            "usage_count_hours", "t.hour < now() - interval '33 days'", order_by="t.hour"
+        ),
+        RetentionRule(
+            "usage_caller_hours", "t.hour < now() - interval '33 days'", order_by="t.hour"
+        ),
     ),
     periodic_tasks=(PeriodicTask(30.0, service.roll_up),),
     spans=_read_spans,
@@ -57,7 +62,10 @@ AREA: Final = Area(
         UncountedTable("usage_hours", "sums, kept for bills"),
         UncountedTable("usage_days", "sums, kept for bills"),
         UncountedTable("usage_counts", "small, deleted once it is added up"),
-        UncountedTable("usage_count_hours", "a number, deleted after three days"),
+        UncountedTable("usage_count_hours", "a number, deleted after a month"),
         UncountedTable("usage_count_days", "a number for each day"),
+        UncountedTable("usage_caller_hours", "sums, deleted after a month"),
+        UncountedTable("usage_caller_days", "sums, kept for bills"),
+        UncountedTable("usage_names", "a name for each agent and key"),
     ),
 )

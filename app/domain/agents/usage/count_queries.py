@@ -8,6 +8,8 @@ from typing import Literal
 from db import fast
 from db.session import Tx
 
+from . import caller_queries
+
 # What is counted by a row. Requests are counted as well, but without a row for each.
 ExecutionKind = Literal["tool_executions", "workflow_executions"]
 
@@ -55,11 +57,20 @@ SELECT count(*) FROM claimed
 """
 
 _ADD_REQUESTS = f"""
-WITH owned AS (
-    SELECT r.tenant_id, 'requests' AS kind, '' AS agent_id, r.hour, r.amount
-    FROM unnest($1::text[], $2::timestamptz[], $3::bigint[]) AS r(tenant_id, hour, amount)
+WITH counted AS (
+    SELECT r.tenant_id, r.caller_id, r.hour, r.amount
+    FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[])
+      AS r(tenant_id, caller_id, hour, amount)
     WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = r.tenant_id)
-), {_ADD}
+), owned AS (
+    SELECT tenant_id, 'requests' AS kind, '' AS agent_id, hour, sum(amount) AS amount
+    FROM counted GROUP BY tenant_id, hour
+), calls AS (
+    SELECT tenant_id, hour, '' AS agent_id, caller_id, '' AS source, 0 AS prompt_tokens,
+           0 AS completion_tokens, 0 AS cost_usd, 0 AS turns, 0 AS conversations,
+           amount AS requests
+    FROM counted
+), {_ADD}, {caller_queries.ADD}, named AS ({caller_queries.ADD_NAMES})
 SELECT count(*) FROM owned
 """
 
@@ -75,8 +86,7 @@ async def roll_up(tx: Tx, limit: int) -> int:
     return int(await (await tx.raw()).fetchval(_ROLL_UP, limit))
 
 
-async def add_requests(tx: Tx, counts: dict[tuple[str, datetime], int]) -> None:
-    """Adds requests by tenant and hour."""
-    tenant_ids = [tenant_id for tenant_id, _ in counts]
-    hours = [hour for _, hour in counts]
-    await (await tx.raw()).execute(_ADD_REQUESTS, tenant_ids, hours, list(counts.values()))
+async def add_requests(tx: Tx, counts: dict[tuple[str, str, datetime], int]) -> None:
+    """Adds requests by tenant, caller and hour."""
+    columns = [[key[number] for key in counts] for number in range(3)]
+    await (await tx.raw()).execute(_ADD_REQUESTS, *columns, list(counts.values()))

@@ -52,20 +52,29 @@ def build_limits(
     storage: StorageLimit,
 ) -> UsageLimits:
     """Without a state, it is unknown what remains."""
-    minute = WindowLimit(plan.requests_per_minute, None, None)
-    hour = WindowLimit(plan.requests_per_hour or None, None, None)
-    day = WindowLimit(plan.requests_per_day or None, None, None)
-    if state is not None:
-        limit = _minute_limit(plan, state)
-        minute = _build_window(limit, state.minute_units, state.minute_reset)
-        hour = _build_window(hour.limit, state.hour_requests, state.hour_reset)
-        day = _build_window(day.limit, state.day_requests, state.day_reset)
+    minute, hour, day = build_windows(plan, state)
     starts, concurrent = plan.workflow_executions_per_minute, plan.concurrent_executions
     executions = ExecutionLimits(
         StartLimit(starts, max(0, starts - load.started)),
         ConcurrencyLimits(concurrent, load.running, max(0, concurrent - load.running)),
     )
     return UsageLimits(plan_name, minute, hour, day, executions, storage)
+
+
+def build_windows(
+    plan: Plan, state: LimiterState | None
+) -> tuple[WindowLimit, WindowLimit, WindowLimit]:
+    """Returns minute, hour and day."""
+    minute = WindowLimit(plan.requests_per_minute, None, None)
+    hour = WindowLimit(plan.requests_per_hour or None, None, None)
+    day = WindowLimit(plan.requests_per_day or None, None, None)
+    if state is None:
+        return minute, hour, day
+    return (
+        _build_window(_minute_limit(plan, state), state.minute_units, state.minute_reset),
+        _build_window(hour.limit, state.hour_requests, state.hour_reset),
+        _build_window(day.limit, state.day_requests, state.day_reset),
+    )
 
 
 def _minute_limit(plan: Plan, state: LimiterState) -> int:

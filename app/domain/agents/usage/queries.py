@@ -10,6 +10,8 @@ from db import fast
 from db.fast import Row
 from db.session import Tx
 
+from . import caller_queries
+
 _SUMS = """
 coalesce(sum(conversations), 0)::bigint AS conversations,
 coalesce(sum(messages), 0)::bigint AS messages,
@@ -76,6 +78,7 @@ WITH claimed AS (
     UPDATE usage SET rolled = true
     WHERE ctid IN (SELECT ctid FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
+              coalesce(caller_id, user_id, '') AS caller_id, source,
               prompt_tokens, completion_tokens, cost_usd, {_ROW_COUNTS}
 ), summed AS (
     SELECT tenant_id, agent_id, model, hour, sum(prompt_tokens) AS prompt_tokens,
@@ -101,16 +104,23 @@ WITH claimed AS (
         response_time_ms = h.response_time_ms + excluded.response_time_ms
 ), days AS (
     INSERT INTO usage_days AS d (tenant_id, day, agent_id, model, prompt_tokens, completion_tokens,
-                                 cost_usd, conversations)
+                                 cost_usd, turns, conversations)
     SELECT tenant_id, (hour AT TIME ZONE 'UTC')::date AS day, agent_id, model, sum(prompt_tokens),
-           sum(completion_tokens), sum(cost_usd), sum(conversations)
+           sum(completion_tokens), sum(cost_usd), sum(turns), sum(conversations)
     FROM owned GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
     ON CONFLICT (tenant_id, day, agent_id, model) DO UPDATE
     SET prompt_tokens = d.prompt_tokens + excluded.prompt_tokens,
         completion_tokens = d.completion_tokens + excluded.completion_tokens,
-        cost_usd = d.cost_usd + excluded.cost_usd,
+        cost_usd = d.cost_usd + excluded.cost_usd, turns = d.turns + excluded.turns,
         conversations = d.conversations + excluded.conversations
-)
+), calls AS (
+    SELECT tenant_id, hour, agent_id, caller_id, source, sum(prompt_tokens) AS prompt_tokens,
+           sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd,
+           sum(turns) AS turns, sum(conversations) AS conversations, 0 AS requests
+    FROM claimed
+    WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = claimed.tenant_id)
+    GROUP BY 1, 2, 3, 4, 5
+), {caller_queries.ADD}, named AS ({caller_queries.ADD_NAMES})
 SELECT coalesce(sum(rows), 0)::bigint FROM summed
 """
 
@@ -131,14 +141,17 @@ def insert_sql(source: str, parameter: str, agent_id: str, correlation_id: str) 
     JSON parameter, named `u`; `source` is the FROM clause up to the join with them.
     """
     return f"""
-    INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
+    INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, caller_id,
+                       source, model,
                        prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
                        failures, response_time_ms, correlation_id)
-    SELECT $1, {agent_id}, u.conversation_id, u.message_id, u.user_id, u.source, u.model,
+    SELECT $1, {agent_id}, u.conversation_id, u.message_id, u.user_id, u.caller_id, u.source,
+           u.model,
            u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
            u.failures, u.response_time_ms, {correlation_id}
     {source} jsonb_to_recordset({parameter}::jsonb)
-      AS u(conversation_id text, message_id text, user_id text, source text, model text,
+      AS u(conversation_id text, message_id text, user_id text, caller_id text, source text,
+           model text,
            prompt_tokens int, completion_tokens int, cost_usd numeric, turns int,
            conversations int, messages int, failures int,
            response_time_ms int)"""

@@ -193,3 +193,81 @@ class UsageReport(msgspec.Struct, kw_only=True):
     by_agent: list[AgentUsage]
     by_model: list[ModelUsage]
     limits: UsageLimits
+
+
+class CountedLimit(msgspec.Struct):
+    """`limit` and `remaining` are null without a limit."""
+
+    example: ClassVar[dict[str, Any]] = {"limit": 1000, "used": 120, "remaining": 880}
+
+    limit: int | None
+    used: int
+    remaining: int | None
+
+
+class VisitorLimits(msgspec.Struct):
+    """What visitors of a kind may send together, and what remains. They do not use up the limits
+    of users and service keys.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "minute": _WINDOW_EXAMPLE,
+        "hour": {"limit": 10000, "remaining": 9569, "reset": 1767272400},
+        "day": {"limit": 100000, "remaining": 99569, "reset": 1767355200},
+    }
+
+    minute: WindowLimit
+    hour: WindowLimit
+    day: WindowLimit
+
+
+class VisitorKinds(msgspec.Struct):
+    """Visitors of embedded chats and of forms, and callers of incoming webhooks."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "embed": VisitorLimits.example,
+        "forms": VisitorLimits.example,
+        "incoming": VisitorLimits.example,
+    }
+
+    embed: VisitorLimits
+    forms: VisitorLimits
+    incoming: VisitorLimits
+
+
+class EmbedKeyBudget(msgspec.Struct):
+    """What remains of the daily budget of an embed key."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "embed_key_id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Shop",
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "messages": CountedLimit.example,
+        "tokens": {"limit": None, "used": 51200, "remaining": None},
+    }
+
+    embed_key_id: str
+    name: str
+    agent_id: str
+    messages: CountedLimit
+    tokens: CountedLimit
+
+
+class LimitsReport(UsageLimits, kw_only=True):
+    """All limits of the tenant, and what remains of them now. `embed_keys` has those that have a
+    daily budget, at most 100, the most used first; budgets begin anew at `budgets_reset`,
+    midnight in UTC.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        **UsageLimits.example,
+        "visitors": VisitorKinds.example,
+        "data_rows": CountedLimit.example,
+        "embed_keys": [EmbedKeyBudget.example],
+        "budgets_reset": "2026-01-02T00:00:00Z",
+    }
+
+    visitors: VisitorKinds
+    data_rows: CountedLimit
+    embed_keys: list[EmbedKeyBudget]
+    budgets_reset: datetime

@@ -45,17 +45,17 @@ async def add_call(db: Database, tenant_id: str, agent_id: str | None, call: Mod
     alone.
     """
     # Hours have a row for each agent, so that one without an agent needs an id of the tenant's own.
-    agent_id = agent_id or tenant_id
+    agent_id, current = agent_id or tenant_id, trace.current()
     row = msgspec.structs.asdict(call) | {
         "conversation_id": "",
         "message_id": new_id("usg"),
+        "caller_id": current.actor_id,
         "cost_usd": round(call.cost_usd, 9),
         **dict.fromkeys(("turns", "conversations", "messages", "failures", "response_time_ms"), 0),
     }
-    correlation_id = trace.current().correlation_id
     try:
         async with db.tx(tenant_id, autocommit=True) as tx:
-            await queries.add(tx, tenant_id, agent_id, as_json([row]), correlation_id)
+            await queries.add(tx, tenant_id, agent_id, as_json([row]), current.correlation_id)
     except DATABASE_ERRORS:
         log.exception("the usage of a call is not stored", tenant_id=tenant_id, **row)
 

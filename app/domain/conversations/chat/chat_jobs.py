@@ -271,8 +271,8 @@ async def _add_usage(
 ) -> None:
     if not budget.by_model and failure is None:
         return
-    ids, user_id = (job["conversation_id"], job["message_id"]), job["user_id"]
-    rows = await turn_usage.build_rows(budget, job["model"], *ids, user_id, source_of(job))
+    ids, speaker = (job["conversation_id"], job["message_id"]), Speaker(job["user_id"])
+    rows = await turn_usage.build_rows(budget, job["model"], *ids, speaker, source_of(job))
     if failure is not None:
         rows[0] |= {"turns": 1, "messages": 2, "failures": 1, "conversations": int(job["is_new"])}
     correlation_id = trace.current().correlation_id

@@ -9,7 +9,7 @@ from app.kit.texts import as_json
 from db.session import Tx
 
 from .agent_loop import TokenBudget
-from .turn import Turn
+from .turn import Speaker, Turn
 
 
 async def add(tx: Tx, turn: Turn, budget: TokenBudget, **counts: int) -> None:
@@ -22,7 +22,7 @@ async def add(tx: Tx, turn: Turn, budget: TokenBudget, **counts: int) -> None:
 
 async def usage_of_turn(turn: Turn, budget: TokenBudget) -> list[dict[str, Any]]:
     own_model, ids = turn.runtime.target.model, (turn.conversation_id, turn.message_id)
-    return await build_rows(budget, own_model, *ids, turn.speaker.user_id, turn.source)
+    return await build_rows(budget, own_model, *ids, turn.speaker, turn.source)
 
 
 async def build_rows(
@@ -30,7 +30,7 @@ async def build_rows(
     own_model: str,
     conversation_id: str,
     message_id: str,
-    user_id: str | None,
+    speaker: Speaker,
     source: str,
 ) -> list[dict[str, Any]]:
     """Returns a row per model, the agent's own first."""
@@ -42,7 +42,8 @@ async def build_rows(
             {
                 "conversation_id": conversation_id,
                 "message_id": message_id,
-                "user_id": user_id,
+                "user_id": speaker.user_id,
+                "caller_id": speaker.embed_key_id or speaker.user_id,
                 "source": source,
                 "model": model,
                 "prompt_tokens": prompt_tokens,
