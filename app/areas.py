@@ -39,6 +39,7 @@ from app.domain.platform.files.area import AREA as FILES
 from app.domain.platform.history.area import AREA as HISTORY
 from app.domain.platform.mail.area import AREA as MAIL
 from app.domain.platform.storage.area import AREA as STORAGE
+from app.domain.platform.work.area import AREA as WORK
 
 AREAS: Final = Areas(
     [
@@ -68,6 +69,7 @@ AREAS: Final = Areas(
         SEARCH,
         EVENTS,
         HISTORY,
+        WORK,
         OUTBOX,
         DELIVERIES,
         WEBHOOKS,

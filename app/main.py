@@ -95,6 +95,7 @@ from app.domain.platform.events.controllers import EventLogController, EventType
 from app.domain.platform.files.controllers import FileController
 from app.domain.platform.history.controllers import HistoryController
 from app.domain.platform.storage import api as storage
+from app.domain.platform.work.controllers import WorkController
 from app.http import (
     authorization,
     bodies,
@@ -210,6 +211,7 @@ ROUTES: list[Any] = [
     ApprovalController,
     ApprovalLinkController,
     UsageController,
+    WorkController,
     home_page,
     account_page,
     approval_page,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from app.domain.job import JobFunction, OnDead
+from app.domain.job import JobFunction, OnDead, OnRetry
 from app.jobs.work import WorkKind
 from app.security.permissions import ROLES, Permission
 from app.services import Services
@@ -221,10 +221,21 @@ class AreaJob(msgspec.Struct, frozen=True):
 
     kind: WorkKind
     run: JobFunction
+    # What it does, in plain words.
+    title: str
     # Called in the transaction that gives the work up, with the error.
     on_dead: OnDead | None = None
+    # Called in the transaction that retries dead work: restores the record that `on_dead` changed.
+    # Returns False when nothing waits for the work any more.
+    on_retry: OnRetry | None = None
+    # What to do with a dead row that cannot be retried.
+    instead: str | None = None
     # For a kind whose due rows are claimed in bulk.
     courier: CourierOptions | None = None
+
+    @property
+    def can_retry(self) -> bool:
+        return self.on_dead is None or self.on_retry is not None
 
 
 class Area(msgspec.Struct, frozen=True, kw_only=True):

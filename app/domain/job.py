@@ -164,4 +164,5 @@ class Job:
 JobFunction = Callable[[Job], Awaitable[None]]
 # Called in the transaction that gives up work, with the error.
 OnDead = Callable[[Services, Tx, WorkRow, str], Awaitable[None]]
+OnRetry = Callable[[Services, Tx, WorkRow], Awaitable[bool]]
 OnAnyDead = Callable[[Tx, WorkRow, str], Awaitable[None]]

@@ -40,6 +40,16 @@ class Work(HasId, Base):
             "cause_event_id",
             postgresql_where=text("cause_event_id IS NOT NULL AND state IN ('pending', 'leased')"),
         ),
+        # Lists the work of a tenant that is not done.
+        Index(
+            "ix_work_not_done",
+            "tenant_id",
+            "state",
+            "created_at",
+            postgresql_where=text("state IN ('pending', 'leased', 'dead')"),
+        ),
+        # Lists that of all tenants.
+        Index("ix_work_dead", "created_at", postgresql_where=text("state = 'dead'")),
         Index(
             "ix_work_lane",
             "kind",

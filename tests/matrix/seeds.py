@@ -89,6 +89,7 @@ VALID_VALUES = (
     "UPDATE form_conversations SET status = 'active', data = '{}' WHERE tenant_id = $1",
     "UPDATE history_entries SET kind = 'agent', changes = '[]' WHERE tenant_id = $1",
     "UPDATE form_messages SET role = 'user' WHERE tenant_id = $1",
+    "UPDATE work SET state = 'dead' WHERE tenant_id = $1",
 )
 
 

@@ -38,6 +38,7 @@ DEVELOPER = {
 
 TENANT_ADMIN = DEVELOPER | {
     *("credentials:reveal", "notifications:reveal", "models:write", "admin:users", "admin:keys"),
+    *("work:read", "work:write"),
 }
 
 SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}

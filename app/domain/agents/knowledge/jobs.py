@@ -172,6 +172,10 @@ async def on_dead_document(services: Services, tx: Tx, work: WorkRow, error: str
     await _report(services, tx, tenant_id, document_id, row, "failed", reason)
 
 
+async def on_retry_document(_services: Services, tx: Tx, work: WorkRow) -> bool:
+    return await queries.wait_again(tx, work.tenant_id or "", work.ref_id or "", work.id)
+
+
 async def remove_document(job: Job) -> None:
     """Removes all hidden documents of the agent at once, because each commit takes a while."""
     async with job.read() as tx:
@@ -229,6 +233,11 @@ async def refine_documents(job: Job) -> None:
 
 async def on_dead_refining(_services: Services, tx: Tx, work: WorkRow, _error: str) -> None:
     await refining.delay(tx, work.tenant_id or "", work.ref_id or "")
+
+
+async def on_retry_refining(_services: Services, _tx: Tx, _work: WorkRow) -> bool:
+    """What is still to be refined is found when it runs."""
+    return True
 
 
 async def drop_table(job: Job) -> None:

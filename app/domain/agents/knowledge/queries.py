@@ -103,6 +103,10 @@ UPDATE documents SET status = 'pending', error = NULL, version = version + 1, wo
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING {_VIEW.columns}
 """
+_WAIT_AGAIN = """
+UPDATE documents SET status = 'pending', error = NULL, processed_at = NULL
+WHERE tenant_id = $1 AND id = $2 AND work_id = $3 AND status = 'failed' AND deleted_at IS NULL
+"""
 _HIDE = """
 UPDATE documents SET deleted_at = now(), work_id = $3
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
@@ -273,6 +277,11 @@ async def find_work(tx: Tx, agent_id: str, document_id: str) -> Row | None:
 
 async def restart(tx: Tx, tenant: str, document_id: str, work_id: str) -> DocumentView | None:
     return await _VIEW.find(tx, tenant, _RESTART, document_id, work_id)
+
+
+async def wait_again(tx: Tx, tenant: str, document_id: str, work_id: str) -> bool:
+    """False for a document that was uploaded or indexed again since, or deleted."""
+    return await fast.execute(tx, tenant, _WAIT_AGAIN, document_id, work_id) == 1
 
 
 async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> Row | None:

@@ -23,8 +23,20 @@ AREA: Final = Area(
     name="sources",
     events=(SourceSynced, SourceChangesFound, SourceFailed),
     jobs=(
-        AreaJob(SYNC, jobs.sync_source, on_dead=jobs.on_dead_sync),
-        AreaJob(APPLY, jobs.apply_changes, on_dead=jobs.on_dead_apply),
+        AreaJob(
+            SYNC,
+            jobs.sync_source,
+            "Read a source of documents",
+            on_dead=jobs.on_dead_sync,
+            on_retry=jobs.on_retry,
+        ),
+        AreaJob(
+            APPLY,
+            jobs.apply_changes,
+            "Apply the changes of a source",
+            on_dead=jobs.on_dead_apply,
+            on_retry=jobs.on_retry,
+        ),
     ),
     periodic_tasks=(PeriodicTask(5.0, service.start_due),),
     before_agents_deleted=_stop_syncs,

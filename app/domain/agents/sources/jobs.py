@@ -76,3 +76,9 @@ async def on_dead_sync(_services: Services, tx: Tx, work: WorkRow, error: str) -
     row = await queries.find_settings(tx, work.tenant_id or "", work.ref_id or "")
     if row is not None and row["work_id"] == work.id:
         await finishing.fail(tx, row, SyncFailed(f"The source could not be read: {error}"))
+
+
+async def on_retry(_services: Services, tx: Tx, work: WorkRow) -> bool:
+    """The source shows its error until it was read."""
+    row = await queries.find_settings(tx, work.tenant_id or "", work.ref_id or "")
+    return row is not None and row["work_id"] == work.id

@@ -63,8 +63,14 @@ AREA: Final = Area(
         Permission("tools:execute", "Run tools", DEVELOPERS),
     ),
     jobs=(
-        AreaJob(RUN_TOOL, jobs.run_tool, on_dead=jobs.on_dead_tool),
-        AreaJob(REPORT_DELETED, jobs.report_deleted),
+        AreaJob(
+            RUN_TOOL,
+            jobs.run_tool,
+            "Run a tool",
+            on_dead=jobs.on_dead_tool,
+            instead="Execute the tool again: whoever called it no longer waits",
+        ),
+        AreaJob(REPORT_DELETED, jobs.report_deleted, "End calls of a deleted tool"),
     ),
     retention=(
         retention_queries.by_plan(

@@ -17,7 +17,15 @@ AREA: Final = Area(
         Permission("approvals:read", "See all approvals", DEVELOPERS),
         Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
     ),
-    jobs=(AreaJob(EXPIRE, expire_approval, on_dead=on_dead_expiry),),
+    jobs=(
+        AreaJob(
+            EXPIRE,
+            expire_approval,
+            "End an approval whose time is up",
+            on_dead=on_dead_expiry,
+            instead="Nothing: the approval has ended all the same",
+        ),
+    ),
     mails={ApprovalRequested.type: write_mails},
     retention=(
         # A pending approval has no such time.

@@ -10,8 +10,8 @@ from .events import SubscriptionCreated, SubscriptionDeleted, SubscriptionUpdate
 AREA: Final = Area(
     name="subscriptions",
     jobs=(
-        AreaJob(FAN_OUT, jobs.fan_out_event),
-        AreaJob(RUN_ACTION, jobs.run_subscription_action),
+        AreaJob(FAN_OUT, jobs.fan_out_event, "Pass on an event"),
+        AreaJob(RUN_ACTION, jobs.run_subscription_action, "Run the action of a subscription"),
     ),
     events=(SubscriptionCreated, SubscriptionUpdated, SubscriptionDeleted),
     on_webhook_disabled=queries.deactivate_by_webhook,

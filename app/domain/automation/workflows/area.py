@@ -97,11 +97,17 @@ AREA: Final = Area(
         Permission("workflows:execute", "Run workflows", DEVELOPERS),
     ),
     jobs=(
-        AreaJob(RUN_NODE, jobs.run_node, on_dead=jobs.on_dead_node),
-        AreaJob(START, jobs.start_executions),
-        AreaJob(FAIL_START, jobs.fail_start),
-        AreaJob(STOP, jobs.stop_waiting),
-        AreaJob(CANCEL_ALL, jobs.cancel_executions),
+        AreaJob(
+            RUN_NODE,
+            jobs.run_node,
+            "Run a node of a workflow",
+            on_dead=jobs.on_dead_node,
+            instead="Retry the execution: POST /api/v1/workflow-executions/{execution_id}/retry",
+        ),
+        AreaJob(START, jobs.start_executions, "Start executions that wait"),
+        AreaJob(FAIL_START, jobs.fail_start, "Fail an execution that could not begin"),
+        AreaJob(STOP, jobs.stop_waiting, "Stop what an ended execution waits for"),
+        AreaJob(CANCEL_ALL, jobs.cancel_executions, "Cancel executions of a deleted workflow"),
     ),
     retention=(
         retention_queries.by_plan(

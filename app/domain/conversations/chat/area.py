@@ -53,8 +53,14 @@ AREA: Final = Area(
         ),
     ),
     jobs=(
-        AreaJob(CHAT_TURN, jobs.run_turn, on_dead=jobs.on_dead_turn),
-        AreaJob(REPORT_CANCELLED, jobs.report_cancelled),
+        AreaJob(
+            CHAT_TURN,
+            jobs.run_turn,
+            "Answer a message",
+            on_dead=jobs.on_dead_turn,
+            instead="Ask the question again",
+        ),
+        AreaJob(REPORT_CANCELLED, jobs.report_cancelled, "End calls of a deleted agent"),
     ),
     retention=(
         RetentionRule(

@@ -28,7 +28,15 @@ async def _delete_old_files(services: Services) -> None:
 
 AREA: Final = Area(
     name="speech",
-    jobs=(AreaJob(speech_jobs.RUN_SPEECH, run_speech, on_dead=on_dead_speech),),
+    jobs=(
+        AreaJob(
+            speech_jobs.RUN_SPEECH,
+            run_speech,
+            "Transcribe a recording or speak a text",
+            on_dead=on_dead_speech,
+            instead="Send the recording or the text again",
+        ),
+    ),
     retention=(
         RetentionRule(
             "speech_jobs", "t.created_at < now() - interval '1 day'", order_by="t.created_at"

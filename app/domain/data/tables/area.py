@@ -40,7 +40,15 @@ AREA: Final = Area(
             "data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS
         ),
     ),
-    jobs=(AreaJob(imports.IMPORT, import_rows, on_dead=on_dead_import),),
+    jobs=(
+        AreaJob(
+            imports.IMPORT,
+            import_rows,
+            "Import rows into a data table",
+            on_dead=on_dead_import,
+            instead="Upload the file again",
+        ),
+    ),
     periodic_tasks=(PeriodicTask(600.0, imports.delete_old_files),),
     retention=(
         RetentionRule(

@@ -22,9 +22,15 @@ AREA: Final = Area(
         ),
     ),
     jobs=(
-        AreaJob(PROCESS, jobs.process_submission, on_dead=jobs.on_dead_submission),
-        AreaJob(SEND_DIGEST, jobs.send_form_digest),
-        AreaJob(ERASE, jobs.erase_submission),
+        AreaJob(
+            PROCESS,
+            jobs.process_submission,
+            "Process a form submission",
+            on_dead=jobs.on_dead_submission,
+            on_retry=jobs.on_retry_submission,
+        ),
+        AreaJob(SEND_DIGEST, jobs.send_form_digest, "Mail a digest of submissions"),
+        AreaJob(ERASE, jobs.erase_submission, "Erase what a deleted submission caused"),
     ),
     periodic_tasks=(
         PeriodicTask(30.0, erasure.delete_forms),

@@ -45,3 +45,7 @@ async def erase_submission(job: Job) -> None:
 
 async def on_dead_submission(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     await processing.give_up(tx, row.tenant_id or "", row.ref_id or "", error)
+
+
+async def on_retry_submission(_services: Services, tx: Tx, row: WorkRow) -> bool:
+    return await processing.wait_again(tx, row.tenant_id or "", row.ref_id or "")

@@ -157,3 +157,13 @@ async def give_up(tx: Tx, tenant_id: str, submission_id: str, reason: str) -> No
     if row is not None:
         error = {"step": "processing", "message": reason[:_MAX_MESSAGE_CHARS]}
         await processing_queries.set_errors(tx, tenant_id, submission_id, [*row["errors"], error])
+
+
+async def wait_again(tx: Tx, tenant_id: str, submission_id: str) -> bool:
+    """Forgets that processing was given up. False for a submission that does not wait for it."""
+    row = await processing_queries.load(tx, tenant_id, submission_id)
+    if row is None or row["status"] != "received":
+        return False
+    errors = [error for error in row["errors"] if error["step"] != "processing"]
+    await processing_queries.set_errors(tx, tenant_id, submission_id, errors)
+    return True

@@ -6,7 +6,7 @@ from db.retention import CASCADE_BATCH
 from db.storage_quota import CountedTable, UncountedTable
 
 from .events import WebhookDisabled
-from .jobs import WEBHOOKS
+from .jobs import WEBHOOKS, on_retry_delivery
 from .queries import DELIVER
 
 COURIER: Final = CourierOptions(WEBHOOKS.load, total=500, per_tenant=120, per_lane=10)
@@ -14,7 +14,16 @@ COURIER: Final = CourierOptions(WEBHOOKS.load, total=500, per_tenant=120, per_la
 AREA: Final = Area(
     name="deliveries",
     events=(WebhookDisabled,),
-    jobs=(AreaJob(DELIVER, WEBHOOKS.run, on_dead=WEBHOOKS.on_dead, courier=COURIER),),
+    jobs=(
+        AreaJob(
+            DELIVER,
+            WEBHOOKS.run,
+            "Deliver an event to a webhook",
+            on_dead=WEBHOOKS.on_dead,
+            on_retry=on_retry_delivery,
+            courier=COURIER,
+        ),
+    ),
     retention=(
         # With their attempts. A delivery that is still pending is never that old.
         retention_queries.by_plan(

@@ -90,3 +90,8 @@ async def _disable(services: Services, tx: Tx, outcome: Outcome[DeliveryRequest]
 
 
 WEBHOOKS: Final = WebhookOutbox()
+
+
+async def on_retry_delivery(_services: Services, tx: Tx, work: WorkRow) -> bool:
+    """False for a delivery that was redelivered since."""
+    return await queries.wait_again(tx, work.tenant_id or "", work.ref_id or "", work.id)

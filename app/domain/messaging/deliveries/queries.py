@@ -89,6 +89,11 @@ WITH again AS (
 {_ADD_RESTARTED_WORK}
 """
 
+_WAIT_AGAIN = """
+UPDATE deliveries SET status = 'pending', finished_at = NULL, next_attempt_at = now()
+WHERE tenant_id = $1 AND id = $2 AND work_id = $3 AND status = 'failed'
+"""
+
 
 # Records attempts, deliveries and health; `at` is null where nothing was sent. Locks endpoints in
 # the order of their ids.
@@ -206,6 +211,10 @@ async def find_endpoints(tx: Tx, tenant: str, event_type: str, webhook_ids: list
 
 async def restart(tx: Tx, tenant: str, delivery_id: str, work_id: str, max_attempts: int) -> None:
     await fast.execute(tx, tenant, _RESTART, delivery_id, work_id, max_attempts)
+
+
+async def wait_again(tx: Tx, tenant: str, delivery_id: str, work_id: str) -> bool:
+    return await fast.execute(tx, tenant, _WAIT_AGAIN, delivery_id, work_id) == 1
 
 
 async def find_failing(

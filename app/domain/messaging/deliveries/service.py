@@ -16,7 +16,7 @@ from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, flat
 from app.services import Services
 from app.settings import Settings
-from db import ledger
+from db import dead_work, ledger
 from db.fast import Row
 from db.models import Webhook
 from db.session import Tx
@@ -114,6 +114,7 @@ async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: s
         work_id = new_id("wrk")
         max_attempts = len(settings.webhook_retry_delays)
         await queries.restart(tx, webhook.tenant_id, delivery_id, work_id, max_attempts)
+        await dead_work.dismiss(tx, webhook.tenant_id, [row["work_id"]])
     tx.wake(DELIVER.name, work_id)
     return queries.build_view(await _find(tx, webhook, delivery_id))
 

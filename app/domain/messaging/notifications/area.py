@@ -37,9 +37,16 @@ AREA: Final = Area(
         Permission("notifications:reveal", "Read the secrets of notification channels"),
     ),
     jobs=(
-        AreaJob(DISPATCH, dispatch_message),
-        AreaJob(SEND, CHANNELS.run, on_dead=CHANNELS.on_dead, courier=COURIER),
-        AreaJob(SEND_DIGEST, send_digest),
+        AreaJob(DISPATCH, dispatch_message, "Pass on a notification"),
+        AreaJob(
+            SEND,
+            CHANNELS.run,
+            "Send a notification through a channel",
+            on_dead=CHANNELS.on_dead,
+            instead="Correct the channel, and send the notification again",
+            courier=COURIER,
+        ),
+        AreaJob(SEND_DIGEST, send_digest, "Send a digest of notifications"),
     ),
     retention=(
         # With their log. No delivery waits for more than a day.

@@ -17,7 +17,7 @@ AREA: Final = Area(
         Permission("files:read", "Read stored files", DEVELOPERS),
         Permission("files:write", "Store and delete files", DEVELOPERS),
     ),
-    jobs=(AreaJob(SWEEP, sweep_files),),
+    jobs=(AreaJob(SWEEP, sweep_files, "Delete files that nobody needs"),),
     periodic_tasks=(PeriodicTask(300.0, maintenance.accept_sweep),),
     shared=lambda _services: (UploadLimit(),),
     tables=(UncountedTable("files", "files are counted by `files.record`, with their size"),),

@@ -12,7 +12,7 @@ _IS_WAITING = ledger.unfinished_sql("w.kind = 'mail.send' AND w.dedupe_key = t.i
 
 AREA: Final = Area(
     name="mail",
-    jobs=(AreaJob(SEND_MAIL, send_mail),),
+    jobs=(AreaJob(SEND_MAIL, send_mail, "Send a mail"),),
     retention=(
         # Sent or given up; a mail that still waits for a worker stays.
         RetentionRule(
