@@ -159,6 +159,11 @@ class Document(TenantOwned, HasId, Base):
     # How often its passages were quoted to a model. What is asked most is refined first.
     asked_count: Mapped[int] = mapped_column(default=0, server_default="0")
     work_id: Mapped[str | None]
+    # What is done with a document that is processed, since when, and with how many passages.
+    stage: Mapped[str | None]
+    stage_at: Mapped[datetime | None]
+    passage_count: Mapped[int | None]
+    embedded_count: Mapped[int] = mapped_column(default=0, server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     processed_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]

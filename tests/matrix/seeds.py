@@ -66,6 +66,7 @@ VALID_VALUES = (
     "UPDATE saved_views SET is_shared = true WHERE tenant_id = $1",
     "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
     "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
+    "UPDATE documents SET stage = 'reading' WHERE tenant_id = $1",
     "UPDATE documents SET status = 'ready', deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE notification_channels SET type = 'email', provider = 'smtp' WHERE tenant_id = $1",
     "UPDATE notification_channels SET deleted_at = NULL WHERE tenant_id = $1",

@@ -36,7 +36,7 @@ async def test_a_document_is_read_cut_searched_and_quoted(
     assert (accepted["status"], accepted["document_count"]) == ("training", 1)
     assert accepted["message"] == "1 document is being read"
     document = await librarian.wait_for(accepted["documents"][0]["id"])
-    assert document | {"created_at": "", "processed_at": ""} == {
+    assert document | {"created_at": "", "processed_at": "", "progress": None} == {
         "id": document["id"],
         "name": "handbook.md",
         "status": "ready",
@@ -53,7 +53,7 @@ async def test_a_document_is_read_cut_searched_and_quoted(
         "valid_until": None,
         "fields": {},
         **dict.fromkeys(("created_at", "processed_at"), ""),
-        **dict.fromkeys(("source_id", "source_url")),
+        **dict.fromkeys(("source_id", "source_url", "progress")),
     }
     page = await librarian.chunks(document["id"])
     assert [chunk["position"] for chunk in page["data"]] == [0, 1]

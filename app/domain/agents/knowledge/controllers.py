@@ -21,6 +21,7 @@ from .schemas import (
     DocumentView,
     ListConditions,
     PassageView,
+    RetriedDocuments,
     SearchRequest,
     TrainingAccepted,
     Visibility,
@@ -147,6 +148,19 @@ class KnowledgeController(Controller):
             sort=sort,
             conditions=conditions,
         )
+
+    @post(
+        "/documents/retry-failed",
+        summary="Retry all failed documents",
+        stores=True,
+        needs="agents:write",
+        status_code=202,
+    )
+    async def retry_failed_documents(self, tx: Tx, agent_id: Id) -> RetriedDocuments:
+        """Reads the stored files of all documents again that have failed. `reindex` does it for
+        one.
+        """
+        return await documents.retry_failed(tx, agent_id)
 
     @get("/documents/{document_id:str}", summary="Get a document", needs="agents:write")
     async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:

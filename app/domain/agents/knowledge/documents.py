@@ -8,23 +8,25 @@ from app.domain.agents.definition import api as agents
 from app.domain.platform.events import api as events
 from app.domain.platform.files import api as files
 from app.jobs import work
-from app.kit import paging
+from app.kit import paging, trace
 from app.kit.errors import Conflict
 from app.kit.files import FileNotStored
+from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.texts import as_json
 from app.services import Services
-from db.fast import Row
+from db import dead_work
+from db.fast import Row, tenant_of
 from db.lists import Total
 from db.session import Scope, Tx
 
-from . import queries
+from . import progress_queries, queries
 from .chunk_store import ChunkStore
 from .errors import DocumentNotFound
 from .events import DocumentDeleted
 from .lance import TableMissing, TableRef
 from .metadata import list_columns
-from .schemas import ChunkView, DocumentChange, DocumentView, ListConditions
+from .schemas import ChunkView, DocumentChange, DocumentView, ListConditions, RetriedDocuments
 from .work_kinds import INGEST, REMOVE_DOCUMENT
 
 # Reading
@@ -122,11 +124,28 @@ async def reindex(tx: Tx, services: Services, agent_id: str, document_id: str) -
     tenant_id = row["tenant_id"]
     if row["work_id"] is not None:
         await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+        await dead_work.dismiss(tx, tenant_id, [row["work_id"]])
     work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
     view = await queries.restart(tx, tenant_id, document_id, work_id)
     if view is None:
         raise _not_found(document_id)
     return view
+
+
+async def retry_failed(tx: Tx, agent_id: str) -> RetriedDocuments:
+    """Reads the stored files of all failed documents again."""
+    rows = await progress_queries.lock_failed(tx, tenant_of(tx), agent_id)
+    if not rows:
+        await agents.require(tx, agent_id)
+        return RetriedDocuments(0, 0)
+    tenant_id, stored = rows[0]["tenant_id"], [row for row in rows if row["is_stored"]]
+    ids, work_ids = [row["id"] for row in stored], [new_id("wrk") for _ in stored]
+    old = [row["work_id"] for row in stored if row["work_id"] is not None]
+    # Work is locked before its document everywhere else, but dead work is not run.
+    await dead_work.dismiss(tx, tenant_id, old)
+    correlation_id = trace.current().correlation_id
+    await progress_queries.restart_many(tx, tenant_id, ids, work_ids, correlation_id)
+    return RetriedDocuments(len(stored), len(rows) - len(stored))
 
 
 async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) -> None:

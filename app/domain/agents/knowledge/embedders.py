@@ -1,7 +1,7 @@
 """Turns texts into vectors of length 1: by the local embedder, or by a provider's model."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from app.domain.agents.llm.api import EmbeddingInputs, Models, Target, estimate_tokens
@@ -9,6 +9,8 @@ from app.domain.agents.llm.errors import ModelFailed
 
 from . import local_embedder
 
+# Receives the number of texts that are embedded.
+OnProgress = Callable[[int], Awaitable[None]]
 _HOSTED_BATCH = 64
 _HOSTED_CONCURRENCY = 4
 
@@ -19,15 +21,21 @@ class Embedder:
         self.local = local_embedder.TokenTable()
 
     async def embed(
-        self, target: Target, texts: Sequence[str], on_used: Callable[[int], None]
+        self,
+        target: Target,
+        texts: Sequence[str],
+        on_used: Callable[[int], None],
+        on_progress: OnProgress | None = None,
     ) -> Any:
         """Returns a float32 matrix with a row per text. Raises ModelFailed, ModelNotConfigured.
         `on_used` receives the tokens of each successful call to a provider, also when another call
         fails.
         """
+        if on_progress is not None:
+            await on_progress(0)
         if target.model == local_embedder.NAME:
             return await asyncio.to_thread(self.local.embed, list(texts))
-        return await self.embed_hosted(target, list(texts), on_used)
+        return await self.embed_hosted(target, list(texts), on_used, on_progress=on_progress)
 
     async def embed_hosted(
         self,
@@ -37,6 +45,7 @@ class Embedder:
         *,
         dimensions: int | None = None,
         concurrency: int = _HOSTED_CONCURRENCY,
+        on_progress: OnProgress | None = None,
     ) -> Any:
         """Like `embed`, for a provider's model. Without concurrency, the first failure is also the
         last call.
@@ -58,6 +67,8 @@ class Embedder:
                 vectors += answer
             # As numbers of four bytes at once: lists of Python numbers take ten times as much.
             parts.append(await asyncio.to_thread(_normalize, target, vectors))
+            if on_progress is not None:
+                await on_progress(sum(map(len, parts)))
         return _join(target, parts)
 
     async def _embed_batch(

@@ -22,7 +22,7 @@ from app.kit.errors import Invalid, Problem
 from app.services import Services
 
 from . import local_embedder
-from .embedders import Embedder
+from .embedders import Embedder, OnProgress
 
 
 class EmbeddedInputs(msgspec.Struct, frozen=True):
@@ -33,14 +33,20 @@ class EmbeddedInputs(msgspec.Struct, frozen=True):
 
 
 async def embed_texts(
-    services: Services, tenant_id: str, agent_id: str, model: str, texts: list[str]
+    services: Services,
+    tenant_id: str,
+    agent_id: str,
+    model: str,
+    texts: list[str],
+    on_progress: OnProgress | None = None,
 ) -> Any:
-    """Returns a matrix with a row per text, and stores what a provider's model was used for. Raises
-    ModelFailed, ModelNotConfigured.
+    """Returns a matrix with a row per text, and stores what a provider's model was used for. Calls
+    `on_progress` with the number of texts that are embedded. Raises ModelFailed,
+    ModelNotConfigured.
     """
     target = await _load_target(services, tenant_id, model)
     async with _count_usage(services, tenant_id, agent_id, model) as used:
-        return await services.get(Embedder).embed(target, texts, used.append)
+        return await services.get(Embedder).embed(target, texts, used.append, on_progress)
 
 
 async def embed_inputs(

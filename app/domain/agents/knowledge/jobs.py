@@ -33,6 +33,7 @@ from .files import document_folder
 from .ingestion import MAINTAIN_SECONDS
 from .lance import TableRef
 from .parsing import Unreadable
+from .progress import EmbeddingProgress
 from .writer_lease import NoKnowledgeBase, TableBusy, TableReplaced, Writer, hold_table
 
 # When a table is rebuilt after chunks were removed, whose text its files still have.
@@ -75,7 +76,8 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     if base is None:
         raise NoKnowledgeBase(row["agent_id"])
     model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
-    vectors = await embed_texts(services, tenant_id, row["agent_id"], model, texts)
+    progress = EmbeddingProgress(job, row["version"], len(texts))
+    vectors = await embed_texts(services, tenant_id, row["agent_id"], model, texts, progress.store)
     language = await asyncio.to_thread(languages.tell, texts)
     return EmbeddedDocument(
         job.ref_id,
@@ -167,9 +169,24 @@ async def _report(
 
 async def on_dead_document(services: Services, tx: Tx, work: WorkRow, error: str) -> None:
     tenant_id, document_id = work.tenant_id or "", work.ref_id or ""
-    reason = f"The file could not be read: {error}"
+    reason = explain(error)
     row = await queries.fail(tx, tenant_id, document_id, reason)
     await _report(services, tx, tenant_id, document_id, row, "failed", reason)
+
+
+def explain(error: str) -> str:
+    """Says what helps. `error` is that of the last attempt, as the ledger has it."""
+    if error.startswith("unexpected "):
+        name = error.removeprefix("unexpected ")
+        return (
+            f"The file could not be read because of an internal error ({name}). Retry it; if it "
+            "fails again, ask those who run this instance to look into the log"
+        )
+    if error.startswith("took more than"):
+        return f"The file could not be read: it {error}. Split it into smaller files"
+    if "embedding model" in error:
+        return f"The text cannot be embedded: {error}. Retry it when the model answers again"
+    return f"The file could not be read: {error}. Retry it"
 
 
 async def on_retry_document(_services: Services, tx: Tx, work: WorkRow) -> bool:

@@ -15,12 +15,14 @@ from db.session import Tx
 from db.views import View
 
 from .arrow_rows import TABLE_FORMAT
+from .progress_queries import PROGRESS
 from .schemas import DocumentStatus, DocumentView, ListConditions
 
 _VIEW = View(
     DocumentView,
     language="coalesce(chosen_language, language)",
     fields="coalesce(fields, '{}')",
+    progress=PROGRESS,
 )
 _settings_decoder = msgspec.json.Decoder(RetrievalSettings)
 _SORT_ORDERS = SortOrders(
@@ -99,12 +101,13 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND id = $3 AND del
 """
 _RESTART = f"""
 UPDATE documents SET status = 'pending', error = NULL, version = version + 1, work_id = $3,
-    processed_at = NULL
+    processed_at = NULL, stage = NULL, stage_at = NULL
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING {_VIEW.columns}
 """
 _WAIT_AGAIN = """
-UPDATE documents SET status = 'pending', error = NULL, processed_at = NULL
+UPDATE documents
+SET status = 'pending', error = NULL, processed_at = NULL, stage = NULL, stage_at = NULL
 WHERE tenant_id = $1 AND id = $2 AND work_id = $3 AND status = 'failed' AND deleted_at IS NULL
 """
 _HIDE = """
@@ -123,7 +126,7 @@ RETURNING {_VIEW.columns}
 # Ingestion
 
 _START = """
-UPDATE documents SET status = 'processing'
+UPDATE documents SET status = 'processing', stage = 'reading', stage_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL AND status IN ('pending', 'processing')
 RETURNING agent_id, name, version, file_key, chosen_language
 """

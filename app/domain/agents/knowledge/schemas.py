@@ -21,7 +21,7 @@ Visibility = Literal["public", "internal"]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 _ID = "doc_01k9x3m7e8c0v2q4r6t8w0y2a4"
-_DOCUMENT = {
+_DOCUMENT: dict[str, Any] = {
     "id": _ID,
     "name": "handbook.pdf",
     "status": "ready",
@@ -42,6 +42,19 @@ _DOCUMENT = {
     "source_id": None,
     "source_url": None,
 }
+_PROGRESS: dict[str, Any] = {
+    "stage": "ready",
+    "share": 1.0,
+    "passages_done": 42,
+    "passages_total": 42,
+    "attempt": 1,
+    "max_attempts": 5,
+    "next_attempt_at": None,
+    "last_error": None,
+    "is_stuck": False,
+    "last_seen_at": "2026-01-01T12:00:01Z",
+}
+_DOCUMENT["progress"] = _PROGRESS
 _PASSAGE = {
     "document_id": _ID,
     "document_name": "handbook.pdf",
@@ -51,6 +64,41 @@ _PASSAGE = {
     "heading": "Opening hours",
     "relevance_score": 0.92,
 }
+
+
+class DocumentProgress(msgspec.Struct):
+    """How far the reading of a document is. It waits for a worker, is read and split into passages,
+    and these are embedded; then it is `ready`, and agents answer from it. While `refining`, a
+    sentence encoder goes over the passages. `share` is null where it is not known.
+
+    While it waits for its next attempt, at `next_attempt_at`, `last_error` says why the last one
+    failed. `last_seen_at` is the last sign of life, to half a minute; `is_stuck` is true when
+    nobody works on it though somebody should.
+    """
+
+    example: ClassVar[dict[str, Any]] = _PROGRESS
+
+    stage: Literal["waiting", "reading", "embedding", "refining", "ready", "failed"]
+    share: float | None
+    passages_done: int | None
+    passages_total: int | None
+    attempt: int
+    max_attempts: int
+    next_attempt_at: datetime | None
+    last_error: str | None
+    is_stuck: bool
+    last_seen_at: datetime | None
+
+
+class RetriedDocuments(msgspec.Struct):
+    """`retried` documents are read again. `not_stored` counts failed ones whose file was refused
+    and not stored; upload these again.
+    """
+
+    example: ClassVar[dict[str, Any]] = {"retried": 12, "not_stored": 1}
+
+    retried: int
+    not_stored: int
 
 
 class DocumentView(msgspec.Struct):
@@ -86,6 +134,7 @@ class DocumentView(msgspec.Struct):
     processed_at: datetime | None
     source_id: str | None
     source_url: str | None
+    progress: DocumentProgress
 
 
 class DocumentChange(msgspec.Struct, kw_only=True):
