@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from app.domain.agents.knowledge import parsing
 from app.domain.agents.search.engines import duckduckgo
 from app.domain.agents.sources import archives, xml_lists
+from app.domain.agents.tools import openapi_import
 from app.domain.agents.tools.executors import sqlite
 from app.domain.agents.vault import connection_tests
 from app.domain.agents.vault.types import SshSecrets
@@ -48,6 +49,7 @@ _READERS = (
         for kind in parsing.MIME_TYPES
     ),
     Reader(xml_lists, "_SCRIPT", lambda _: xml_lists.read_feed(b"")),
+    Reader(openapi_import, "_SCRIPT", lambda _: openapi_import.read_document({"text": ""})),
     Reader(archives, "_SCRIPT", lambda _: archives.list_files(b"", "", 1)),
     Reader(audio, "_SCRIPT", lambda _: audio.decode(b"")),
     Reader(espeak, "_SCRIPT", lambda _: espeak.speak("a", None)),

@@ -9,10 +9,11 @@ from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data
 
-from . import attachments, discovery, executions, service
+from . import attachments, discovery, executions, openapi_import, service
 from .categories import Category
 from .configs import ToolType
 from .execution_schemas import Execute, ExecutionResult, ExecutionView, Period, Status, ToolStats
+from .openapi_schemas import ImportedApi, ImportOpenApi
 from .queries import ExecutionFilter
 from .schemas import (
     Attachment,
@@ -68,6 +69,25 @@ class ToolController(Controller):
     @get("/categories", summary="List categories", needs="tools:read")
     async def list_tool_categories(self, tx: Tx) -> Data[list[CategoryView]]:
         return Data(await service.list_categories(tx))
+
+    @post(
+        "/import-openapi",
+        summary="Import a tool from OpenAPI",
+        stores=True,
+        needs="tools:write",
+        status_code=200,
+        idempotent="long_running",
+        cost="execute",
+    )
+    async def import_openapi_tool(
+        self, context: Context, data: JSONBody[ImportOpenApi]
+    ) -> Data[ImportedApi]:
+        """Lists the operations of an OpenAPI 3.0 or 3.1 document, or creates one tool of type
+        rest_api that calls those in `operations`, by their `id` or operationId. References are
+        followed inside the document only. With `credential_id` the tool authenticates itself as
+        the document says; the credential needs an access rule for the tool.
+        """
+        return Data(await openapi_import.import_openapi(context, data))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
     async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> Data[FullTool]:
