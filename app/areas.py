@@ -38,6 +38,7 @@ from app.domain.platform.events.area import AREA as EVENTS
 from app.domain.platform.files.area import AREA as FILES
 from app.domain.platform.history.area import AREA as HISTORY
 from app.domain.platform.mail.area import AREA as MAIL
+from app.domain.platform.settings.area import AREA as SETTINGS
 from app.domain.platform.storage.area import AREA as STORAGE
 from app.domain.platform.work.area import AREA as WORK
 
@@ -70,6 +71,7 @@ AREAS: Final = Areas(
         EVENTS,
         HISTORY,
         WORK,
+        SETTINGS,
         OUTBOX,
         DELIVERIES,
         WEBHOOKS,

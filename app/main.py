@@ -94,6 +94,7 @@ from app.domain.platform.events.api import RequestSpans
 from app.domain.platform.events.controllers import EventLogController, EventTypeController
 from app.domain.platform.files.controllers import FileController
 from app.domain.platform.history.controllers import HistoryController
+from app.domain.platform.settings.controllers import SettingsController
 from app.domain.platform.storage import api as storage
 from app.domain.platform.work.controllers import WorkController
 from app.http import (
@@ -212,6 +213,7 @@ ROUTES: list[Any] = [
     ApprovalLinkController,
     UsageController,
     WorkController,
+    SettingsController,
     home_page,
     account_page,
     approval_page,

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -93,6 +94,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_min_free_mb: int = 256
     embedding_model: str = "local/wordllama"
     sentence_encoders: bool = True
+    # The names of those that the environment has set, for those who look at settings.
+    set_names: frozenset[str] = frozenset()
 
     @property
     def sandbox_home(self) -> Path:
@@ -213,9 +216,13 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 # Variables of the scripts of this repository, and those that Kubernetes sets for a service of this
 # name.
 _OTHER_VARIABLES = re.compile(
-    r"PARLEY_(LONG_TESTS|TEST_PROCESSES|SCREENSHOTS|OPTIONAL|BENCH_CACHE|SERVICE_(HOST|PORT.*)|"
+    r"PARLEY_(PASSED_ON|LONG_TESTS|TEST_PROCESSES|SCREENSHOTS|OPTIONAL|BENCH_CACHE|SERVICE_(HOST|PORT.*)|"
     r"PORT_\d+_.*)\Z"
 )
+
+
+# The settings of a parent process that nobody has set.
+_PASSED_ON = "PARLEY_PASSED_ON"
 
 
 def _check_names(env: Mapping[str, str]) -> None:
@@ -235,6 +242,8 @@ def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
     env = os.environ if env is None else env
     _check_names(env)
     values: dict[str, Any] = {"data_dir": parse_path("data"), **defaults}
+    passed_on = env.get(_PASSED_ON, "").split(",")
+    set_names = set[str]()
     for name, parse in _PARSERS.items():
         variable = PREFIX + name.upper()
         text = env.get(variable, "").strip()
@@ -246,7 +255,17 @@ def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
             is_secret = variable.endswith(("_PASSWORD", "_KEYS", "_URL", "_URI"))
             value = "" if is_secret else f"={text!r}"
             raise SettingsError(f"{variable}{value}: {error}") from None
-    return Settings(**values)
+        if name not in passed_on:
+            set_names.add(name)
+    return Settings(**values, set_names=frozenset(set_names))
+
+
+@lru_cache
+def load_descriptions() -> dict[str, dict[str, str]]:
+    """Returns what the settings mean, by their group and name, as docs/configuration.md says."""
+    path = Path(__file__).with_name("setting_descriptions.json")
+    descriptions: dict[str, dict[str, str]] = msgspec.json.decode(path.read_bytes())
+    return descriptions
 
 
 def as_env(settings: Settings) -> dict[str, str]:
@@ -260,4 +279,5 @@ def as_env(settings: Settings) -> dict[str, str]:
             value = "true" if value else "false"
         if value is not None and str(value):
             env[PREFIX + name.upper()] = str(value)
+    env[_PASSED_ON] = ",".join(name for name in _PARSERS if name not in settings.set_names)
     return env

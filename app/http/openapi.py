@@ -83,6 +83,7 @@ TAG_GROUPS: Final = {
         "Events": "The catalogue of events, the event log and traces",
         "History": "Who changed which record, when, and what",
         "Files": "Stored files, and the space that they take",
+        "Settings": "What configures the instance and the tenant, and where it comes from",
         "Work": "Work in the background: what waits, what runs and what has failed",
         "Health": "Probes for those who run the instance",
     },

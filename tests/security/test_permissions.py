@@ -38,7 +38,7 @@ DEVELOPER = {
 
 TENANT_ADMIN = DEVELOPER | {
     *("credentials:reveal", "notifications:reveal", "models:write", "admin:users", "admin:keys"),
-    *("work:read", "work:write"),
+    *("work:read", "work:write", "settings:read"),
 }
 
 SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}
