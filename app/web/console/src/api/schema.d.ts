@@ -1316,6 +1316,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/chat/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_stream_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/attachments": {
         parameters: {
             query?: never;
@@ -1342,6 +1358,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["chat_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_conversations_as_visitor"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1380,38 +1412,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_stream_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_conversations_as_visitor"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/session": {
         parameters: {
             query?: never;
@@ -1422,22 +1422,6 @@ export interface paths {
         get: operations["get_visitor_session"];
         put?: never;
         post: operations["open_visitor_session"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/chat/audio": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_audio_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1460,7 +1444,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/chat/completions": {
+    "/api/v1/public/agents/{agent_id}/chat/audio": {
         parameters: {
             query?: never;
             header?: never;
@@ -1469,7 +1453,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["create_completion"];
+        post: operations["chat_audio_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1502,6 +1486,22 @@ export interface paths {
         get: operations["get_agent_model"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_completion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1556,22 +1556,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/audio/speech": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["create_speech"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/audio/transcriptions": {
         parameters: {
             query?: never;
@@ -1582,6 +1566,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["create_transcription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audio/speech": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_speech"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1918,6 +1918,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["reindex_document"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/documents/retry-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_failed_documents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2382,6 +2398,22 @@ export interface paths {
         get: operations["get_tool_stats"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tools/import-openapi": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["import_openapi_tool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3476,16 +3508,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/submit": {
+    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["list_public_field_options"];
         put?: never;
-        post: operations["submit_public_form"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3508,22 +3540,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_public_form"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}/embed": {
         parameters: {
             query?: never;
@@ -3540,14 +3556,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
+    "/api/v1/public/forms/{slug}/submit": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["list_public_field_options"];
+        get?: never;
+        put?: never;
+        post: operations["submit_public_form"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_public_form"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3572,7 +3604,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations": {
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
         parameters: {
             query?: never;
             header?: never;
@@ -3581,7 +3613,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["start_form_conversation"];
+        post: operations["stream_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3620,7 +3652,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
+    "/api/v1/public/forms/{slug}/conversations": {
         parameters: {
             query?: never;
             header?: never;
@@ -3629,7 +3661,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["stream_form_message"];
+        post: operations["start_form_conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4052,6 +4084,134 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_usage_limits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_usage_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/{work_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_work"];
+        put?: never;
+        post?: never;
+        delete: operations["dismiss_work"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_work"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_work_queues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_all_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/{work_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -4231,6 +4391,27 @@ export interface components {
             avg_delivery_time_ms: number;
             channels: number;
             active_channels: number;
+        };
+        ApiOperation: {
+            id: string;
+            operation_id: string | null;
+            method: string;
+            path: string;
+            summary: string;
+            is_deprecated: boolean;
+            security: string[];
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            reason: string | null;
+        };
+        ApiSecurity: {
+            name: string;
+            type: string;
+            auth_type: ("none" | "api_key" | "oauth2" | "basic" | "bearer" | "custom") | null;
+            api_key_location: ("header" | "query") | null;
+            api_key_header: string | null;
+            description: string;
         };
         ApprovalData: {
             data: components["schemas"]["ApprovalView"];
@@ -4774,6 +4955,11 @@ export interface components {
             last_message_at: string;
             ended_at: string | null;
         };
+        CountedLimit: {
+            limit: number | null;
+            used: number;
+            remaining: number | null;
+        };
         CreateAgent: {
             name: string;
             primary_model: string;
@@ -5219,6 +5405,19 @@ export interface components {
             data: components["schemas"]["DocumentView"][];
             pagination: components["schemas"]["Pagination"];
         };
+        DocumentProgress: {
+            /** @enum {string} */
+            stage: "waiting" | "reading" | "embedding" | "refining" | "ready" | "failed";
+            share: number | null;
+            passages_done: number | null;
+            passages_total: number | null;
+            attempt: number;
+            max_attempts: number;
+            next_attempt_at: string | null;
+            last_error: string | null;
+            is_stuck: boolean;
+            last_seen_at: string | null;
+        };
         DocumentSourcePage: {
             data: components["schemas"]["DocumentSourceView"][];
             pagination: components["schemas"]["Pagination"];
@@ -5281,6 +5480,7 @@ export interface components {
             processed_at: string | null;
             source_id: string | null;
             source_url: string | null;
+            progress: components["schemas"]["DocumentProgress"];
         };
         Done: {
             message: string;
@@ -5349,6 +5549,13 @@ export interface components {
             from: string;
             to: string;
             when?: boolean | null;
+        };
+        EmbedKeyBudget: {
+            embed_key_id: string;
+            name: string;
+            agent_id: string;
+            messages: components["schemas"]["CountedLimit"];
+            tokens: components["schemas"]["CountedLimit"];
         };
         EmbedKeyPage: {
             data: components["schemas"]["EmbedKeyView"][];
@@ -5921,6 +6128,23 @@ export interface components {
         ImportData: {
             data: components["schemas"]["ImportView"];
         };
+        ImportOpenApi: {
+            document?: {
+                [key: string]: unknown;
+            } | string | null;
+            url?: string | null;
+            operations?: string[] | null;
+            /** @default false */
+            dry_run?: boolean;
+            name?: string | null;
+            /**
+             * @default custom
+             * @enum {string}
+             */
+            category?: "crm" | "email" | "database" | "analytics" | "automation" | "payment" | "storage" | "social" | "development" | "webhook" | "custom";
+            base_url?: string | null;
+            credential_id?: string | null;
+        };
         ImportPage: {
             data: components["schemas"]["ImportView"][];
             pagination: components["schemas"]["Pagination"];
@@ -5954,6 +6178,18 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
+        };
+        ImportedApi: {
+            title: string;
+            version: string;
+            base_url: string | null;
+            security: components["schemas"]["ApiSecurity"][];
+            total: number;
+            operations: components["schemas"]["ApiOperation"][];
+            tool?: components["schemas"]["ToolView"] | null;
+        };
+        ImportedApiData: {
+            data: components["schemas"]["ImportedApi"];
         };
         IncomingPage: {
             data: components["schemas"]["IncomingView"][];
@@ -6070,6 +6306,16 @@ export interface components {
             /** Format: date-time */
             tested_at: string;
         };
+        KindLoad: {
+            kind: string;
+            title: string;
+            waiting: number;
+            scheduled: number;
+            running: number;
+            dead: number;
+            oldest_waiting_at: string | null;
+            oldest_waiting_seconds: number;
+        };
         KnowledgeBase: {
             /** @default false */
             enabled?: boolean;
@@ -6099,6 +6345,19 @@ export interface components {
             payloads_days?: number;
             executions_days?: number;
             conversations_days?: number;
+        };
+        LimitsReport: {
+            plan: string;
+            minute: components["schemas"]["WindowLimit"];
+            hour: components["schemas"]["WindowLimit"];
+            day: components["schemas"]["WindowLimit"];
+            workflow_executions: components["schemas"]["ExecutionLimits"];
+            storage: components["schemas"]["StorageLimit"];
+            visitors: components["schemas"]["VisitorKinds"];
+            data_rows: components["schemas"]["CountedLimit"];
+            embed_keys: components["schemas"]["EmbedKeyBudget"][];
+            /** Format: date-time */
+            budgets_reset: string;
         };
         LinkDecision: {
             token: string;
@@ -6754,6 +7013,19 @@ export interface components {
             quoted_count: number;
             passages: components["schemas"]["RankedPassage"][];
         };
+        QueueLoad: {
+            queue: string;
+            waiting: number;
+            scheduled: number;
+            running: number;
+            dead: number;
+            oldest_waiting_at: string | null;
+            oldest_waiting_seconds: number;
+            kinds: components["schemas"]["KindLoad"][];
+        };
+        QueueLoads: {
+            data: components["schemas"]["QueueLoad"][];
+        };
         QueueMoved: {
             position: number;
         };
@@ -7090,6 +7362,15 @@ export interface components {
             executions: number;
             conversations: number;
         };
+        RetriedDocuments: {
+            retried: number;
+            not_stored: number;
+        };
+        RetriedWork: {
+            retried: number;
+            dismissed: number;
+            has_more: boolean;
+        };
         RetrievalEvaluation: {
             answerable_count: number;
             unanswerable_count: number;
@@ -7138,6 +7419,11 @@ export interface components {
             delay_seconds?: number;
             /** @default 2 */
             backoff?: number;
+        };
+        RetryWork: {
+            ids?: string[];
+            kind?: string;
+            record_id?: string;
         };
         Revealed: {
             id: string;
@@ -7248,6 +7534,24 @@ export interface components {
             id: string;
             recipients: number;
         };
+        SeriesSums: {
+            requests: number | null;
+            turns: number;
+            prompt_tokens: number;
+            completion_tokens: number;
+            total_tokens: number;
+            cost_usd: number;
+            conversations: number;
+        };
+        SeriesValues: {
+            requests: number[] | null;
+            turns: number[];
+            prompt_tokens: number[];
+            completion_tokens: number[];
+            total_tokens: number[];
+            cost_usd: number[];
+            conversations: number[];
+        };
         ServiceKeyPage: {
             data: components["schemas"]["ServiceKeyView"][];
             pagination: components["schemas"]["Pagination"];
@@ -7297,6 +7601,26 @@ export interface components {
         };
         SetPermissions: {
             permissions: string[];
+        };
+        SettingView: {
+            name: string;
+            /** @enum {string} */
+            scope: "instance" | "tenant";
+            group: string;
+            description: string;
+            value: unknown;
+            effective?: unknown;
+            /** @default false */
+            is_secret?: boolean;
+            is_set: boolean;
+            /** @enum {string} */
+            source: "environment" | "default" | "database";
+            variable?: string | null;
+            /** @default false */
+            is_editable?: boolean;
+        };
+        SettingViews: {
+            data: components["schemas"]["SettingView"][];
         };
         ShowCode: {
             code: string;
@@ -8055,6 +8379,13 @@ export interface components {
         UploadedFileData: {
             data: components["schemas"]["UploadedFile"];
         };
+        UsageGroup: {
+            id: string | null;
+            name: string | null;
+            is_deleted: boolean;
+            totals: components["schemas"]["SeriesSums"];
+            values: components["schemas"]["SeriesValues"];
+        };
         UsageLimits: {
             plan: string;
             minute: components["schemas"]["WindowLimit"];
@@ -8062,6 +8393,10 @@ export interface components {
             day: components["schemas"]["WindowLimit"];
             workflow_executions: components["schemas"]["ExecutionLimits"];
             storage: components["schemas"]["StorageLimit"];
+        };
+        UsageOthers: {
+            totals: components["schemas"]["SeriesSums"];
+            values: components["schemas"]["SeriesValues"];
         };
         UsageReport: {
             /** @enum {string} */
@@ -8072,6 +8407,22 @@ export interface components {
             by_agent: components["schemas"]["AgentUsage"][];
             by_model: components["schemas"]["ModelUsage"][];
             limits: components["schemas"]["UsageLimits"];
+        };
+        UsageSeries: {
+            /** @enum {string} */
+            group_by: "none" | "agent" | "model" | "user" | "key" | "source";
+            /** @enum {string} */
+            interval: "hour" | "day" | "month";
+            /** @enum {string} */
+            measure: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            buckets: string[];
+            groups: components["schemas"]["UsageGroup"][];
+            other: components["schemas"]["UsageOthers"] | null;
+            totals: components["schemas"]["SeriesSums"];
         };
         UsageStats: {
             total_executions: number;
@@ -8164,6 +8515,16 @@ export interface components {
             name?: string | null;
             email?: string | null;
         };
+        VisitorKinds: {
+            embed: components["schemas"]["VisitorLimits"];
+            forms: components["schemas"]["VisitorLimits"];
+            incoming: components["schemas"]["VisitorLimits"];
+        };
+        VisitorLimits: {
+            minute: components["schemas"]["WindowLimit"];
+            hour: components["schemas"]["WindowLimit"];
+            day: components["schemas"]["WindowLimit"];
+        };
         VisitorMessage: {
             id: string;
             /** @enum {string} */
@@ -8238,6 +8599,34 @@ export interface components {
             limit: number | null;
             remaining: number | null;
             reset: number | null;
+        };
+        WorkPage: {
+            data: components["schemas"]["WorkView"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        WorkView: {
+            id: string;
+            tenant_id: string | null;
+            kind: string;
+            title: string;
+            queue: string;
+            /** @enum {string} */
+            status: "dead" | "waiting" | "running";
+            is_stuck: boolean;
+            record_id: string | null;
+            error: string | null;
+            attempt: number;
+            max_attempts: number;
+            correlation_id: string;
+            can_retry: boolean;
+            instead: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            run_at: string;
+            started_at: string | null;
+            last_seen_at: string | null;
+            finished_at: string | null;
         };
         WorkflowBatch: {
             operations: components["schemas"]["Operation"][];
@@ -10876,6 +11265,31 @@ export interface operations {
             };
         };
     };
+    chat_stream_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
     attach_file_as_visitor: {
         parameters: {
             query?: never;
@@ -10922,6 +11336,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PublicReply"];
+                };
+            };
+        };
+    };
+    list_conversations_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomerConversations"];
                 };
             };
         };
@@ -10973,52 +11408,6 @@ export interface operations {
             };
         };
     };
-    chat_stream_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-        };
-    };
-    list_conversations_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CustomerConversations"];
-                };
-            };
-        };
-    };
     get_visitor_session: {
         parameters: {
             query?: never;
@@ -11065,31 +11454,6 @@ export interface operations {
             };
         };
     };
-    chat_audio_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["VisitorRecording"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicAudioReply"];
-                };
-            };
-        };
-    };
     speak_as_visitor: {
         parameters: {
             query?: never;
@@ -11115,16 +11479,18 @@ export interface operations {
             };
         };
     };
-    create_completion: {
+    chat_audio_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                agent_id: string;
+            };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CompletionRequest"];
+                "multipart/form-data": components["schemas"]["VisitorRecording"];
             };
         };
         responses: {
@@ -11133,8 +11499,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Completion"];
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["PublicAudioReply"];
                 };
             };
         };
@@ -11175,6 +11540,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+        };
+    };
+    create_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompletionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                    "text/event-stream": string;
                 };
             };
         };
@@ -11268,29 +11657,6 @@ export interface operations {
             };
         };
     };
-    create_speech: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateSpeech"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "audio/mpeg": string;
-                };
-            };
-        };
-    };
     create_transcription: {
         parameters: {
             query?: never;
@@ -11310,6 +11676,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TranscriptionReply"];
+                };
+            };
+        };
+    };
+    create_speech: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSpeech"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "audio/mpeg": string;
                 };
             };
         };
@@ -11975,6 +12364,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DocumentView"];
+                };
+            };
+        };
+    };
+    retry_failed_documents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedDocuments"];
                 };
             };
         };
@@ -13079,6 +13489,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ToolStatsData"];
+                };
+            };
+        };
+    };
+    import_openapi_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportOpenApi"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedApiData"];
                 };
             };
         };
@@ -15144,27 +15577,24 @@ export interface operations {
             };
         };
     };
-    submit_public_form: {
+    list_public_field_options: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 slug: string;
+                field_id: string;
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SubmitPublicForm"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            201: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PublicSubmissionData"];
+                    "application/json": components["schemas"]["FormOptionList"];
                 };
             };
         };
@@ -15198,27 +15628,6 @@ export interface operations {
             };
         };
     };
-    get_public_form: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicFormData"];
-                };
-            };
-        };
-    };
     get_form_embed_code: {
         parameters: {
             query?: never;
@@ -15240,13 +15649,37 @@ export interface operations {
             };
         };
     };
-    list_public_field_options: {
+    submit_public_form: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 slug: string;
-                field_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitPublicForm"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicSubmissionData"];
+                };
+            };
+        };
+    };
+    get_public_form: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
             };
             cookie?: never;
         };
@@ -15257,7 +15690,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FormOptionList"];
+                    "application/json": components["schemas"]["PublicFormData"];
                 };
             };
         };
@@ -15285,27 +15718,28 @@ export interface operations {
             };
         };
     };
-    start_form_conversation: {
+    stream_form_message: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 slug: string;
+                conversation_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["StartFormConversation"];
+                "application/json": components["schemas"]["SendFormMessage"];
             };
         };
         responses: {
-            201: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["StartedFormConversation"];
+                    "text/event-stream": string;
                 };
             };
         };
@@ -15380,28 +15814,27 @@ export interface operations {
             };
         };
     };
-    stream_form_message: {
+    start_form_conversation: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 slug: string;
-                conversation_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SendFormMessage"];
+                "application/json": components["schemas"]["StartFormConversation"];
             };
         };
         responses: {
-            200: {
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["StartedFormConversation"];
                 };
             };
         };
@@ -16117,6 +16550,203 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+        };
+    };
+    get_usage_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitsReport"];
+                };
+            };
+        };
+    };
+    get_usage_series: {
+        parameters: {
+            query?: {
+                group_by?: "none" | "agent" | "model" | "user" | "key" | "source";
+                interval?: "hour" | "day" | "month";
+                period?: "24h" | "7d" | "30d" | "90d";
+                from?: string;
+                to?: string;
+                agent_id?: string;
+                model?: string;
+                top?: number;
+                measure?: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageSeries"];
+                };
+            };
+        };
+    };
+    get_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkView"];
+                };
+            };
+        };
+    };
+    dismiss_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_work: {
+        parameters: {
+            query?: {
+                page?: number;
+                per_page?: number;
+                status?: "dead" | "waiting" | "running";
+                kind?: string;
+                record_id?: string;
+                from?: string;
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkPage"];
+                };
+            };
+        };
+    };
+    list_work_queues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueLoads"];
+                };
+            };
+        };
+    };
+    retry_all_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryWork"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedWork"];
+                };
+            };
+        };
+    };
+    retry_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkView"];
+                };
+            };
+        };
+    };
+    list_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingViews"];
                 };
             };
         };
