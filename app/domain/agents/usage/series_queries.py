@@ -32,6 +32,10 @@ SUMS: Final = (
     "conversations",
 )
 _STORED: Final = ("turns", "prompt_tokens", "completion_tokens", "cost_usd", "conversations")
+# Rows that are not added up yet have the counts of previews, too.
+_ROW_COLUMNS: Final = ", ".join(
+    turn_count_sql(name) if name in {"turns", "conversations"} else name for name in _STORED
+)
 _OF_CALLERS: Final = frozenset({"user", "key", "source"})
 COUNTS_REQUESTS: Final = frozenset({"none", "user", "key"})
 _CALLER = "coalesce(u.caller_id, u.user_id, '')"
@@ -94,10 +98,6 @@ def _list_parts(
     if not is_of_callers:
         stored += " AND ($5::text IS NULL OR u.model = $5)"
     group, columns = _GROUPS[group_by], ", ".join(_STORED)
-    # Not yet without those of previews.
-    row_columns = ", ".join(
-        turn_count_sql(name) if name in {"turns", "conversations"} else name for name in _STORED
-    )
     requests = "u.requests" if is_of_callers and group_by in COUNTS_REQUESTS else "0"
     if not counts_requests:
         requests = "0"
@@ -107,7 +107,7 @@ def _list_parts(
            {requests} AS requests
     FROM {table} u WHERE {stored}""",
         f"""
-    SELECT u.created_at AT TIME ZONE 'UTC', {group.format(caller=_CALLER)}, {row_columns}, 0
+    SELECT u.created_at AT TIME ZONE 'UTC', {group.format(caller=_CALLER)}, {_ROW_COLUMNS}, 0
     FROM usage u WHERE NOT u.rolled AND {owned} AND u.created_at >= $2 AND u.created_at < $3
       AND ($4::text IS NULL OR u.agent_id = $4) AND ($5::text IS NULL OR u.model = $5)""",
     ]
