@@ -28,7 +28,7 @@ async def test_a_sign_in_answers_the_user_and_what_they_may_do(
     body = answer.json()
     assert answer.status_code == 200
     assert set(body) == {"access_token", "token_type", "expires_in", "user", "permissions"}
-    assert body["user"]["email"] == user.email
+    assert (await user.get("/api/v1/profile")).json() == body["user"]
     assert "agents:write" in body["permissions"]
     assert "admin:roles" not in body["permissions"]
     assert (await get_me(console, answer)).status_code == 200

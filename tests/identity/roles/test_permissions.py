@@ -43,12 +43,12 @@ async def test_the_catalogue_has_every_documented_permission(admin: Client) -> N
     assert keys >= DOCUMENTED_KEYS
 
 
-async def test_a_permission_is_a_key_a_description_and_a_category(admin: Client) -> None:
+async def test_a_permission_says_what_it_permits_and_whether_it_reaches_every_tenant(admin: Client) -> None:
     permissions = (await admin.get("/permissions")).json()["permissions"]
     wrong = [
         item
         for item in permissions
-        if set(item) != {"key", "description", "category"}
+        if set(item) != {"key", "description", "category", "instance_wide"}
         or item["category"] != item["key"].partition(":")[0]
         or not item["description"]
     ]

@@ -7,7 +7,6 @@ from .queries import (
     count_contacts,
     find_avatar,
     find_profile,
-    find_user_view,
     lock_user,
     member_sql,
     set_avatar,

@@ -6,9 +6,9 @@ from app.domain.identity.accounts.schemas import (
     MfaRequired,
     MfaVerify,
     TokenPair,
-    UserView,
 )
 from app.domain.identity.mfa import api as mfa
+from app.domain.identity.profile import api as profile
 from app.domain.identity.roles import api as roles
 from app.kit.errors import Unauthorized
 from app.security.principal import ClientInfo
@@ -46,14 +46,14 @@ async def sign_out(services: Services, token: str | None) -> None:
 async def _describe(services: Services, tokens: TokenPair) -> NewSession:
     claims = services.tokens.verify(tokens.access_token, "access")
     async with services.db.tx(claims.tid, autocommit=True) as tx:
-        row = await accounts.find_user_view(tx, claims.tid, claims.sub)
+        row = await accounts.find_profile(tx, claims.tid, claims.sub)
         permissions = await roles.list_granted(tx, claims.role)
     if row is None:
         raise Unauthorized("This user no longer exists")
     session = ConsoleSession(
         access_token=tokens.access_token,
         expires_in=tokens.expires_in,
-        user=UserView(**row),
+        user=profile.build_view(services, row),
         permissions=sorted(permissions),
     )
     return session, tokens.refresh_token

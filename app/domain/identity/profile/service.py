@@ -38,6 +38,11 @@ async def get(tx: Tx, services: Services, principal: Principal) -> ProfileView:
     row = await accounts.find_profile(tx, principal.tenant_id, principal.user_id)
     if row is None:
         raise Unauthorized("This user no longer exists")
+    return build_view(services, row)
+
+
+def build_view(services: Services, row: Row) -> ProfileView:
+    """`row` is one of `accounts.find_profile`."""
     values = {name: row[name] for name in ProfileView.__struct_fields__ if name != "avatar_url"}
     return ProfileView(**values, avatar_url=_build_avatar_url(services, row["avatar_key"]))
 

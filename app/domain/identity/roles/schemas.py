@@ -7,15 +7,23 @@ from app.domain.identity.accounts.schemas import Role
 
 
 class PermissionView(msgspec.Struct):
+    """`instance_wide` permissions reach every tenant; only super_admin can have them."""
+
     key: str
     description: str
     category: str
+    instance_wide: bool
 
 
 class Permissions(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "permissions": [
-            {"key": "agents:chat", "description": "Chat with agents", "category": "agents"}
+            {
+                "key": "agents:chat",
+                "description": "Chat with agents",
+                "category": "agents",
+                "instance_wide": False,
+            }
         ]
     }
 

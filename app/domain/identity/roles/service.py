@@ -25,7 +25,10 @@ def list_permissions(areas: Areas) -> Permissions:
     """By category; within one, in the order in which its area declares them."""
     ordered = sorted(areas.permissions, key=lambda permission: permission.category)
     return Permissions(
-        [PermissionView(item.key, item.description, item.category) for item in ordered]
+        [
+            PermissionView(item.key, item.description, item.category, item.instance_wide)
+            for item in ordered
+        ]
     )
 
 

@@ -1,0 +1,3 @@
+"""What other areas may call."""
+
+from .service import build_view
