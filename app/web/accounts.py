@@ -1,13 +1,18 @@
-"""The pages that mails link to, such as join, verify or reset. Plain forms over the HTTP API."""
+"""The pages that mails link to, such as join, verify or reset. Where the console is built, its
+screens take their place; otherwise they are plain forms over the HTTP API.
+"""
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any, Final, Literal
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, Response, get
+from litestar.status_codes import HTTP_303_SEE_OTHER
 
 from app.http.dependencies import Services
-from app.web import pages
+from app.web import console_page, pages
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -87,6 +92,8 @@ PAGES: Final = {
 }
 
 
+# What a screen of the console learns from the address of a link.
+_PASSED: Final = ("token", "next")
 _CLOSED = "Sign-up is closed here. Ask an administrator for an invitation, and open the link in it."
 
 
@@ -136,6 +143,13 @@ def _render(page: Page, *, has_token: bool) -> str:
     return pages.render(page.title, body, script="pages/accounts.js", style="pages/accounts.css")
 
 
+def _redirect(screen: str, query: Mapping[str, str]) -> Response[str]:
+    passed = urlencode({name: query[name] for name in _PASSED if name in query})
+    location = f"{screen}?{passed}" if passed else screen
+    headers = {"location": location, "cache-control": "no-store"}
+    return Response("", status_code=HTTP_303_SEE_OTHER, headers=headers)
+
+
 @get(
     ["/register", "/verify-email", "/confirm-recipient", "/forgot-password", "/reset-password"],
     include_in_schema=False,
@@ -144,6 +158,9 @@ def _render(page: Page, *, has_token: bool) -> str:
 )
 def account_page(request: Request[Any, Any, Any], services: Services) -> Response[str]:
     name = request.url.path.strip("/")
+    screen = console_page.find_screen(services.settings, f"/{name}")
+    if screen is not None:
+        return _redirect(screen, request.query_params)
     has_token = bool(request.query_params.get("token"))
     if name == "register" and not has_token and not services.settings.is_signup_open:
         return pages.respond(_render_closed(PAGES[name]))

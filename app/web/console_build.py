@@ -14,7 +14,7 @@ from app.kit import node
 
 SOURCE: Final = Path(__file__).parent / "console"
 DIST: Final = SOURCE / "dist"
-_STATIC: Final = Path(__file__).parent / "static" / "shared"
+_STATIC: Final = Path(__file__).parent / "static"
 _STAMP: Final = ".sources"
 # Why the last build failed, in one line.
 REASON: Final = SOURCE / ".unavailable"
@@ -43,7 +43,7 @@ def build_once(*, dev: bool) -> bool:
 
 def _checksum() -> str:
     files = [SOURCE / "package-lock.json", SOURCE / "build.mjs"]
-    for folder in (SOURCE / "src", _STATIC):
+    for folder in (SOURCE / "src", _STATIC / "shared", _STATIC / "pages"):
         files += sorted(path for path in folder.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:

@@ -64,11 +64,18 @@ def console_page(services: Services) -> Response[str]:
     manifest = _load_manifest()
     if manifest is None:
         return _respond_missing()
-    page = _render(manifest, urlsplit(services.settings.public_url).path.rstrip("/"))
+    page = _render(manifest, services.settings)
     return pages.respond(page, {"content-security-policy": CSP, "cache-control": "no-cache"})
 
 
-def _render(manifest: Manifest, base: str) -> str:
+def _base_path(settings: Settings) -> str:
+    """A proxy may have put the instance under another path."""
+    return urlsplit(settings.public_url).path.rstrip("/")
+
+
+def _render(manifest: Manifest, settings: Settings) -> str:
+    base = _base_path(settings)
+    signup = "open" if settings.is_signup_open else "closed"
     files = f"{base}{_PREFIX}"
     preloads = "".join(
         f'<link rel="modulepreload" href="{escape(files + name)}">' for name in manifest.preloads
@@ -78,6 +85,7 @@ def _render(manifest: Manifest, base: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f'<meta name="parley-base" content="{escape(base)}">'
+        f'<meta name="parley-signup" content="{signup}">'
         f'<link rel="stylesheet" href="{escape(files + manifest.style)}">'
         f'<script type="module" src="{escape(files + manifest.script)}"></script>{preloads}'
         '</head><body><div id="console"></div>'
@@ -128,6 +136,11 @@ def console_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Respon
 @cache
 def _read_file(name: str) -> bytes:
     return (DIST / "files" / name).read_bytes()
+
+
+def find_screen(settings: Settings, path: str) -> str | None:
+    """Returns the path of a screen of the console, or None where the console is not built."""
+    return f"{_base_path(settings)}/console{path}" if _load_manifest() is not None else None
 
 
 def describe_console(settings: Settings) -> str | None:

@@ -1,51 +1,55 @@
-"""The pages that mails link to, used in a browser."""
+"""The pages that mails link to, used in a browser, where the console is not built."""
 
 import re
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from app.services import Services
+from app.web import console_page
 from tests.browser import looks
+from tests.browser.account_pages import (
+    NEW_PASSWORD,
+    expect_page,
+    fill_names,
+    find_mail_link,
+    invite,
+    log_in,
+    read_tenant_title,
+)
 from tests.database import run_sql
-from tests.identity.accounts.records import read_mail_texts
 from tests.server import Server
 from tests.world import Client, World
 
-NEW_PASSWORD = "Battery9Staple"
+_PAGES = re.compile(r"/(register|verify-email|confirm-recipient|forgot-password|reset-password)\b")
 
 
-async def _find_mail_link(services: Services, recipient: str) -> str:
-    """Returns the path of the link in the newest mail to the recipient."""
-    text = (await read_mail_texts(services, recipient))[-1]
-    match = re.search(r"https?://[^/\s]+(/\S+\?token=\S+)", text)
-    assert match, text
-    return match.group(1)
+@pytest.fixture(autouse=True)
+async def plain_pages(
+    page: Page, anonymous: Client, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """The server has the console, so its pages come from the application of this process, which
+    does not find it.
+    """
+    monkeypatch.setattr(console_page, "_load_manifest", lambda: None)
 
+    async def answer(route: Route) -> None:
+        if route.request.resource_type != "document":
+            await route.fallback()
+            return
+        parts = urlsplit(route.request.url)
+        answer = await anonymous.get(f"{parts.path}?{parts.query}")
+        headers = {"content-security-policy": answer.headers["content-security-policy"]}
+        await route.fulfill(
+            status=answer.status_code, headers=headers, content_type="text/html", body=answer.text
+        )
 
-async def _log_in(client: Client, email: str, password: str) -> int:
-    answer = await client.post("/auth/login", {"email": email, "password": password})
-    return answer.status_code
-
-
-async def _expect_page(page: Page, title: str, text: str) -> None:
-    await expect(page.get_by_role("heading", level=1)).to_have_text(title)
-    await expect(page.get_by_role("main")).to_contain_text(text)
-
-
-async def _invite(admin: Client, email: str, role: str = "viewer") -> str:
-    """Returns the id of the invitation."""
-    answer = await admin.post("/users/invite", {"email": email, "role": role})
-    assert answer.status_code == 201, answer.text
-    invitation_id: str = answer.json()["id"]
-    return invitation_id
-
-
-async def _fill_names(page: Page, password: str = NEW_PASSWORD) -> None:
-    await page.get_by_label("First name").fill("Grace")
-    await page.get_by_label("Last name").fill("Hopper")
-    await page.get_by_label("Password", exact=True).fill(password)
+    await page.route(_PAGES, answer)
+    yield
+    await page.unroute(_PAGES)
 
 
 @pytest.fixture
@@ -59,15 +63,15 @@ def email(admin: Client) -> str:
 async def test_an_invited_user_joins_is_signed_in_and_led_on(
     page: Page, server: Server, services: Services, admin: Client, email: str
 ) -> None:
-    await _invite(admin, email)
-    link = await _find_mail_link(services, email)
+    await invite(admin, email)
+    link = await find_mail_link(services, email)
     await page.goto(f"{server.url}{link}&next=/trace/cor_1")
-    await _expect_page(page, await _read_tenant_title(services, admin), "Test User invites you")
+    await expect_page(page, await read_tenant_title(services, admin), "Test User invites you")
     field = page.get_by_label("E-mail")
     await expect(field).to_have_value(email)
     await expect(field).not_to_be_editable()
     await expect(field).to_have_attribute("autocomplete", "username")
-    await _fill_names(page)
+    await fill_names(page)
     await page.get_by_role("button", name="Join").click()
     await page.wait_for_url(f"{server.url}/trace/cor_1")
     # The page reads the trace with the token that joining has left.
@@ -78,19 +82,13 @@ async def test_an_invited_user_joins_is_signed_in_and_led_on(
     assert (me.json()["email"], me.json()["role"]) == (email, "viewer")
 
 
-async def _read_tenant_title(services: Services, admin: Client) -> str:
-    sql = "UPDATE tenants SET name = name WHERE id = $1 RETURNING name"
-    (row,) = await run_sql(services, sql, admin.tenant_id)
-    return f"Join {row['name']}"
-
-
 async def test_whoever_has_joined_is_led_to_no_other_site(
     page: Page, server: Server, services: Services, admin: Client, email: str
 ) -> None:
-    await _invite(admin, email)
-    link = await _find_mail_link(services, email)
+    await invite(admin, email)
+    link = await find_mail_link(services, email)
     await page.goto(f"{server.url}{link}&next=//example.com/")
-    await _fill_names(page)
+    await fill_names(page)
     await page.get_by_role("button", name="Join").click()
     await page.wait_for_url(f"{server.url}/docs")
 
@@ -99,7 +97,7 @@ async def test_a_link_that_no_longer_invites_says_so_before_anything_is_typed(
     page: Page, server: Server, services: Services, world: World
 ) -> None:
     async def join(_admin: Client, _id: str) -> None:
-        await _fill_names(page)
+        await fill_names(page)
         await page.get_by_role("button", name="Join").click()
         await page.wait_for_url(f"{server.url}/docs")
 
@@ -108,7 +106,7 @@ async def test_a_link_that_no_longer_invites_says_so_before_anything_is_typed(
         await run_sql(services, sql, invitation_id)
 
     async def supersede(admin: Client, _id: str) -> None:
-        await _invite(admin, f"ended.{admin.user_id[-8:]}@example.com")
+        await invite(admin, f"ended.{admin.user_id[-8:]}@example.com")
 
     async def revoke(admin: Client, invitation_id: str) -> None:
         await admin.post(f"/users/invitations/{invitation_id}/revoke")
@@ -121,21 +119,21 @@ async def test_a_link_that_no_longer_invites_says_so_before_anything_is_typed(
     ):
         admin = await world.user("tenant_admin")
         address = f"ended.{admin.user_id[-8:]}@example.com"
-        invitation_id = await _invite(admin, address)
-        link = server.url + await _find_mail_link(services, address)
+        invitation_id = await invite(admin, address)
+        link = server.url + await find_mail_link(services, address)
         await page.goto(link)
         await expect(page.get_by_role("button", name="Join")).to_be_visible()
         await end(admin, invitation_id)
         await page.goto(link)
-        await _expect_page(page, title, text)
+        await expect_page(page, title, text)
         await expect(page.get_by_role("textbox")).to_have_count(0)
 
 
 async def test_the_rules_of_passwords_are_shown_while_one_is_typed(
     page: Page, server: Server, services: Services, admin: Client, email: str
 ) -> None:
-    await _invite(admin, email)
-    await page.goto(server.url + await _find_mail_link(services, email))
+    await invite(admin, email)
+    await page.goto(server.url + await find_mail_link(services, email))
     field = page.get_by_label("Password", exact=True)
     await expect(field).to_have_accessible_description(re.compile("at least 8 characters"))
     await field.fill("Battery")
@@ -153,9 +151,9 @@ async def test_the_rules_of_passwords_are_shown_while_one_is_typed(
 async def test_a_look_up_that_fails_is_tried_again(
     page: Page, server: Server, services: Services, admin: Client, email: str
 ) -> None:
-    await _invite(admin, email)
+    await invite(admin, email)
     await page.route("**/look-up", lambda route: route.abort())
-    await page.goto(server.url + await _find_mail_link(services, email))
+    await page.goto(server.url + await find_mail_link(services, email))
     await expect(page.get_by_role("status")).to_contain_text("The server cannot be reached")
     await page.unroute("**/look-up")
     await page.get_by_role("button", name="Try again").click()
@@ -173,7 +171,7 @@ async def test_a_user_resets_a_forgotten_password_after_a_weak_one_is_reported_a
     await page.get_by_role("button", name="Send the mail").click()
     await expect(page.get_by_role("status")).to_contain_text("a mail is on its way")
 
-    link = server.url + await _find_mail_link(services, developer.email)
+    link = server.url + await find_mail_link(services, developer.email)
     await page.goto(link)
     await expect(page.get_by_label("E-mail")).to_have_value(developer.email)
     field = page.get_by_label("New password")
@@ -190,10 +188,10 @@ async def test_a_user_resets_a_forgotten_password_after_a_weak_one_is_reported_a
     await expect(page.get_by_role("status")).to_contain_text("The password is changed")
     # The token has left the address.
     assert page.url == f"{server.url}/reset-password"
-    assert await _log_in(anonymous, developer.email, NEW_PASSWORD) == 200
+    assert await log_in(anonymous, developer.email, NEW_PASSWORD) == 200
 
     await page.goto(link)
-    await _expect_page(page, "This link no longer works", "ask for another mail")
+    await expect_page(page, "This link no longer works", "ask for another mail")
     await page.get_by_role("link", name="Get a mail").click()
     assert page.url == f"{server.url}/forgot-password"
 
@@ -201,21 +199,21 @@ async def test_a_user_resets_a_forgotten_password_after_a_weak_one_is_reported_a
 async def test_an_invalid_link_says_so_at_once(page: Page, server: Server) -> None:
     for path in ("verify-email", "verify-email?token=unknown", "reset-password?token=unknown"):
         await page.goto(f"{server.url}/{path}")
-        await _expect_page(page, "This link is not valid", "copy the whole link")
+        await expect_page(page, "This link is not valid", "copy the whole link")
         await expect(page.get_by_role("button")).to_have_count(0)
     await page.goto(f"{server.url}/register?token=unknown")
-    await _expect_page(page, "This invitation is not valid", "ask whoever invited you")
+    await expect_page(page, "This invitation is not valid", "ask whoever invited you")
 
 
 async def test_an_expired_link_says_so_at_once(
     page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await anonymous.post("/auth/forgot-password", {"email": developer.email})
-    link = await _find_mail_link(services, developer.email)
+    link = await find_mail_link(services, developer.email)
     sql = "UPDATE one_time_tokens SET expires_at = now() WHERE user_id = $1 RETURNING id"
     await run_sql(services, sql, developer.user_id)
     await page.goto(server.url + link)
-    await _expect_page(page, "This link has expired", "Ask for another mail")
+    await expect_page(page, "This link has expired", "Ask for another mail")
 
 
 async def test_a_new_user_verifies_their_address_by_a_click(
@@ -228,12 +226,12 @@ async def test_a_new_user_verifies_their_address_by_a_click(
         "last_name": "Comer",
     }
     await anonymous.post("/auth/register", body)
-    link = server.url + await _find_mail_link(services, body["email"])
+    link = server.url + await find_mail_link(services, body["email"])
     await page.goto(link)
     await page.get_by_role("button", name="Verify my address").click()
     await expect(page.get_by_role("status")).to_have_text("The e-mail address is verified")
     await page.goto(link)
-    await _expect_page(page, "This link was used", "Your e-mail address is verified")
+    await expect_page(page, "This link was used", "Your e-mail address is verified")
 
 
 async def test_the_pages_are_accessible_in_every_theme_and_width(
@@ -242,10 +240,10 @@ async def test_the_pages_are_accessible_in_every_theme_and_width(
     for name in ("register", "forgot-password"):
         await page.goto(f"{server.url}/{name}")
         assert await looks.find_problems(page, name, 360, 1280) == []
-    await _invite(admin, email)
-    await page.goto(server.url + await _find_mail_link(services, email))
+    await invite(admin, email)
+    await page.goto(server.url + await find_mail_link(services, email))
     await page.get_by_label("Password", exact=True).fill("Battery")
     assert await looks.find_problems(page, "join", 360, 1280) == []
     await page.goto(f"{server.url}/register?token=unknown")
-    await _expect_page(page, "This invitation is not valid", "copy")
+    await expect_page(page, "This invitation is not valid", "copy")
     assert await looks.find_problems(page, "join-invalid", 360, 1280) == []

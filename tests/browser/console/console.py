@@ -55,6 +55,10 @@ class Console:
         if title is not None:
             await expect(self.heading).to_have_text(title)
 
+    async def widen(self) -> None:
+        """As wide as it was before the looks of a phone."""
+        await self.page.set_viewport_size({"width": 1280, "height": 800})
+
     @property
     def heading(self) -> Locator:
         return self.page.get_by_role("heading", level=1)

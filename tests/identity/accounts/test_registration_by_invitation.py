@@ -8,6 +8,7 @@ import pytest
 
 from app.kit import clock
 from app.services import Services
+from app.web import console_page
 from tests.identity.accounts.api_calls import (
     ACCESS_REMOVALS,
     deactivate,
@@ -39,8 +40,9 @@ async def test_a_closed_instance_refuses_a_registration_without_an_invitation(
 
 
 async def test_the_page_of_a_closed_instance_has_a_form_for_invitations_only(
-    closed_instance: Client, anonymous: Client
+    closed_instance: Client, anonymous: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(console_page, "_load_manifest", lambda: None)
     pages = {
         "closed": await closed_instance.get("/register"),
         "invited": await closed_instance.get("/register?token=x"),

@@ -43,7 +43,9 @@ async def test_the_catalogue_has_every_documented_permission(admin: Client) -> N
     assert keys >= DOCUMENTED_KEYS
 
 
-async def test_a_permission_says_what_it_permits_and_whether_it_reaches_every_tenant(admin: Client) -> None:
+async def test_a_permission_says_what_it_permits_and_whether_it_reaches_every_tenant(
+    admin: Client,
+) -> None:
     permissions = (await admin.get("/permissions")).json()["permissions"]
     wrong = [
         item

@@ -8,14 +8,17 @@ import { useEffect } from "preact/hooks";
 import { required } from "../../static/shared/dom.js";
 import { queries } from "./api/queries";
 import { refresh, session } from "./api/session";
+import { OPEN_SCREENS } from "./areas/open_screens";
 import { Expired } from "./areas/sign_in/expired";
-import { SignInScreen } from "./areas/sign_in/screen";
 import { CONSOLE, href } from "./base";
 import { Guard } from "./shell/guard";
+import "./shell/language";
 import { Palette } from "./shell/palette";
 import { Rail, visibleScreens } from "./shell/rail";
 import { Shortcuts } from "./shell/shortcuts";
+
 import { Top } from "./shell/top";
+import { VerifyBanner } from "./shell/verify";
 import { loadLanguage, t } from "./texts";
 import { LinkButton } from "./ui/button";
 import { Page } from "./ui/page";
@@ -29,13 +32,13 @@ const startError = signal<unknown>(null);
 
 function Console() {
   const { path, url, query, route } = useLocation();
-  const isSigningIn = path === SIGN_IN;
+  const isOpen = path.slice(CONSOLE.length) in OPEN_SCREENS;
   useEffect(() => {
-    if (session.value === null && !isSigningIn) {
+    if (session.value === null && !isOpen) {
       route(href("/sign-in", url === CONSOLE ? {} : { next: url }), true);
     }
-    if (session.value && isSigningIn) route(screenAfterSignIn(query.next), true);
-  }, [session.value, isSigningIn]);
+    if (session.value && path === SIGN_IN) route(screenAfterSignIn(query.next), true);
+  }, [session.value, path]);
   if (startError.value) {
     return (
       <main class="sign-in" id="main">
@@ -43,13 +46,23 @@ function Console() {
       </main>
     );
   }
-  if (session.value === null && isSigningIn) return <SignInScreen />;
+  if (isOpen && (path !== SIGN_IN || session.value === null)) return <OpenScreen />;
   return <Frame />;
 }
 
 // Only addresses of the console: a link of somebody else must not lead elsewhere.
 function screenAfterSignIn(next: string | undefined): string {
   return next?.startsWith(`${CONSOLE}/`) && !next.startsWith(SIGN_IN) ? next : CONSOLE;
+}
+
+function OpenScreen() {
+  return (
+    <Router>
+      {Object.entries(OPEN_SCREENS).map(([path, component]) => (
+        <Route key={path} path={CONSOLE + path} component={component} />
+      ))}
+    </Router>
+  );
 }
 
 function Frame() {
@@ -61,6 +74,7 @@ function Frame() {
         <Rail />
         <div class="stage">
           <Top />
+          <VerifyBanner />
           <main id="main" tabIndex={-1}>
             {session.value
               ? (

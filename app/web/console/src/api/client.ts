@@ -10,6 +10,8 @@ export interface Options {
   ifMatch?: string | undefined;
   // "*": only if there is no such record yet.
   ifNoneMatch?: string;
+  // For operations that are the same for everybody: no token is sent, and none is asked for.
+  isPublic?: boolean;
   // Makes a repeated POST harmless.
   idempotencyKey?: string;
 }
@@ -60,13 +62,13 @@ export async function send(
   for (let attempt = 0;; attempt += 1) {
     const response = await attemptRequest(method, path, parts, options);
     if (response.ok) return response;
-    if (response.status !== 401 || !session.peek() || attempt > 1) throw await problemOf(response);
+    const isFinal = response.status !== 401 || options.isPublic || !session.peek();
+    if (isFinal || attempt > 1) throw await problemOf(response);
     if (attempt === 1 || !await refresh()) await waitForSignIn();
   }
 }
 
-async function attemptRequest(method: string, path: string, parts: Parts, options: Options) {
-  const headers = new Headers({ accept: "application/json, */*;q=0.5" });
+async function identify(headers: Headers): Promise<void> {
   let token = await getToken();
   if (session.peek() && !token) {
     await waitForSignIn();
@@ -75,6 +77,11 @@ async function attemptRequest(method: string, path: string, parts: Parts, option
   if (token) headers.set("authorization", `Bearer ${token}`);
   const tenantId = tenant.peek();
   if (tenantId) headers.set("x-tenant-id", tenantId);
+}
+
+async function attemptRequest(method: string, path: string, parts: Parts, options: Options) {
+  const headers = new Headers({ accept: "application/json, */*;q=0.5" });
+  if (!options.isPublic) await identify(headers);
   if (options.ifMatch) headers.set("if-match", options.ifMatch);
   if (options.ifNoneMatch) headers.set("if-none-match", options.ifNoneMatch);
   if (options.idempotencyKey) headers.set("idempotency-key", options.idempotencyKey);

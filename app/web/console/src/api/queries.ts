@@ -1,4 +1,5 @@
 // What screens read of the API, kept for a while and shared between them.
+import { computed, effect } from "@preact/signals";
 import {
   QueryClient,
   useInfiniteQuery,
@@ -8,6 +9,7 @@ import {
 } from "@tanstack/preact-query";
 
 import { api, type Options, Problem } from "./client";
+import { session, tenant } from "./session";
 import type { Answer, Input, PathOf } from "./types";
 
 export const queries = new QueryClient({
@@ -23,6 +25,17 @@ export const queries = new QueryClient({
     },
     mutations: { networkMode: "always" },
   },
+});
+
+// Nobody sees what was read for another user or tenant.
+const reader = computed(() => `${session.value?.user.id ?? ""} ${tenant.value ?? ""}`);
+let lastReader = reader.peek();
+effect(() => {
+  const next = reader.value;
+  if (next === lastReader) return;
+  lastReader = next;
+  if (session.peek()) void queries.resetQueries();
+  else queries.clear();
 });
 
 function isPassing(error: unknown): boolean {
@@ -76,7 +89,17 @@ interface PageOf<Row> {
 }
 
 type RowOf<P extends PathOf<"get">> = Answer<P, "get"> extends { data: (infer Row)[] } ? Row
+  : Answer<P, "get"> extends { users: (infer Row)[] } ? Row
   : never;
+
+// The list of users has its rows and its numbers side by side.
+function toPage<Row>(answer: object): PageOf<Row> {
+  if (!("users" in answer)) return answer as PageOf<Row>;
+  const { users, total, page, per_page } = answer as
+    & PageOf<Row>["pagination"]
+    & { users: Row[] };
+  return { data: users, pagination: { total, page, per_page } };
+}
 
 export interface List<Row> {
   // undefined while the first page is loading.
@@ -103,7 +126,7 @@ export function useList<P extends PathOf<"get">>(
       const parts = input as { query?: object };
       const paged = { ...parts, query: { ...parts.query, page: pageParam, per_page: PER_PAGE } };
       const page = await api.get(path, paged as unknown as Input<P, "get">, { signal });
-      return page as unknown as PageOf<RowOf<P>>;
+      return toPage<RowOf<P>>(page as unknown as object);
     },
     initialPageParam: 1,
     getNextPageParam: ({ pagination: { page, per_page, total } }) =>

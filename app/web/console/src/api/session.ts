@@ -16,7 +16,10 @@ const CHANNEL = "parley-session";
 
 // undefined: not known yet; null: signed out.
 export const session = signal<Session | null | undefined>(undefined);
-export const permissions = computed(() => new Set(session.value?.permissions));
+// Until the address is verified, the server permits nothing beyond the own account.
+export const permissions = computed(() =>
+  new Set(session.value?.user.email_verified ? session.value.permissions : [])
+);
 // Whether somebody who was signed in has to sign in again; the page below stays as it is.
 export const hasExpired = signal(false);
 // The tenant that a super_admin looks at; null: all of them.
@@ -39,6 +42,12 @@ export function selectTenant(id: string | null): void {
   tenant.value = id;
   if (id) sessionStorage.setItem("tenant", id);
   else sessionStorage.removeItem("tenant");
+}
+
+// What the user has changed in the own profile, until the session is refreshed.
+export function updateUser(changes: Partial<Session["user"]>): void {
+  const now = session.peek();
+  if (now) session.value = { ...now, user: { ...now.user, ...changes } };
 }
 
 export async function signIn(email: string, password: string): Promise<MfaRequired | null> {

@@ -8,7 +8,7 @@ import { type Screen, SCREENS } from "../areas/screens";
 import { t } from "../texts";
 import { IconButton } from "../ui/button";
 import { Menu } from "../ui/menu";
-import { Avatar } from "../ui/small";
+import { Avatar, pathOfPicture } from "../ui/small";
 
 const GROUPS = ["", "build", "look", "manage"] as const;
 const RAIL_ID = "rail";
@@ -85,7 +85,7 @@ function Account() {
         { label: t().rail.signOut, icon: LogOut, onSelect: () => signOut() },
       ]}
     >
-      <Avatar name={name} />
+      <Avatar name={name} src={pathOfPicture(user.avatar_url)} />
       <span class="account-name">
         <span dir="auto">{name}</span>
         <span class="soft" dir="auto">{user.email}</span>

@@ -1,14 +1,16 @@
 import { ChevronRight, Keyboard, Languages, Moon, Search, Sun, SunMoon } from "lucide-preact";
 
-import { session, tenant } from "../api/session";
+import { session } from "../api/session";
 import { href } from "../base";
-import { chooseLanguage, LANGUAGES, t } from "../texts";
+import { LANGUAGES, t } from "../texts";
 import { IconButton } from "../ui/button";
 import { Menu } from "../ui/menu";
 import { crumbs } from "../ui/page";
+import { saveLanguage } from "./language";
 import { isPaletteOpen } from "./palette";
 import { RailButton } from "./rail";
 import { areShortcutsShown } from "./shortcuts";
+import { TenantMenu } from "./tenant";
 import { theme, THEMES } from "./theme";
 
 const ICONS = { system: SunMoon, light: Sun, dark: Moon };
@@ -27,8 +29,13 @@ export function Top() {
           ))}
         </ol>
       </nav>
-      {tenant.value && session.value && <span class="badge accent">{tenant.value}</span>}
-      <button type="button" class="palette-button" onClick={() => (isPaletteOpen.value = true)}>
+      {session.value && <TenantMenu />}
+      <button
+        type="button"
+        class="palette-button"
+        aria-label={t().palette.open}
+        onClick={() => (isPaletteOpen.value = true)}
+      >
         <Search aria-hidden="true" />
         <span>{t().palette.open}</span>
         <kbd>Ctrl K</kbd>
@@ -44,7 +51,7 @@ export function Top() {
         icon={Languages}
         items={Object.entries(LANGUAGES).map(([code, label]) => ({
           label,
-          onSelect: () => chooseLanguage(code),
+          onSelect: () => saveLanguage(code),
         }))}
       />
       <Menu

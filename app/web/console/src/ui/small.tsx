@@ -75,6 +75,11 @@ export function Progress({ value, max, label }: { value: number; max: number; la
   return <progress value={value} max={max || 1} aria-label={label} title={label} />;
 }
 
+// Pictures are at the address of the instance, which may have another name than this page's.
+export function pathOfPicture(url: string | null): string | null {
+  return url && new URL(url).pathname;
+}
+
 export function Avatar({ name, src }: { name: string; src?: string | null | undefined }) {
   const initials = name.split(/\s+/).map((word) => word[0]).filter(Boolean).slice(0, 2).join("");
   return src

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type MfaRequired, signIn, signInWithCode } from "../../api/session";
-import { BASE } from "../../base";
+import { href } from "../../base";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { PasswordField, TextField } from "../../ui/field";
@@ -72,7 +72,7 @@ export function SignInForm({ email: known }: { email?: string }) {
       <Button kind="primary" type="submit" busy={isBusy}>
         {mfa ? t().signIn.verify : t().signIn.submit}
       </Button>
-      {!mfa && <a href={`${BASE}/forgot-password`}>{t().signIn.forgot}</a>}
+      {!mfa && <a href={href("/forgot-password")}>{t().signIn.forgot}</a>}
     </form>
   );
 }

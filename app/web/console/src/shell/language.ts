@@ -1,0 +1,21 @@
+// The language of the profile, which follows the user from browser to browser.
+import { computed, effect } from "@preact/signals";
+
+import { api } from "../api/client";
+import { session, updateUser } from "../api/session";
+import { chooseLanguage, LANGUAGES } from "../texts";
+
+const ofProfile = computed(() => session.value?.user.language.slice(0, 2));
+
+// After the sign-in, the language of the profile wins.
+effect(() => {
+  if (ofProfile.value && ofProfile.value in LANGUAGES) void chooseLanguage(ofProfile.value);
+});
+
+export async function saveLanguage(language: string): Promise<void> {
+  await chooseLanguage(language);
+  if (!session.peek()) return;
+  updateUser({ language });
+  // What fails here is read again with the next session.
+  await api.put("/api/v1/profile", { body: { language } }).catch(() => null);
+}
