@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.tools import auth_configs, configs, service
+from app.domain.agents.tools import auth_configs, configs, stored_auth
 from app.domain.agents.tools.execute import execute_tool
 from app.kit.ids import new_id
 from app.services import Services
@@ -43,9 +43,11 @@ class ToolExecutor(ToolCaller):
         guard, tool_type = self.services.egress.guard, row["tool_type"]
         content = auth_configs.encode(
             auth_configs.validate(row["auth_type"], auth, guard, "auth_config"),
-            service.auth_destination(tool_type, service.parse_config(tool_type, config), guard),
+            stored_auth.auth_destination(
+                tool_type, stored_auth.parse_config(tool_type, config), guard
+            ),
         )
-        context = service.seal_context(self.tenant_id, row["tool_id"])
+        context = stored_auth.seal_context(self.tenant_id, row["tool_id"])
         row["auth_config"] = self.services.keyring.seal(content, context)
 
     async def run(

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.agents.tools import configs
 from app.domain.agents.tools.configs import TOOL_TYPES, is_repeatable
-from app.domain.agents.tools.service import parse_config
+from app.domain.agents.tools.stored_auth import parse_config
 from tests.agents.tools.tool_configs import (
     ENDPOINT,
     GUARD,

@@ -26,6 +26,24 @@ async def test_sealed_auth_opens_unchanged(services: Services, webhook_id: str) 
     assert await load_auth_config(services, webhook_id) == b'{"token":"planted-token-0123456789"}'
 
 
+async def test_a_tool_names_the_source_of_its_auth(world: World, developer: Client) -> None:
+    credential_id = await create_credential(developer)
+    own = (await create_tool(developer, **WEBHOOK_TOOL))["id"]
+    auth = {"auth_config": {"credential_id": credential_id}}
+    shared = (await create_tool(developer, **{**WEBHOOK_TOOL, **auth}))["id"]
+    none = (await create_tool(developer, **FUNCTION_TOOL))["id"]
+    reader = await world.user("viewer", developer.tenant_id)
+    for tool_id, source, shown in [
+        (own, "own", None),
+        (shared, "credential", credential_id),
+        (none, "none", None),
+    ]:
+        tool = await get_tool(developer, tool_id)
+        assert (tool["auth_source"], tool["credential_id"]) == (source, shown)
+        seen = await get_tool(reader, tool_id)
+        assert (seen["auth_source"], seen["credential_id"]) == (source, None)
+
+
 async def test_an_update_without_auth_config_keeps_it(
     developer: Client, services: Services, webhook_id: str
 ) -> None:

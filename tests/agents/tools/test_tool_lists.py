@@ -43,7 +43,9 @@ async def owner_of_five(world: World) -> Client:
     ]:
         base = FUNCTION_TOOL if tool_type == "function" else WEBHOOK_TOOL
         await create_tool(
-            owner, **{**base, "name": name, "category": category, "description": description}
+            owner,
+            **{**base, "name": name, "category": category, "description": description},
+            is_enabled=name != "Bravo",
         )
     return owner
 
@@ -66,6 +68,8 @@ _LISTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"category": "payment"}, []),
     ({"tool_type": "function"}, ["Charlie", "Delta"]),
     ({"tool_type": "webhook", "category": "email"}, ["echo"]),
+    ({"is_enabled": "false"}, ["Bravo"]),
+    ({"is_enabled": "true", "tool_type": "webhook"}, ["echo", "alpha"]),
     ({"search": "ALPH"}, ["alpha"]),
     ({"search": "cases"}, ["Charlie"]),
     ({"search": "50%"}, ["Delta"]),

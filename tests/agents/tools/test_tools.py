@@ -199,7 +199,7 @@ async def test_a_tool_is_returned_with_config_schemas_and_stats(developer: Clien
     schema = {"type": "object", "properties": {"b": {}, "a": {}}}
     tool = await create_tool(developer, input_schema=schema, output_schema={"type": "array"})
     view = await get_tool(developer, tool["id"])
-    assert set(view) == VIEW_KEYS | {"config", "usage_stats"}
+    assert set(view) == VIEW_KEYS | {"config", "usage_stats", "auth_source", "credential_id"}
     assert {name: view[name] for name in tool} == tool
     assert view["config"] == FUNCTION_CONFIG
     assert list(view["input_schema"]["properties"]) == ["b", "a"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.agents.tools.service import seal_context
+from app.domain.agents.tools.stored_auth import seal_context
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client

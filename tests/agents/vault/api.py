@@ -19,6 +19,7 @@ LIST_FIELDS = {
     "is_valid",
     "last_tested_at",
     "last_used_at",
+    "token_expires_at",
     "created_at",
     "updated_at",
 }

@@ -32,7 +32,15 @@ async def test_a_rule_is_granted_and_listed(admin: Client) -> None:
     credential = await create_credential(admin)
     tool = await create_tool(admin)
     rule = await grant_access(admin, credential["id"], IntegrationRef("tool", tool))
-    assert set(rule) == {"id", "integration_type", "integration_id", "created_by", "created_at"}
+    assert set(rule) == {
+        "id",
+        "integration_type",
+        "integration_id",
+        "integration_name",
+        "created_by",
+        "created_at",
+    }
+    assert rule["integration_name"] == "Add"
     assert rule["id"].startswith("acr_")
     assert (rule["integration_type"], rule["integration_id"]) == ("tool", tool)
     assert rule["created_by"] == admin.user_id
@@ -50,6 +58,7 @@ async def test_each_kind_of_integration_may_have_a_rule(admin: Client) -> None:
     ]
     rules = [await grant_access(admin, credential["id"], user) for user in users]
     assert await list_rules(admin, credential["id"]) == rules
+    assert [rule["integration_name"] for rule in rules] == ["A", "Add", None, None]
 
 
 async def test_the_same_rule_twice_is_a_conflict(admin: Client) -> None:

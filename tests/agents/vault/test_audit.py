@@ -16,17 +16,20 @@ from tests.agents.vault.api import (
     run_connection_test,
     unseal_credential,
 )
-from tests.agents.vault.factories import create_credential, grant_access
+from tests.agents.vault.factories import create_credential, create_tool, grant_access
 from tests.agents.vault.servers import serve_response
 from tests.world import Client, World
 
 FIELDS = {
     "id",
     "credential_id",
+    "credential_name",
     "action",
     "actor_id",
     "actor_type",
+    "actor_name",
     "integration",
+    "integration_name",
     "ip_address",
     "success",
     "created_at",
@@ -41,10 +44,13 @@ async def test_a_row_has_every_field(admin: Client) -> None:
     assert row["credential_id"] == credential["id"]
     assert row["created_at"].endswith("Z")
     assert {name: row[name] for name in FIELDS - {"id", "credential_id", "created_at"}} == {
+        "credential_name": "Ours",
         "action": "created",
         "actor_id": admin.user_id,
         "actor_type": "user",
+        "actor_name": "Test User",
         "integration": None,
+        "integration_name": None,
         "ip_address": admin.address,
         "success": True,
     }
@@ -90,6 +96,7 @@ _CASES: list[tuple[Operation, str, str | None]] = [
 async def test_an_action_is_one_audit_row_with_its_actor(
     world: World, subtests: pytest.Subtests
 ) -> None:
+    names = {"deleted": None}
     for operation, action, integration in _CASES:
         admin = await world.user("tenant_admin")
         with subtests.test(operation=operation, action=action):
@@ -101,10 +108,13 @@ async def test_an_action_is_one_audit_row_with_its_actor(
             latest = {name: rows[0][name] for name in FIELDS - {"id", "created_at"}}
             assert latest == {
                 "credential_id": credential["id"],
+                "credential_name": names.get(action, "Ours"),
                 "action": action,
                 "actor_id": admin.user_id,
                 "actor_type": "user",
+                "actor_name": "Test User",
                 "integration": integration,
+                "integration_name": None,
                 "ip_address": admin.address,
                 "success": True,
             }
@@ -181,6 +191,47 @@ async def test_the_audit_log_comes_in_pages(admin: Client) -> None:
         assert pages == rows
     times = [row["created_at"] for row in rows]
     assert times == sorted(times, reverse=True)
+
+
+async def test_the_audit_log_is_filtered(admin: Client, services: Services) -> None:
+    first, second = await create_credential(admin), await create_credential(admin)
+    tool = await create_tool(admin)
+    await grant_access(admin, first["id"], IntegrationRef("tool", tool))
+    await unseal_credential(services, admin, first["id"], IntegrationRef("tool", tool))
+    with pytest.raises(AccessDenied):
+        await unseal_credential(services, admin, second["id"])
+    rows = await list_audit(admin)
+    middle = rows[2]["created_at"]
+    for query, count in [
+        ({"action": "created"}, 2),
+        ({"action": "denied"}, 1),
+        ({"actor_type": "tool"}, 1),
+        ({"actor_type": "user", "action": "used"}, 0),
+        ({"after": middle}, 2),
+        ({"before": middle}, 2),
+    ]:
+        answer = await admin.get(f"{PATH}/audit", params=query)
+        assert answer.json()["pagination"]["total"] == count, query
+    answer = await admin.get(f"{PATH}/{first['id']}/audit", params={"actor_type": "tool"})
+    (row,) = answer.json()["data"]
+    assert (row["action"], row["actor_name"], row["integration_name"]) == ("used", "Add", "Add")
+    invalid = {"action": "stolen", "actor_type": "visitor", "after": "soon"}
+    for name, value in invalid.items():
+        answer = await admin.get(f"{PATH}/audit", params={name: value})
+        assert set(read_invalid_fields(answer)) == {name}
+
+
+async def test_names_of_another_tenant_are_not_shown(world: World) -> None:
+    """A super_admin works in the tenants of others."""
+    admin, root = await world.user("tenant_admin"), await world.user("super_admin")
+    credential = await create_credential(admin)
+    path = f"{PATH}/{credential['id']}"
+    headers = {"X-Tenant-ID": admin.tenant_id}
+    answer = await root.put(path, {"description": "Changed"}, headers=headers)
+    assert answer.status_code == 200
+    changed, created = await list_audit(admin, credential["id"])
+    assert (changed["actor_id"], changed["actor_name"]) == (root.user_id, None)
+    assert created["actor_name"] == "Test User"
 
 
 async def test_a_bad_page_is_named(world: World, subtests: pytest.Subtests) -> None:

@@ -12,7 +12,7 @@ from app.kit.texts import is_deeper
 from db.models import Agent, AgentTool, Tool
 from db.session import Tx
 
-from . import auth_configs, configs, queries, run_plan, service
+from . import auth_configs, configs, queries, run_plan, service, stored_auth
 from .auth_configs import AuthConfig, CredentialAuth
 from .auth_validation import validate_auth
 from .configs import Config
@@ -150,7 +150,7 @@ def _build_use(
 def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> bool:
     """True when the override has another destination than the tool, whose auth it then loses."""
     config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
-    tool_config = service.parse_config(tool.tool_type, tool.config)
+    tool_config = stored_auth.parse_config(tool.tool_type, tool.config)
     return configs.destination(config, context.guard) != (
         configs.destination(tool_config, context.guard)
     )
@@ -174,7 +174,7 @@ async def _seal_auth(
         # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
     seal_context = run_plan.override_seal_context(attachment.tenant_id, attachment.id)
-    destination = service.auth_destination(tool.tool_type, config, context.guard)
+    destination = stored_auth.auth_destination(tool.tool_type, config, context.guard)
     return context.keyring.seal(auth_configs.encode(auth, destination), seal_context)
 
 

@@ -48,6 +48,9 @@ class ToolController(Controller):
         tool_type: Annotated[
             ToolType | None, QueryParameter(description="Only tools of this type")
         ] = None,
+        is_enabled: Annotated[
+            bool | None, QueryParameter(description="Only enabled tools, or only disabled ones")
+        ] = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[ToolSummary]:
@@ -55,7 +58,13 @@ class ToolController(Controller):
         usage_count, last_used_at, created_at or updated_at; by default the newest come first.
         """
         return await service.list_page(
-            tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
+            tx,
+            page_in,
+            category=category,
+            tool_type=tool_type,
+            is_enabled=is_enabled,
+            search=search,
+            sort=sort,
         )
 
     @post(summary="Create a tool", stores=True, needs="tools:write")
@@ -90,9 +99,9 @@ class ToolController(Controller):
         return Data(await openapi_import.import_openapi(context, data))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
-    async def get_tool(self, tx: Tx, principal: Principal, tool_id: Id) -> Data[FullTool]:
+    async def get_tool(self, context: Context, tool_id: Id) -> Data[FullTool]:
         """Callers without tools:write see an empty `config`."""
-        return Data(await service.show(tx, principal, tool_id))
+        return Data(await service.show(context, tool_id))
 
     @put("/{tool_id:str}", summary="Change a tool", stores=True, needs="tools:write", record=_TOOL)
     async def update_tool(

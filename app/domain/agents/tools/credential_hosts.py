@@ -3,7 +3,7 @@
 from app.domain.area import CredentialTarget
 from db.models import AgentTool, Tool
 
-from . import configs, queries, run_plan, service
+from . import configs, queries, run_plan, service, stored_auth
 from .auth_configs import CredentialAuth
 
 
@@ -13,7 +13,7 @@ async def list_hosts(target: CredentialTarget) -> list[str]:
     """
     if target.type == "tool":
         tool = await service.find(target.tx, target.id)
-        config = service.parse_config(tool.tool_type, tool.config)
+        config = stored_auth.parse_config(tool.tool_type, tool.config)
         return [configs.destination_host(config, target.services.egress.guard)]
     if target.type == "agent":
         rows = await queries.list_overrides_of_agent(target.tx, target.id)

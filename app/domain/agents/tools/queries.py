@@ -131,10 +131,10 @@ FROM tool_executions
 WHERE ($1::text IS NULL OR tenant_id = $1) AND tool_id = $2 AND finished_at IS NOT NULL
   AND executed_at > now() - $3 * interval '1 hour'
 """
-_FULL = View(FullTool, "t", computed=("usage_stats",))
+_FULL = View(FullTool, "t", computed=("usage_stats", "auth_source", "credential_id"))
 # The totals need no sorting, which makes them cheaper than `_LOAD_STATS`.
 _FIND_FULL = f"""
-SELECT {_FULL.columns}, e.* FROM tools t CROSS JOIN LATERAL (
+SELECT {_FULL.columns}, t.tenant_id, t.auth_config, e.* FROM tools t CROSS JOIN LATERAL (
     SELECT count(*) AS total, count(*) FILTER (WHERE status = 'completed') AS successful,
            coalesce(avg(execution_time_ms), 0)::float AS average
     FROM tool_executions
@@ -321,15 +321,15 @@ async def next_display_order(tx: Tx, tenant: str, agent_id: str) -> int:
 async def list_tools(
     tx: Tx,
     page: Page,
+    filters: dict[str, Any],
     *,
-    category: str | None,
-    tool_type: str | None,
     search: str | None,
     sort: str | None,
 ) -> tuple[list[ToolSummary], Total]:
+    """`filters` are columns with the value that each must have, unless it is None."""
     where = Where(tenant_of(tx))
-    where.equal("category", category)
-    where.equal("tool_type", tool_type)
+    for column, value in filters.items():
+        where.equal(column, value)
     where.contain(search, "name", "description")
     return await paging.fetch(tx, _SUMMARY, "tools", where, _SORT_ORDERS.sql(sort), page)
 

@@ -11,7 +11,7 @@ from app.net.egress import Guard
 from db.fast import Row
 from db.models import AgentTool, Tool
 
-from . import auth_configs, configs, service
+from . import auth_configs, configs, stored_auth
 from .auth_configs import AuthConfig
 from .configs import Config
 from .errors import AuthDestinationMismatch
@@ -33,7 +33,7 @@ class RunPlan(msgspec.Struct, frozen=True):
         if self.sealed_auth is None:
             return None
         content = keyring.open(self.sealed_auth, self.seal_context)
-        destination = service.auth_destination(self.tool_type, self.config, guard)
+        destination = stored_auth.auth_destination(self.tool_type, self.config, guard)
         return auth_configs.decode(self.auth_type, content, destination)
 
 
@@ -50,10 +50,10 @@ def build_plan(row: Row, agent_id: str | None, guard: Guard) -> RunPlan:
     plan = RunPlan(
         tool_id,
         tool_type,
-        service.parse_config(tool_type, tool_config),
+        stored_auth.parse_config(tool_type, tool_config),
         row["auth_type"],
         row["auth_config"],
-        service.seal_context(tenant_id, tool_id),
+        stored_auth.seal_context(tenant_id, tool_id),
         IntegrationRef("tool", tool_id),
     )
     if agent_id is None or row["attachment_id"] is None or row["config_override"] is None:
@@ -95,7 +95,7 @@ def open_override(
         config = apply_override(tool.tool_type, tool.config, override, guard)
         context = override_seal_context(attachment.tenant_id, attachment.id)
         content = keyring.open(attachment.override_auth, context)
-        destination = service.auth_destination(tool.tool_type, config, guard)
+        destination = stored_auth.auth_destination(tool.tool_type, config, guard)
         return config, auth_configs.decode(tool.auth_type, content, destination)
     except (ApiError, CannotOpen, AuthDestinationMismatch):
         return None

@@ -1,5 +1,5 @@
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -19,6 +19,7 @@ validation.describe_pattern(
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 Slug = Annotated[str, Meta(min_length=1, max_length=100, pattern=_SLUG_PATTERN)]
 Description = Annotated[str, Meta(max_length=2000)]
+AuthSource = Literal["none", "own", "credential"]
 
 EXAMPLE_TOOL_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
 EXAMPLE_AGENT_ID = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -144,9 +145,15 @@ class UsageStats(msgspec.Struct):
 
 
 class FullTool(ToolView):
+    """`auth_source` says whether the tool has secrets of its own or uses a credential of the vault,
+    and `credential_id` which one. Callers without tools:write do not see the latter.
+    """
+
     example: ClassVar[dict[str, Any]] = {
         **_TOOL,
         "config": _CONFIG,
+        "auth_source": "none",
+        "credential_id": None,
         "usage_stats": {
             "total_executions": 12,
             "successful": 12,
@@ -157,6 +164,8 @@ class FullTool(ToolView):
     }
 
     config: dict[str, Any]
+    auth_source: AuthSource
+    credential_id: str | None
     usage_stats: UsageStats
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from app.context import RequestContext
-from app.crypto.keyring import CannotOpen, SealContext
 from app.domain.agents.definition import api as agents
 from app.domain.agents.vault import api as vault
 from app.domain.agents.vault.api import CredentialUse, IntegrationRef
@@ -21,19 +20,17 @@ from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.texts import as_json, is_deeper
 from app.kit.views import build_view
-from app.net.egress import BlockedAddress, Guard
+from app.net.egress import BlockedAddress
 from app.sandbox import packages
-from app.security.principal import Principal
 from db.fast import tenant_of
 from db.models import Tool
 from db.session import Tx
 
-from . import auth_configs, configs, json_schema, queries
-from .auth_configs import AuthConfig, CredentialAuth
+from . import configs, json_schema, queries, stored_auth
 from .auth_validation import validate_auth
 from .categories import CATEGORIES
-from .configs import TOOL_TYPES, Config, FunctionConfig, ScriptConfig
-from .errors import AuthDestinationMismatch, ToolNotFound
+from .configs import TOOL_TYPES, FunctionConfig, ScriptConfig
+from .errors import ToolNotFound
 from .events import ToolCreated, ToolDeleted, ToolUpdated
 from .schemas import (
     CategoryView,
@@ -60,12 +57,12 @@ async def list_page(
     *,
     category: str | None,
     tool_type: str | None,
+    is_enabled: bool | None,
     search: str | None,
     sort: str | None,
 ) -> Paged[ToolSummary]:
-    summaries, total = await queries.list_tools(
-        tx, page, category=category, tool_type=tool_type, search=search, sort=sort
-    )
+    filters = {"category": category, "tool_type": tool_type, "is_enabled": is_enabled}
+    summaries, total = await queries.list_tools(tx, page, filters, search=search, sort=sort)
     return paging.paged(summaries, total, page)
 
 
@@ -100,16 +97,16 @@ def _not_found(tool_id: str) -> ToolNotFound:
     return ToolNotFound(f"There is no tool {tool_id[:64]}")
 
 
-async def show(tx: Tx, principal: Principal, tool_id: str) -> FullTool:
+async def show(context: RequestContext, tool_id: str) -> FullTool:
     """Hides the config, which may have code and addresses, from those who may not change it."""
-    tool = await get(tx, tool_id)
-    if not principal.may("tools:write"):
-        tool.config = {}
+    tool = await get(context, tool_id)
+    if not context.principal.may("tools:write"):
+        tool.config, tool.credential_id = {}, None
     return tool
 
 
-async def get(tx: Tx, tool_id: str) -> FullTool:
-    row = await queries.find_full(tx, tool_id, _STATS_HOURS)
+async def get(context: RequestContext, tool_id: str) -> FullTool:
+    row = await queries.find_full(context.tx, tool_id, _STATS_HOURS)
     if row is None:
         raise _not_found(tool_id)
     stats = UsageStats(
@@ -119,7 +116,18 @@ async def get(tx: Tx, tool_id: str) -> FullTool:
         percentage(row["successful"], row["total"]),
         round(row["average"], 1),
     )
-    return queries.build_full(row, usage_stats=stats)
+    source, credential_id = stored_auth.read_source(
+        context,
+        row["tenant_id"],
+        tool_id,
+        row["auth_type"],
+        row["tool_type"],
+        row["config"],
+        row["auth_config"],
+    )
+    return queries.build_full(
+        row, usage_stats=stats, auth_source=source, credential_id=credential_id
+    )
 
 
 def percentage(part: int, whole: int) -> float:
@@ -149,7 +157,9 @@ async def create(context: RequestContext, data: CreateTool) -> ToolView:
         tool_type=data.tool_type,
         config=config,
         auth_type=data.auth_type,
-        auth_config=_seal_auth(context, tenant_id, tool_id, auth, (data.tool_type, config)),
+        auth_config=stored_auth.seal_auth(
+            context, tenant_id, tool_id, auth, (data.tool_type, config)
+        ),
         input_schema=data.input_schema,
         output_schema=data.output_schema,
         is_enabled=data.is_enabled,
@@ -179,7 +189,7 @@ async def update(context: RequestContext, tool_id: str, data: UpdateTool) -> Ful
         values,
         lambda names: ToolUpdated(tool.id, tool.name, tool.tool_type, names),
     )
-    return await get(context.tx, tool.id)
+    return await get(context, tool.id)
 
 
 async def _change_config(
@@ -208,8 +218,8 @@ async def _change_auth(
     """
     auth_type = values.get("auth_type", tool.auth_type)
     type_and_config = (values.get("tool_type", tool.tool_type), values["config"])
-    is_moved = _stored_destination(context, *type_and_config) != (
-        _stored_destination(context, tool.tool_type, tool.config)
+    is_moved = stored_auth.stored_destination(context, *type_and_config) != (
+        stored_auth.stored_destination(context, tool.tool_type, tool.config)
     )
     if is_moved and await vault.has_rules(context.tx, tool.tenant_id, "tool", tool.id):
         # The choice of where a credential is sent needs the permission to change credentials.
@@ -219,9 +229,11 @@ async def _change_auth(
             return {"auth_config": None}
         use = _build_use(context, tool.tenant_id, tool.id, type_and_config)
         if not is_moved:
-            use = msgspec.structs.replace(use, current_id=_find_credential_id(context, tool))
+            use = msgspec.structs.replace(
+                use, current_id=stored_auth.find_credential_id(context, tool)
+            )
         auth = await validate_auth(context, use, auth_type, auth_config, "auth_config")
-        sealed = _seal_auth(context, tool.tenant_id, tool.id, auth, type_and_config)
+        sealed = stored_auth.seal_auth(context, tool.tenant_id, tool.id, auth, type_and_config)
         return {"auth_config": sealed}
     if auth_type != tool.auth_type:
         return {"auth_config": None}
@@ -252,25 +264,9 @@ def _override_destination(
     """Returns None when the override does not fit the config."""
     merged = configs.select_known_keys(tool_type, configs.merge(config, override))
     try:
-        return _stored_destination(context, tool_type, merged)
+        return stored_auth.stored_destination(context, tool_type, merged)
     except (msgspec.ValidationError, BlockedAddress):
         return None
-
-
-def _stored_destination(
-    context: RequestContext, tool_type: str, config: dict[str, Any]
-) -> tuple[Any, ...]:
-    return auth_destination(tool_type, parse_config(tool_type, config), context.guard)
-
-
-def auth_destination(tool_type: str, config: Config, guard: Guard) -> tuple[Any, ...]:
-    """Returns the type of a tool and its server: auth is stored for the two together."""
-    return (tool_type, *configs.destination(config, guard))
-
-
-def parse_config(tool_type: str, stored: dict[str, Any]) -> Config:
-    config: Config = msgspec.convert(stored, TOOL_TYPES[tool_type].config)
-    return config
 
 
 async def delete(tx: Tx, tool_id: str) -> None:
@@ -356,41 +352,5 @@ def _build_use(
     tool_id: str,
     type_and_config: tuple[str, dict[str, Any]],
 ) -> CredentialUse:
-    host = configs.destination_host(parse_config(*type_and_config), context.guard)
+    host = configs.destination_host(stored_auth.parse_config(*type_and_config), context.guard)
     return CredentialUse(tenant_id, IntegrationRef("tool", tool_id), host)
-
-
-def _find_credential_id(context: RequestContext, tool: Tool) -> str | None:
-    """Returns the credential that the tool sends to its host now."""
-    if tool.auth_config is None:
-        return None
-    destination = _stored_destination(context, tool.tool_type, tool.config)
-    try:
-        content = context.keyring.open(tool.auth_config, seal_context(tool.tenant_id, tool.id))
-        auth = auth_configs.decode(tool.auth_type, content, destination)
-    except (CannotOpen, AuthDestinationMismatch):
-        return None
-    return auth.credential_id if isinstance(auth, CredentialAuth) else None
-
-
-# Encryption
-
-
-def seal_context(tenant_id: str, tool_id: str) -> SealContext:
-    return SealContext.of(Tool.auth_config, tenant_id, tool_id)
-
-
-def _seal_auth(
-    context: RequestContext,
-    tenant_id: str,
-    tool_id: str,
-    auth: AuthConfig | None,
-    type_and_config: tuple[str, dict[str, Any]],
-) -> bytes | None:
-    """Encrypts the auth together with the tool's destination, so that a later change of the config
-    cannot send it elsewhere.
-    """
-    if auth is None:
-        return None
-    content = auth_configs.encode(auth, _stored_destination(context, *type_and_config))
-    return context.keyring.seal(content, seal_context(tenant_id, tool_id))

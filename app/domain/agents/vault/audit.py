@@ -22,6 +22,7 @@ from db.models import CredentialAuditChain
 from db.session import ALL_TENANTS, Database, Tx
 
 from . import queries
+from .queries import AuditFilter
 from .schemas import Action, AuditEntry
 
 _KEY_BYTES = 32
@@ -124,8 +125,10 @@ def _compute_seal(key: bytes, seq: int, mac: bytes) -> bytes:
     return hmac.digest(key, b"end" + struct.pack(">Q", seq) + mac, hashlib.sha256)
 
 
-async def list_entries(tx: Tx, page: Page, credential_id: str | None = None) -> Paged[AuditEntry]:
-    entries, total = await queries.list_audit_page(tx, credential_id, page)
+async def list_entries(
+    tx: Tx, page: Page, filters: AuditFilter, credential_id: str | None = None
+) -> Paged[AuditEntry]:
+    entries, total = await queries.list_audit_page(tx, credential_id, filters, page)
     return paged(entries, total, page)
 
 

@@ -4,14 +4,17 @@ from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
-from app.http.paging import Search, Sort
+from app.http.paging import TIME, Search, Sort, parse_time
 from app.http.records import Record, lock_row
 from app.kit.paging import Paged
 from app.kit.views import Data, TestResult
 
 from . import audit, connection_tests, service
+from .queries import AuditFilter
 from .schemas import (
     AccessRule,
+    Action,
+    ActorType,
     AuditEntry,
     CreateCredential,
     CredentialSummary,
@@ -25,6 +28,19 @@ from .schemas import (
 from .types import Type
 
 _CREDENTIAL = Record(lock_row("credentials", id="credential_id"), "get_credential")
+OfAction = Annotated[Action | None, QueryParameter(description="Only rows of this action")]
+OfActor = Annotated[ActorType | None, QueryParameter(description="Only what such an actor did")]
+Time = Annotated[str | None, QueryParameter(schema_extra=TIME)]
+
+
+def _read_filters(
+    action: str | None,
+    actor_type: str | None,
+    after: str | None,
+    before: str | None,
+) -> AuditFilter:
+    times = parse_time("after", after), parse_time("before", before)
+    return AuditFilter(action, actor_type, *times)
 
 
 class CredentialController(Controller):
@@ -60,9 +76,18 @@ class CredentialController(Controller):
         return Data(service.list_types())
 
     @get("/audit", summary="Read the audit trail", needs="credentials:read")
-    async def list_vault_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
+    async def list_vault_audit(
+        self,
+        tx: Tx,
+        page_in: Page,
+        action: OfAction = None,
+        actor_type: OfActor = None,
+        after: Time = None,
+        before: Time = None,
+    ) -> Paged[AuditEntry]:
         """The audit rows of all credentials, the latest first."""
-        return await audit.list_entries(tx, page_in)
+        filters = _read_filters(action, actor_type, after, before)
+        return await audit.list_entries(tx, page_in, filters)
 
     @get("/{credential_id:str}", summary="Get a credential", needs="credentials:read")
     async def get_credential(self, tx: Tx, credential_id: Id) -> CredentialView:
@@ -132,10 +157,18 @@ class CredentialController(Controller):
         "/{credential_id:str}/audit", summary="Read a credential's audit", needs="credentials:read"
     )
     async def list_credential_audit(
-        self, tx: Tx, page_in: Page, credential_id: Id
+        self,
+        tx: Tx,
+        page_in: Page,
+        credential_id: Id,
+        action: OfAction = None,
+        actor_type: OfActor = None,
+        after: Time = None,
+        before: Time = None,
     ) -> Paged[AuditEntry]:
         """The latest first; also of a deleted credential."""
-        return await service.list_audit(tx, page_in, credential_id)
+        filters = _read_filters(action, actor_type, after, before)
+        return await service.list_audit(tx, page_in, filters, credential_id)
 
     @get("/{credential_id:str}/access", summary="List access rules", needs="credentials:read")
     async def list_credential_access(self, tx: Tx, credential_id: Id) -> Data[list[AccessRule]]:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from sqlalchemy import delete, select
 
 from app.kit import paging
@@ -12,6 +13,7 @@ from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import Credential, CredentialAccess
 from db.session import Tx
+from db.user_names import user_name_sql
 from db.views import View
 
 from .schemas import AccessRule, AuditEntry, CredentialSummary, CredentialView, Integration
@@ -28,8 +30,39 @@ _SORT_ORDERS = SortOrders(
 )
 _SUMMARY = View(CredentialSummary)
 _VIEW = View(CredentialView)
-_RULE = View(AccessRule)
-_ENTRY = View(AuditEntry)
+_NAMED_TABLES = {
+    "user": ("users", user_name_sql("n")),
+    "service_key": ("service_keys", "n.name"),
+    "agent": ("agents", "n.name"),
+    "tool": ("tools", "n.name"),
+    "workflow": ("workflows", "n.name"),
+    "channel": ("notification_channels", "n.name"),
+}
+
+
+def _name_sql(table: str, kind: str, id_: str) -> str:
+    """Returns the name of what a row of `table` names by its kind and id."""
+    cases = " ".join(
+        f"WHEN '{name}' THEN (SELECT {column} FROM {source} n"
+        f" WHERE n.tenant_id = {table}.tenant_id AND n.id = {id_})"
+        for name, (source, column) in _NAMED_TABLES.items()
+    )
+    return f"CASE {kind} {cases} END"
+
+
+_RULE = View(
+    AccessRule,
+    integration_name=_name_sql("credential_access", "integration_type", "integration_id"),
+)
+_ENTRY = View(
+    AuditEntry,
+    credential_name="(SELECT c.name FROM credentials c"
+    " WHERE c.tenant_id = credential_audit.tenant_id AND c.id = credential_id)",
+    actor_name=_name_sql("credential_audit", "actor_type", "actor_id"),
+    integration_name=_name_sql(
+        "credential_audit", "split_part(integration, ':', 1)", "split_part(integration, ':', 2)"
+    ),
+)
 _FIND = f"""
 SELECT {_VIEW.columns} FROM credentials WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
@@ -175,11 +208,24 @@ async def find_row_outside_chain(tx: Tx, tenant: str) -> Row | None:
     return await fast.row(tx, tenant, _ROW_OUTSIDE_CHAIN)
 
 
+class AuditFilter(msgspec.Struct, frozen=True):
+    action: str | None = None
+    actor_type: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
 async def list_audit_page(
-    tx: Tx, credential_id: str | None, page: Page
+    tx: Tx, credential_id: str | None, filters: AuditFilter, page: Page
 ) -> tuple[list[AuditEntry], Total]:
     where = Where(tenant_of(tx))
     where.equal("credential_id", credential_id)
+    where.equal("action", filters.action)
+    where.equal("actor_type", filters.actor_type)
+    if filters.after is not None:
+        where.add("created_at > $n", filters.after)
+    if filters.before is not None:
+        where.add("created_at < $n", filters.before)
     is_of_all = where.tenant is None and credential_id is None
     # `seq` counts per tenant; a page over all tenants is ordered by id.
     order = "id DESC" if is_of_all else "seq DESC"

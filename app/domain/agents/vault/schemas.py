@@ -21,6 +21,7 @@ Action = Literal[
     "access_revoked",
     "deleted",
 ]
+ActorType = Literal["user", "service_key", "agent", "tool", "workflow", "channel", "system"]
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 Description = Annotated[str, Meta(max_length=2000)]
 
@@ -33,6 +34,7 @@ _SUMMARY = {
     "is_valid": True,
     "last_tested_at": None,
     "last_used_at": "2026-01-02T09:00:00Z",
+    "token_expires_at": None,
     "created_at": "2026-01-01T12:00:00Z",
     "updated_at": "2026-01-01T12:00:00Z",
 }
@@ -80,6 +82,10 @@ class UpdateSecrets(msgspec.Struct, kw_only=True):
 
 
 class CredentialSummary(msgspec.Struct):
+    """`token_expires_at`: when the access token of an oauth2 credential expires, if it has one. It
+    is renewed then.
+    """
+
     example: ClassVar[dict[str, Any]] = _SUMMARY
 
     id: str
@@ -89,6 +95,7 @@ class CredentialSummary(msgspec.Struct):
     is_valid: bool
     last_tested_at: datetime | None
     last_used_at: datetime | None
+    token_expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
 
@@ -143,10 +150,13 @@ class GrantAccess(msgspec.Struct, kw_only=True):
 
 
 class AccessRule(msgspec.Struct):
+    """`integration_name` is null for an integration that does not exist."""
+
     example: ClassVar[dict[str, Any]] = {
         "id": "acr_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "integration_type": "tool",
         "integration_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "integration_name": "Search tickets",
         "created_by": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "created_at": "2026-01-01T12:00:00Z",
     }
@@ -154,18 +164,26 @@ class AccessRule(msgspec.Struct):
     id: str
     integration_type: Integration
     integration_id: str
+    integration_name: str | None
     created_by: str | None
     created_at: datetime
 
 
 class AuditEntry(msgspec.Struct):
+    """The names are those of today. They are null for what does not exist any more, and for a user
+    of another tenant.
+    """
+
     example: ClassVar[dict[str, Any]] = {
         "id": "aud_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "credential_id": _ID,
+        "credential_name": "Ticket system",
         "action": "used",
         "actor_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "actor_type": "tool",
+        "actor_name": "Search tickets",
         "integration": "tool:tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "integration_name": "Search tickets",
         "ip_address": None,
         "success": True,
         "created_at": "2026-01-02T09:00:00Z",
@@ -173,10 +191,13 @@ class AuditEntry(msgspec.Struct):
 
     id: str
     credential_id: str
+    credential_name: str | None
     action: Action
     actor_id: str | None
-    actor_type: Literal["user", "service_key", "agent", "tool", "workflow", "channel", "system"]
+    actor_type: ActorType
+    actor_name: str | None
     integration: str | None
+    integration_name: str | None
     ip_address: str | None
     success: bool
     created_at: datetime

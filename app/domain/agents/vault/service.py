@@ -28,6 +28,7 @@ from .audit import Actor
 from .decrypted import decrypt_values, seal_context
 from .errors import AccessRuleNotFound, CredentialNotFound
 from .events import CredentialCreated, CredentialDeleted, CredentialUpdated
+from .queries import AuditFilter
 from .schemas import (
     AccessRule,
     Action,
@@ -202,12 +203,14 @@ async def _reveal(context: RequestContext, credential_id: str) -> Revealed:
     return Revealed(credential.id, credential.type, values)  # type: ignore[arg-type]
 
 
-async def list_audit(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry]:
+async def list_audit(
+    tx: Tx, page: Page, filters: AuditFilter, credential_id: str
+) -> Paged[AuditEntry]:
     """Returns the audit rows of a credential, also of a deleted one.
 
     Raises CredentialNotFound when there are none and the credential does not exist.
     """
-    entries = await audit.list_entries(tx, page, credential_id)
+    entries = await audit.list_entries(tx, page, filters, credential_id)
     if not entries.pagination.total:
         await get(tx, credential_id)
     return entries
@@ -249,10 +252,10 @@ async def grant_access(
     session = await context.tx.session()
     session.add(rule)
     await session.flush()
-    await session.refresh(rule)
     await _append_audit(context, credential, "access_granted", rule)
     await _emit_updated(context.tx, credential, ["access"])
-    return _build_rule(rule)
+    rules = await queries.list_rules(context.tx, credential_id)
+    return next(view for view in rules if view.id == rule.id)
 
 
 async def _check_integration(tx: Tx, tenant_id: str, data: GrantAccess) -> None:
@@ -343,13 +346,3 @@ async def _emit_updated(tx: Tx, credential: Credential, changed: list[str]) -> N
 
 def _build_view(credential: Credential) -> CredentialView:
     return build_view(CredentialView, credential, metadata=credential.about)
-
-
-def _build_rule(row: CredentialAccess) -> AccessRule:
-    return AccessRule(
-        row.id,
-        row.integration_type,  # type: ignore[arg-type]
-        row.integration_id,
-        row.created_by,
-        row.created_at,
-    )

@@ -836,38 +836,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/agents/{agent_id}/draft": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_agent_draft"];
-        put: operations["save_agent_draft"];
-        post?: never;
-        delete: operations["delete_agent_draft"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agents/{agent_id}/draft/publish": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["publish_agent_draft"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/agents/{agent_id}/sub-agents/attach": {
         parameters: {
             query?: never;
@@ -907,29 +875,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: operations["get_sub_agent"];
+        get?: never;
         put?: never;
         post?: never;
         delete: operations["delete_sub_agent"];
         options?: never;
         head?: never;
         patch: operations["patch_sub_agent"];
-        trace?: never;
-    };
-    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_direct_sub_agent"];
-        put: operations["update_sub_agent"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
         trace?: never;
     };
     "/api/v1/agents/{agent_id}/sub-agents": {
@@ -941,6 +893,22 @@ export interface paths {
         };
         get: operations["list_sub_agents"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: operations["update_sub_agent"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1284,22 +1252,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/embed/api-keys/{key_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_embed_key"];
-        put: operations["update_embed_key"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/embed/api-keys/{key_id}/identity-secret": {
         parameters: {
             query?: never;
@@ -1316,6 +1268,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/embed/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put: operations["update_embed_key"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/chat/stream": {
         parameters: {
             query?: never;
@@ -1326,54 +1294,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["chat_stream_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/attachments": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["attach_file_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/chat": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_conversations_as_visitor"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1412,6 +1332,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["attach_file_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_conversations_as_visitor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/session": {
         parameters: {
             query?: never;
@@ -1422,22 +1390,6 @@ export interface paths {
         get: operations["get_visitor_session"];
         put?: never;
         post: operations["open_visitor_session"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/chat/tts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["speak_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1460,16 +1412,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/models": {
+    "/api/v1/public/agents/{agent_id}/chat/tts": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["list_agent_models"];
+        get?: never;
         put?: never;
-        post?: never;
+        post: operations["speak_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_completion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1492,16 +1460,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/chat/completions": {
+    "/v1/models": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["list_agent_models"];
         put?: never;
-        post: operations["create_completion"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1918,22 +1886,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["reindex_document"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agents/{agent_id}/documents/retry-failed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["retry_failed_documents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2404,22 +2356,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/tools/import-openapi": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["import_openapi_tool"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/tools/categories": {
         parameters: {
             query?: never;
@@ -2475,7 +2411,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: operations["get_agent_tool"];
+        get?: never;
         put?: never;
         post?: never;
         delete: operations["detach_tool"];
@@ -2764,22 +2700,6 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_events"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3508,6 +3428,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/forms/{slug}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_form_embed_code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
         parameters: {
             query?: never;
@@ -3534,22 +3470,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["upload_form_file"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_form_embed_code"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3604,7 +3524,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
+    "/api/v1/public/forms/{slug}/conversations": {
         parameters: {
             query?: never;
             header?: never;
@@ -3613,7 +3533,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["stream_form_message"];
+        post: operations["start_form_conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3636,6 +3556,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["stream_form_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
         parameters: {
             query?: never;
@@ -3646,22 +3582,6 @@ export interface paths {
         get: operations["list_form_messages"];
         put?: never;
         post: operations["send_form_message"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["start_form_conversation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4084,134 +4004,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/usage/limits": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_usage_limits"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/usage/series": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_usage_series"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/work/{work_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_work"];
-        put?: never;
-        post?: never;
-        delete: operations["dismiss_work"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/work": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_work"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/work/queues": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_work_queues"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/work/retry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["retry_all_work"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/work/{work_id}/retry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["retry_work"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/settings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_settings"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -4277,6 +4069,7 @@ export interface components {
             /** @enum {string} */
             integration_type: "agent" | "tool" | "workflow" | "channel";
             integration_id: string;
+            integration_name: string | null;
             created_by: string | null;
             /** Format: date-time */
             created_at: string;
@@ -4295,17 +4088,6 @@ export interface components {
         };
         AgentBatchResult: {
             results: components["schemas"]["AgentResult"][];
-        };
-        AgentDraft: {
-            name?: string;
-            primary_model?: string;
-            system_prompt?: string;
-            description?: string;
-            temperature?: number;
-            max_tokens?: number;
-            /** @enum {string} */
-            status?: "draft" | "published" | "archived";
-            draft: components["schemas"]["DraftState"];
         };
         AgentResult: {
             index: number;
@@ -4391,27 +4173,6 @@ export interface components {
             avg_delivery_time_ms: number;
             channels: number;
             active_channels: number;
-        };
-        ApiOperation: {
-            id: string;
-            operation_id: string | null;
-            method: string;
-            path: string;
-            summary: string;
-            is_deprecated: boolean;
-            security: string[];
-            schema: {
-                [key: string]: unknown;
-            } | null;
-            reason: string | null;
-        };
-        ApiSecurity: {
-            name: string;
-            type: string;
-            auth_type: ("none" | "api_key" | "oauth2" | "basic" | "bearer" | "custom") | null;
-            api_key_location: ("header" | "query") | null;
-            api_key_header: string | null;
-            description: string;
         };
         ApprovalData: {
             data: components["schemas"]["ApprovalView"];
@@ -4548,12 +4309,15 @@ export interface components {
         AuditEntry: {
             id: string;
             credential_id: string;
+            credential_name: string | null;
             /** @enum {string} */
             action: "created" | "updated" | "secrets_updated" | "revealed" | "used" | "denied" | "tested" | "access_granted" | "access_revoked" | "deleted";
             actor_id: string | null;
             /** @enum {string} */
             actor_type: "user" | "service_key" | "agent" | "tool" | "workflow" | "channel" | "system";
+            actor_name: string | null;
             integration: string | null;
+            integration_name: string | null;
             ip_address: string | null;
             success: boolean;
             /** Format: date-time */
@@ -4955,11 +4719,6 @@ export interface components {
             last_message_at: string;
             ended_at: string | null;
         };
-        CountedLimit: {
-            limit: number | null;
-            used: number;
-            remaining: number | null;
-        };
         CreateAgent: {
             name: string;
             primary_model: string;
@@ -5222,6 +4981,7 @@ export interface components {
             is_valid: boolean;
             last_tested_at: string | null;
             last_used_at: string | null;
+            token_expires_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -5240,6 +5000,7 @@ export interface components {
             is_valid: boolean;
             last_tested_at: string | null;
             last_used_at: string | null;
+            token_expires_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -5405,19 +5166,6 @@ export interface components {
             data: components["schemas"]["DocumentView"][];
             pagination: components["schemas"]["Pagination"];
         };
-        DocumentProgress: {
-            /** @enum {string} */
-            stage: "waiting" | "reading" | "embedding" | "refining" | "ready" | "failed";
-            share: number | null;
-            passages_done: number | null;
-            passages_total: number | null;
-            attempt: number;
-            max_attempts: number;
-            next_attempt_at: string | null;
-            last_error: string | null;
-            is_stuck: boolean;
-            last_seen_at: string | null;
-        };
         DocumentSourcePage: {
             data: components["schemas"]["DocumentSourceView"][];
             pagination: components["schemas"]["Pagination"];
@@ -5480,22 +5228,12 @@ export interface components {
             processed_at: string | null;
             source_id: string | null;
             source_url: string | null;
-            progress: components["schemas"]["DocumentProgress"];
         };
         Done: {
             message: string;
         };
         DraftData: {
             data: components["schemas"]["DraftView"];
-        };
-        DraftState: {
-            saved_by: string | null;
-            /** Format: date-time */
-            saved_at: string;
-            based_on: number;
-            is_outdated: boolean;
-            changes: components["schemas"]["Change"][];
-            truncated: boolean;
         };
         DraftView: {
             version: number;
@@ -5549,13 +5287,6 @@ export interface components {
             from: string;
             to: string;
             when?: boolean | null;
-        };
-        EmbedKeyBudget: {
-            embed_key_id: string;
-            name: string;
-            agent_id: string;
-            messages: components["schemas"]["CountedLimit"];
-            tokens: components["schemas"]["CountedLimit"];
         };
         EmbedKeyPage: {
             data: components["schemas"]["EmbedKeyView"][];
@@ -6073,6 +5804,9 @@ export interface components {
             config: {
                 [key: string]: unknown;
             };
+            /** @enum {string} */
+            auth_source: "none" | "own" | "credential";
+            credential_id: string | null;
             usage_stats: components["schemas"]["UsageStats"];
         };
         FullToolData: {
@@ -6096,54 +5830,12 @@ export interface components {
             integration_type: "agent" | "tool" | "workflow" | "channel";
             integration_id: string;
         };
-        HistoryActor: {
-            /** @enum {string} */
-            type: "user" | "service_key" | "system";
-            id: string | null;
-            name: string | null;
-        };
-        HistoryEntryPage: {
-            data: components["schemas"]["HistoryEntryView"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        HistoryEntryView: {
-            id: string;
-            /** @enum {string} */
-            kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
-            record_id: string;
-            record_name: string | null;
-            /** @enum {string} */
-            action: "created" | "changed" | "published" | "archived" | "restored" | "revoked" | "deleted";
-            actor: components["schemas"]["HistoryActor"];
-            changes: components["schemas"]["Change"][];
-            truncated: boolean;
-            correlation_id: string;
-            /** Format: date-time */
-            created_at: string;
-        };
         ImageUrl: {
             url: string;
             detail?: ("auto" | "low" | "high") | null;
         };
         ImportData: {
             data: components["schemas"]["ImportView"];
-        };
-        ImportOpenApi: {
-            document?: {
-                [key: string]: unknown;
-            } | string | null;
-            url?: string | null;
-            operations?: string[] | null;
-            /** @default false */
-            dry_run?: boolean;
-            name?: string | null;
-            /**
-             * @default custom
-             * @enum {string}
-             */
-            category?: "crm" | "email" | "database" | "analytics" | "automation" | "payment" | "storage" | "social" | "development" | "webhook" | "custom";
-            base_url?: string | null;
-            credential_id?: string | null;
         };
         ImportPage: {
             data: components["schemas"]["ImportView"][];
@@ -6178,18 +5870,6 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
-        };
-        ImportedApi: {
-            title: string;
-            version: string;
-            base_url: string | null;
-            security: components["schemas"]["ApiSecurity"][];
-            total: number;
-            operations: components["schemas"]["ApiOperation"][];
-            tool?: components["schemas"]["ToolView"] | null;
-        };
-        ImportedApiData: {
-            data: components["schemas"]["ImportedApi"];
         };
         IncomingPage: {
             data: components["schemas"]["IncomingView"][];
@@ -6306,16 +5986,6 @@ export interface components {
             /** Format: date-time */
             tested_at: string;
         };
-        KindLoad: {
-            kind: string;
-            title: string;
-            waiting: number;
-            scheduled: number;
-            running: number;
-            dead: number;
-            oldest_waiting_at: string | null;
-            oldest_waiting_seconds: number;
-        };
         KnowledgeBase: {
             /** @default false */
             enabled?: boolean;
@@ -6345,19 +6015,6 @@ export interface components {
             payloads_days?: number;
             executions_days?: number;
             conversations_days?: number;
-        };
-        LimitsReport: {
-            plan: string;
-            minute: components["schemas"]["WindowLimit"];
-            hour: components["schemas"]["WindowLimit"];
-            day: components["schemas"]["WindowLimit"];
-            workflow_executions: components["schemas"]["ExecutionLimits"];
-            storage: components["schemas"]["StorageLimit"];
-            visitors: components["schemas"]["VisitorKinds"];
-            data_rows: components["schemas"]["CountedLimit"];
-            embed_keys: components["schemas"]["EmbedKeyBudget"][];
-            /** Format: date-time */
-            budgets_reset: string;
         };
         LinkDecision: {
             token: string;
@@ -6682,7 +6339,6 @@ export interface components {
             data?: {
                 [key: string]: unknown;
             } | null;
-            if_match?: string | null;
         };
         OperationError: {
             code: string;
@@ -6986,12 +6642,6 @@ export interface components {
             data: components["schemas"]["PublicSubmission"];
             message: string;
         };
-        PublishDraft: {
-            /** @default  */
-            note?: string;
-            /** @default false */
-            overwrite?: boolean;
-        };
         PublishedForm: {
             id: string;
             /** @enum {string} */
@@ -7012,19 +6662,6 @@ export interface components {
             is_right: boolean;
             quoted_count: number;
             passages: components["schemas"]["RankedPassage"][];
-        };
-        QueueLoad: {
-            queue: string;
-            waiting: number;
-            scheduled: number;
-            running: number;
-            dead: number;
-            oldest_waiting_at: string | null;
-            oldest_waiting_seconds: number;
-            kinds: components["schemas"]["KindLoad"][];
-        };
-        QueueLoads: {
-            data: components["schemas"]["QueueLoad"][];
         };
         QueueMoved: {
             position: number;
@@ -7362,15 +6999,6 @@ export interface components {
             executions: number;
             conversations: number;
         };
-        RetriedDocuments: {
-            retried: number;
-            not_stored: number;
-        };
-        RetriedWork: {
-            retried: number;
-            dismissed: number;
-            has_more: boolean;
-        };
         RetrievalEvaluation: {
             answerable_count: number;
             unanswerable_count: number;
@@ -7419,11 +7047,6 @@ export interface components {
             delay_seconds?: number;
             /** @default 2 */
             backoff?: number;
-        };
-        RetryWork: {
-            ids?: string[];
-            kind?: string;
-            record_id?: string;
         };
         Revealed: {
             id: string;
@@ -7534,24 +7157,6 @@ export interface components {
             id: string;
             recipients: number;
         };
-        SeriesSums: {
-            requests: number | null;
-            turns: number;
-            prompt_tokens: number;
-            completion_tokens: number;
-            total_tokens: number;
-            cost_usd: number;
-            conversations: number;
-        };
-        SeriesValues: {
-            requests: number[] | null;
-            turns: number[];
-            prompt_tokens: number[];
-            completion_tokens: number[];
-            total_tokens: number[];
-            cost_usd: number[];
-            conversations: number[];
-        };
         ServiceKeyPage: {
             data: components["schemas"]["ServiceKeyView"][];
             pagination: components["schemas"]["Pagination"];
@@ -7601,26 +7206,6 @@ export interface components {
         };
         SetPermissions: {
             permissions: string[];
-        };
-        SettingView: {
-            name: string;
-            /** @enum {string} */
-            scope: "instance" | "tenant";
-            group: string;
-            description: string;
-            value: unknown;
-            effective?: unknown;
-            /** @default false */
-            is_secret?: boolean;
-            is_set: boolean;
-            /** @enum {string} */
-            source: "environment" | "default" | "database";
-            variable?: string | null;
-            /** @default false */
-            is_editable?: boolean;
-        };
-        SettingViews: {
-            data: components["schemas"]["SettingView"][];
         };
         ShowCode: {
             code: string;
@@ -8379,13 +7964,6 @@ export interface components {
         UploadedFileData: {
             data: components["schemas"]["UploadedFile"];
         };
-        UsageGroup: {
-            id: string | null;
-            name: string | null;
-            is_deleted: boolean;
-            totals: components["schemas"]["SeriesSums"];
-            values: components["schemas"]["SeriesValues"];
-        };
         UsageLimits: {
             plan: string;
             minute: components["schemas"]["WindowLimit"];
@@ -8393,10 +7971,6 @@ export interface components {
             day: components["schemas"]["WindowLimit"];
             workflow_executions: components["schemas"]["ExecutionLimits"];
             storage: components["schemas"]["StorageLimit"];
-        };
-        UsageOthers: {
-            totals: components["schemas"]["SeriesSums"];
-            values: components["schemas"]["SeriesValues"];
         };
         UsageReport: {
             /** @enum {string} */
@@ -8407,22 +7981,6 @@ export interface components {
             by_agent: components["schemas"]["AgentUsage"][];
             by_model: components["schemas"]["ModelUsage"][];
             limits: components["schemas"]["UsageLimits"];
-        };
-        UsageSeries: {
-            /** @enum {string} */
-            group_by: "none" | "agent" | "model" | "user" | "key" | "source";
-            /** @enum {string} */
-            interval: "hour" | "day" | "month";
-            /** @enum {string} */
-            measure: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
-            /** Format: date-time */
-            since: string;
-            /** Format: date-time */
-            until: string;
-            buckets: string[];
-            groups: components["schemas"]["UsageGroup"][];
-            other: components["schemas"]["UsageOthers"] | null;
-            totals: components["schemas"]["SeriesSums"];
         };
         UsageStats: {
             total_executions: number;
@@ -8505,7 +8063,6 @@ export interface components {
             system_prompt: string;
             temperature: number;
             max_tokens: number;
-            note: string;
             created_by: string | null;
             /** Format: date-time */
             created_at: string;
@@ -8514,16 +8071,6 @@ export interface components {
             id: string;
             name?: string | null;
             email?: string | null;
-        };
-        VisitorKinds: {
-            embed: components["schemas"]["VisitorLimits"];
-            forms: components["schemas"]["VisitorLimits"];
-            incoming: components["schemas"]["VisitorLimits"];
-        };
-        VisitorLimits: {
-            minute: components["schemas"]["WindowLimit"];
-            hour: components["schemas"]["WindowLimit"];
-            day: components["schemas"]["WindowLimit"];
         };
         VisitorMessage: {
             id: string;
@@ -8599,34 +8146,6 @@ export interface components {
             limit: number | null;
             remaining: number | null;
             reset: number | null;
-        };
-        WorkPage: {
-            data: components["schemas"]["WorkView"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        WorkView: {
-            id: string;
-            tenant_id: string | null;
-            kind: string;
-            title: string;
-            queue: string;
-            /** @enum {string} */
-            status: "dead" | "waiting" | "running";
-            is_stuck: boolean;
-            record_id: string | null;
-            error: string | null;
-            attempt: number;
-            max_attempts: number;
-            correlation_id: string;
-            can_retry: boolean;
-            instead: string | null;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            run_at: string;
-            started_at: string | null;
-            last_seen_at: string | null;
-            finished_at: string | null;
         };
         WorkflowBatch: {
             operations: components["schemas"]["Operation"][];
@@ -8733,14 +8252,6 @@ export interface components {
             };
         };
         Conflict: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -9415,9 +8926,7 @@ export interface operations {
     change_user_role: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 user_id: string;
             };
@@ -9463,9 +8972,7 @@ export interface operations {
     get_user: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 user_id: string;
             };
@@ -9642,9 +9149,7 @@ export interface operations {
     get_role_permissions: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 role: string;
             };
@@ -9665,9 +9170,7 @@ export interface operations {
     change_role_permissions: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 role: string;
             };
@@ -9796,9 +9299,7 @@ export interface operations {
     get_profile: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -9817,9 +9318,7 @@ export interface operations {
     update_profile: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -9953,9 +9452,7 @@ export interface operations {
     get_tenant: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 tenant_id: string;
             };
@@ -9976,9 +9473,7 @@ export interface operations {
     update_tenant: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 tenant_id: string;
             };
@@ -10070,9 +9565,7 @@ export interface operations {
     get_agent: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -10093,9 +9586,7 @@ export interface operations {
     update_agent: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -10162,9 +9653,7 @@ export interface operations {
     get_log_settings: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -10185,9 +9674,7 @@ export interface operations {
     update_log_settings: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -10236,9 +9723,7 @@ export interface operations {
     restore_agent_version: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 version: string;
@@ -10276,100 +9761,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentBatchResult"];
-                };
-            };
-        };
-    };
-    get_agent_draft: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentDraft"];
-                };
-            };
-        };
-    };
-    save_agent_draft: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UpdateAgent"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentDraft"];
-                };
-            };
-        };
-    };
-    delete_agent_draft: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    publish_agent_draft: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublishDraft"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"];
                 };
             };
         };
@@ -10424,30 +9815,6 @@ export interface operations {
             };
         };
     };
-    get_sub_agent: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
-            path: {
-                agent_id: string;
-                child_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubAgentView"];
-                };
-            };
-        };
-    };
     delete_sub_agent: {
         parameters: {
             query?: never;
@@ -10471,9 +9838,7 @@ export interface operations {
     patch_sub_agent: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 child_id: string;
@@ -10496,15 +9861,12 @@ export interface operations {
             };
         };
     };
-    get_direct_sub_agent: {
+    list_sub_agents: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
-                child_id: string;
             };
             cookie?: never;
         };
@@ -10515,7 +9877,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DirectSubAgentView"];
+                    "application/json": components["schemas"]["SubAgentList"];
                 };
             };
         };
@@ -10523,9 +9885,7 @@ export interface operations {
     update_sub_agent: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 child_id: string;
@@ -10544,27 +9904,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DirectSubAgentView"];
-                };
-            };
-        };
-    };
-    list_sub_agents: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubAgentList"];
                 };
             };
         };
@@ -11194,56 +10533,6 @@ export interface operations {
             };
         };
     };
-    get_embed_key: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
-            path: {
-                key_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EmbedKeyView"];
-                };
-            };
-        };
-    };
-    update_embed_key: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
-            path: {
-                key_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UpdateEmbedKey"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EmbedKeyView"];
-                };
-            };
-        };
-    };
     rotate_identity_secret: {
         parameters: {
             query?: never;
@@ -11261,6 +10550,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NewIdentitySecret"];
+                };
+            };
+        };
+    };
+    update_embed_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateEmbedKey"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedKeyView"];
                 };
             };
         };
@@ -11286,77 +10600,6 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
-                };
-            };
-        };
-    };
-    attach_file_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["AttachmentUpload"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AttachmentView"];
-                };
-            };
-        };
-    };
-    chat_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicReply"];
-                };
-            };
-        };
-    };
-    list_conversations_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CustomerConversations"];
                 };
             };
         };
@@ -11408,6 +10651,77 @@ export interface operations {
             };
         };
     };
+    attach_file_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["AttachmentUpload"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentView"];
+                };
+            };
+        };
+    };
+    list_conversations_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomerConversations"];
+                };
+            };
+        };
+    };
+    chat_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicReply"];
+                };
+            };
+        };
+    };
     get_visitor_session: {
         parameters: {
             query?: never;
@@ -11454,31 +10768,6 @@ export interface operations {
             };
         };
     };
-    speak_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SpeakText"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "audio/mpeg": string;
-                };
-            };
-        };
-    };
     chat_audio_as_visitor: {
         parameters: {
             query?: never;
@@ -11504,21 +10793,51 @@ export interface operations {
             };
         };
     };
-    list_agent_models: {
+    speak_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                agent_id: string;
+            };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SpeakText"];
+            };
+        };
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ModelCards"];
+                    "audio/mpeg": string;
+                };
+            };
+        };
+    };
+    create_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompletionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                    "text/event-stream": string;
                 };
             };
         };
@@ -11544,26 +10863,21 @@ export interface operations {
             };
         };
     };
-    create_completion: {
+    list_agent_models: {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CompletionRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Completion"];
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["ModelCards"];
                 };
             };
         };
@@ -11878,9 +11192,7 @@ export interface operations {
     get_credential: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 credential_id: string;
             };
@@ -11901,9 +11213,7 @@ export interface operations {
     update_credential: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 credential_id: string;
             };
@@ -11995,6 +11305,10 @@ export interface operations {
             query?: {
                 page?: number;
                 per_page?: number;
+                action?: "created" | "updated" | "secrets_updated" | "revealed" | "used" | "denied" | "tested" | "access_granted" | "access_revoked" | "deleted";
+                actor_type?: "user" | "service_key" | "agent" | "tool" | "workflow" | "channel" | "system";
+                after?: string;
+                before?: string;
             };
             header?: never;
             path: {
@@ -12038,6 +11352,10 @@ export interface operations {
             query?: {
                 page?: number;
                 per_page?: number;
+                action?: "created" | "updated" | "secrets_updated" | "revealed" | "used" | "denied" | "tested" | "access_granted" | "access_revoked" | "deleted";
+                actor_type?: "user" | "service_key" | "agent" | "tool" | "workflow" | "channel" | "system";
+                after?: string;
+                before?: string;
             };
             header?: never;
             path?: never;
@@ -12120,9 +11438,7 @@ export interface operations {
     update_credential_secrets: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 credential_id: string;
             };
@@ -12147,9 +11463,7 @@ export interface operations {
     get_document: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 document_id: string;
@@ -12191,9 +11505,7 @@ export interface operations {
     change_document: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 document_id: string;
@@ -12241,9 +11553,7 @@ export interface operations {
     get_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -12264,9 +11574,7 @@ export interface operations {
     replace_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -12368,27 +11676,6 @@ export interface operations {
             };
         };
     };
-    retry_failed_documents: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RetriedDocuments"];
-                };
-            };
-        };
-    };
     search_documents: {
         parameters: {
             query?: never;
@@ -12464,9 +11751,7 @@ export interface operations {
     get_source: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 source_id: string;
@@ -12510,9 +11795,7 @@ export interface operations {
     change_source: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 source_id: string;
@@ -12732,9 +12015,7 @@ export interface operations {
     get_table: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
             };
@@ -12755,9 +12036,7 @@ export interface operations {
     update_table: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
             };
@@ -12801,9 +12080,7 @@ export interface operations {
     patch_table: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
             };
@@ -12884,9 +12161,7 @@ export interface operations {
     get_row: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
                 row_id: string;
@@ -12908,9 +12183,7 @@ export interface operations {
     replace_row: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
                 row_id: string;
@@ -12956,9 +12229,7 @@ export interface operations {
     update_row: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 table_id: string;
                 row_id: string;
@@ -13291,6 +12562,7 @@ export interface operations {
                 per_page?: number;
                 category?: "crm" | "email" | "database" | "analytics" | "automation" | "payment" | "storage" | "social" | "development" | "webhook" | "custom";
                 tool_type?: "rest_api" | "function" | "webhook" | "database" | "script" | "custom";
+                is_enabled?: boolean;
                 search?: string;
                 sort?: string;
             };
@@ -13336,9 +12608,7 @@ export interface operations {
     get_tool: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 tool_id: string;
             };
@@ -13359,9 +12629,7 @@ export interface operations {
     update_tool: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 tool_id: string;
             };
@@ -13493,29 +12761,6 @@ export interface operations {
             };
         };
     };
-    import_openapi_tool: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ImportOpenApi"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ImportedApiData"];
-                };
-            };
-        };
-    };
     list_tool_categories: {
         parameters: {
             query?: never;
@@ -13608,30 +12853,6 @@ export interface operations {
             };
         };
     };
-    get_agent_tool: {
-        parameters: {
-            query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
-            path: {
-                agent_id: string;
-                tool_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AttachmentData"];
-                };
-            };
-        };
-    };
     detach_tool: {
         parameters: {
             query?: never;
@@ -13655,9 +12876,7 @@ export interface operations {
     patch_agent_tool: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
                 tool_id: string;
@@ -13683,9 +12902,7 @@ export interface operations {
     disable_web_search: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -13706,9 +12923,7 @@ export interface operations {
     enable_web_search: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -13729,9 +12944,7 @@ export interface operations {
     get_web_search_config: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -13752,9 +12965,7 @@ export interface operations {
     update_web_search_config: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 agent_id: string;
             };
@@ -13889,9 +13100,7 @@ export interface operations {
     get_subscription: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 subscription_id: string;
             };
@@ -13912,9 +13121,7 @@ export interface operations {
     update_subscription: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 subscription_id: string;
             };
@@ -14029,9 +13236,7 @@ export interface operations {
     rotate_subscription_secret: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 subscription_id: string;
             };
@@ -14182,30 +13387,6 @@ export interface operations {
             };
         };
     };
-    list_history: {
-        parameters: {
-            query: {
-                page?: number;
-                per_page?: number;
-                kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
-                record_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HistoryEntryPage"];
-                };
-            };
-        };
-    };
     list_webhooks: {
         parameters: {
             query?: {
@@ -14256,9 +13437,7 @@ export interface operations {
     get_webhook: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 webhook_id: string;
             };
@@ -14279,9 +13458,7 @@ export interface operations {
     update_webhook: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 webhook_id: string;
             };
@@ -14396,9 +13573,7 @@ export interface operations {
     rotate_webhook_secret: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 webhook_id: string;
             };
@@ -14491,9 +13666,7 @@ export interface operations {
     get_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 webhook_id: string;
             };
@@ -14514,9 +13687,7 @@ export interface operations {
     update_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 webhook_id: string;
             };
@@ -14676,9 +13847,7 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 workflow_id: string;
             };
@@ -14699,9 +13868,7 @@ export interface operations {
     update_workflow: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 workflow_id: string;
             };
@@ -14868,9 +14035,7 @@ export interface operations {
     publish_workflow: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 workflow_id: string;
             };
@@ -14891,9 +14056,7 @@ export interface operations {
     restore_workflow_version: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 workflow_id: string;
                 version: string;
@@ -14915,9 +14078,7 @@ export interface operations {
     unpublish_workflow: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 workflow_id: string;
             };
@@ -15072,9 +14233,7 @@ export interface operations {
     archive_form: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
             };
@@ -15143,9 +14302,7 @@ export interface operations {
     get_form: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
             };
@@ -15166,9 +14323,7 @@ export interface operations {
     update_form: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
             };
@@ -15343,9 +14498,7 @@ export interface operations {
     unpublish_form: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
             };
@@ -15366,9 +14519,7 @@ export interface operations {
     get_submission: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
                 submission_id: string;
@@ -15410,9 +14561,7 @@ export interface operations {
     update_submission: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 form_id: string;
                 submission_id: string;
@@ -15577,6 +14726,27 @@ export interface operations {
             };
         };
     };
+    get_form_embed_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormEmbedData"];
+                };
+            };
+        };
+    };
     list_public_field_options: {
         parameters: {
             query?: never;
@@ -15624,27 +14794,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UploadedFileData"];
-                };
-            };
-        };
-    };
-    get_form_embed_code: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormEmbedData"];
                 };
             };
         };
@@ -15718,28 +14867,27 @@ export interface operations {
             };
         };
     };
-    stream_form_message: {
+    start_form_conversation: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 slug: string;
-                conversation_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SendFormMessage"];
+                "application/json": components["schemas"]["StartFormConversation"];
             };
         };
         responses: {
-            200: {
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["StartedFormConversation"];
                 };
             };
         };
@@ -15762,6 +14910,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormConversationData"];
+                };
+            };
+        };
+    };
+    stream_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
@@ -15810,31 +14984,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormTurnData"];
-                };
-            };
-        };
-    };
-    start_form_conversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartFormConversation"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StartedFormConversation"];
                 };
             };
         };
@@ -15956,9 +15105,7 @@ export interface operations {
     get_channel: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path: {
                 channel_id: string;
             };
@@ -15979,9 +15126,7 @@ export interface operations {
     update_channel: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path: {
                 channel_id: string;
             };
@@ -16214,9 +15359,7 @@ export interface operations {
     get_notification_preferences: {
         parameters: {
             query?: never;
-            header?: {
-                "If-None-Match"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -16235,9 +15378,7 @@ export interface operations {
     update_notification_preferences: {
         parameters: {
             query?: never;
-            header?: {
-                "If-Match"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -16550,203 +15691,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
-                };
-            };
-        };
-    };
-    get_usage_limits: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LimitsReport"];
-                };
-            };
-        };
-    };
-    get_usage_series: {
-        parameters: {
-            query?: {
-                group_by?: "none" | "agent" | "model" | "user" | "key" | "source";
-                interval?: "hour" | "day" | "month";
-                period?: "24h" | "7d" | "30d" | "90d";
-                from?: string;
-                to?: string;
-                agent_id?: string;
-                model?: string;
-                top?: number;
-                measure?: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UsageSeries"];
-                };
-            };
-        };
-    };
-    get_work: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                work_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WorkView"];
-                };
-            };
-        };
-    };
-    dismiss_work: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                work_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    list_work: {
-        parameters: {
-            query?: {
-                page?: number;
-                per_page?: number;
-                status?: "dead" | "waiting" | "running";
-                kind?: string;
-                record_id?: string;
-                from?: string;
-                to?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WorkPage"];
-                };
-            };
-        };
-    };
-    list_work_queues: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QueueLoads"];
-                };
-            };
-        };
-    };
-    retry_all_work: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RetryWork"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RetriedWork"];
-                };
-            };
-        };
-    };
-    retry_work: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                work_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WorkView"];
-                };
-            };
-        };
-    };
-    list_settings: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettingViews"];
                 };
             };
         };
