@@ -1,11 +1,13 @@
-import { t } from "../../texts";
-import { Page } from "../../ui/page";
-import { Skeleton } from "../../ui/states";
+import { useSubPath } from "../../ui/state";
+import { ToolList } from "./list";
+import { NewTool } from "./new_tool";
+import { ToolScreen } from "./tool";
+import { type ToolType, TYPES } from "./types";
 
-export default function Screen() {
-  return (
-    <Page title={t().rail.tools}>
-      <Skeleton />
-    </Page>
-  );
+export default function Tools() {
+  const [id, type] = useSubPath();
+  if (id === "new" && type && Object.hasOwn(TYPES, type)) {
+    return <NewTool key={type} type={type as ToolType} />;
+  }
+  return id && id !== "new" ? <ToolScreen key={id} id={id} /> : <ToolList />;
 }
