@@ -1,11 +1,8 @@
-import { t } from "../../texts";
-import { Page } from "../../ui/page";
-import { Skeleton } from "../../ui/states";
+import { useSubPath } from "../../ui/state";
+import { CredentialScreen } from "./credential";
+import { CredentialList } from "./list";
 
-export default function Screen() {
-  return (
-    <Page title={t().rail.credentials}>
-      <Skeleton />
-    </Page>
-  );
+export default function Credentials() {
+  const [id] = useSubPath();
+  return id ? <CredentialScreen key={id} id={id} /> : <CredentialList />;
 }
