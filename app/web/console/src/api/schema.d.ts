@@ -644,6 +644,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_views"];
+        put?: never;
+        post: operations["create_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views/{saved_view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_view"];
+        put: operations["update_view"];
+        post?: never;
+        delete: operations["delete_view"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/profile": {
         parameters: {
             query?: never;
@@ -836,6 +868,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent_id}/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_agent_draft"];
+        put: operations["save_agent_draft"];
+        post?: never;
+        delete: operations["delete_agent_draft"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/draft/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["publish_agent_draft"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{agent_id}/sub-agents/attach": {
         parameters: {
             query?: never;
@@ -875,13 +939,29 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_sub_agent"];
         put?: never;
         post?: never;
         delete: operations["delete_sub_agent"];
         options?: never;
         head?: never;
         patch: operations["patch_sub_agent"];
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_direct_sub_agent"];
+        put: operations["update_sub_agent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/agents/{agent_id}/sub-agents": {
@@ -893,22 +973,6 @@ export interface paths {
         };
         get: operations["list_sub_agents"];
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/agents/{agent_id}/sub-agents/direct/{child_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put: operations["update_sub_agent"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1108,6 +1172,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/conversations/{conversation_id}/messages/{message_id}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_message_context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations/{conversation_id}/messages/{message_id}/text": {
         parameters: {
             query?: never;
@@ -1150,6 +1230,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["rate_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["export_conversations"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1252,6 +1348,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/embed/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_embed_key"];
+        put: operations["update_embed_key"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/embed/api-keys/{key_id}/identity-secret": {
         parameters: {
             query?: never;
@@ -1262,22 +1374,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["rotate_identity_secret"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/embed/api-keys/{key_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put: operations["update_embed_key"];
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1300,23 +1396,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_embed_snippet"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
+    "/api/v1/public/agents/{agent_id}/chat": {
         parameters: {
             query?: never;
             header?: never;
@@ -1325,7 +1405,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["rate_message_as_visitor"];
+        post: operations["chat_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1348,6 +1428,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_embed_snippet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/conversations": {
         parameters: {
             query?: never;
@@ -1364,7 +1460,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat": {
+    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
         parameters: {
             query?: never;
             header?: never;
@@ -1373,7 +1469,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["chat_as_visitor"];
+        post: operations["rate_message_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1524,22 +1620,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/audio/transcriptions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["create_transcription"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/audio/speech": {
         parameters: {
             query?: never;
@@ -1550,6 +1630,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["create_speech"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audio/transcriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_transcription"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1886,6 +1982,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["reindex_document"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/documents/retry-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_failed_documents"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2356,6 +2468,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tools/import-openapi": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["import_openapi_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tools/categories": {
         parameters: {
             query?: never;
@@ -2411,7 +2539,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_agent_tool"];
         put?: never;
         post?: never;
         delete: operations["detach_tool"];
@@ -2700,6 +2828,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3428,22 +3572,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_form_embed_code"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
         parameters: {
             query?: never;
@@ -3454,6 +3582,22 @@ export interface paths {
         get: operations["list_public_field_options"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/submit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["submit_public_form"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3476,16 +3620,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/submit": {
+    "/api/v1/public/forms/{slug}/embed": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_form_embed_code"];
         put?: never;
-        post: operations["submit_public_form"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3524,6 +3668,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_form_messages"];
+        put?: never;
+        post: operations["send_form_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/forms/{slug}/conversations": {
         parameters: {
             query?: never;
@@ -3534,22 +3694,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["start_form_conversation"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_form_conversation"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3572,16 +3716,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["list_form_messages"];
+        get: operations["get_form_conversation"];
         put?: never;
-        post: operations["send_form_message"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -4004,6 +4148,134 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_usage_limits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_usage_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/{work_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_work"];
+        put?: never;
+        post?: never;
+        delete: operations["dismiss_work"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_work"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/queues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_work_queues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_all_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/work/{work_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retry_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -4089,6 +4361,17 @@ export interface components {
         AgentBatchResult: {
             results: components["schemas"]["AgentResult"][];
         };
+        AgentDraft: {
+            name?: string;
+            primary_model?: string;
+            system_prompt?: string;
+            description?: string;
+            temperature?: number;
+            max_tokens?: number;
+            /** @enum {string} */
+            status?: "draft" | "published" | "archived";
+            draft: components["schemas"]["DraftState"];
+        };
         AgentResult: {
             index: number;
             status: number;
@@ -4104,6 +4387,9 @@ export interface components {
             failed_turns: number;
             ratings_up: number;
             ratings_down: number;
+            conversations_by_source: {
+                [key: string]: number;
+            };
             /** @enum {string} */
             period: "24h" | "7d" | "30d" | "all_time";
         };
@@ -4173,6 +4459,27 @@ export interface components {
             avg_delivery_time_ms: number;
             channels: number;
             active_channels: number;
+        };
+        ApiOperation: {
+            id: string;
+            operation_id: string | null;
+            method: string;
+            path: string;
+            summary: string;
+            is_deprecated: boolean;
+            security: string[];
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            reason: string | null;
+        };
+        ApiSecurity: {
+            name: string;
+            type: string;
+            auth_type: ("none" | "api_key" | "oauth2" | "basic" | "bearer" | "custom") | null;
+            api_key_location: ("header" | "query") | null;
+            api_key_header: string | null;
+            description: string;
         };
         ApprovalData: {
             data: components["schemas"]["ApprovalView"];
@@ -4662,7 +4969,7 @@ export interface components {
              */
             token_type?: "Bearer";
             expires_in: number;
-            user: components["schemas"]["UserView"];
+            user: components["schemas"]["ProfileView"];
             permissions: string[];
         };
         ConversationPage: {
@@ -4718,6 +5025,11 @@ export interface components {
             /** Format: date-time */
             last_message_at: string;
             ended_at: string | null;
+        };
+        CountedLimit: {
+            limit: number | null;
+            used: number;
+            remaining: number | null;
         };
         CreateAgent: {
             name: string;
@@ -4825,6 +5137,16 @@ export interface components {
             rows?: {
                 [key: string]: unknown;
             }[];
+        };
+        CreateSavedView: {
+            /** @enum {string} */
+            kind: "agents" | "approvals" | "conversations" | "credentials" | "data_tables" | "deliveries" | "documents" | "events" | "executions" | "forms" | "notifications" | "service_keys" | "submissions" | "tools" | "usage" | "users" | "webhooks" | "work" | "workflow_executions" | "workflows";
+            name: string;
+            filters: {
+                [key: string]: string;
+            };
+            /** @default false */
+            is_shared?: boolean;
         };
         CreateServiceKey: {
             name: string;
@@ -5166,6 +5488,19 @@ export interface components {
             data: components["schemas"]["DocumentView"][];
             pagination: components["schemas"]["Pagination"];
         };
+        DocumentProgress: {
+            /** @enum {string} */
+            stage: "waiting" | "reading" | "embedding" | "refining" | "ready" | "failed";
+            share: number | null;
+            passages_done: number | null;
+            passages_total: number | null;
+            attempt: number;
+            max_attempts: number;
+            next_attempt_at: string | null;
+            last_error: string | null;
+            is_stuck: boolean;
+            last_seen_at: string | null;
+        };
         DocumentSourcePage: {
             data: components["schemas"]["DocumentSourceView"][];
             pagination: components["schemas"]["Pagination"];
@@ -5228,12 +5563,22 @@ export interface components {
             processed_at: string | null;
             source_id: string | null;
             source_url: string | null;
+            progress: components["schemas"]["DocumentProgress"];
         };
         Done: {
             message: string;
         };
         DraftData: {
             data: components["schemas"]["DraftView"];
+        };
+        DraftState: {
+            saved_by: string | null;
+            /** Format: date-time */
+            saved_at: string;
+            based_on: number;
+            is_outdated: boolean;
+            changes: components["schemas"]["Change"][];
+            truncated: boolean;
         };
         DraftView: {
             version: number;
@@ -5287,6 +5632,13 @@ export interface components {
             from: string;
             to: string;
             when?: boolean | null;
+        };
+        EmbedKeyBudget: {
+            embed_key_id: string;
+            name: string;
+            agent_id: string;
+            messages: components["schemas"]["CountedLimit"];
+            tokens: components["schemas"]["CountedLimit"];
         };
         EmbedKeyPage: {
             data: components["schemas"]["EmbedKeyView"][];
@@ -5830,12 +6182,54 @@ export interface components {
             integration_type: "agent" | "tool" | "workflow" | "channel";
             integration_id: string;
         };
+        HistoryActor: {
+            /** @enum {string} */
+            type: "user" | "service_key" | "system";
+            id: string | null;
+            name: string | null;
+        };
+        HistoryEntryPage: {
+            data: components["schemas"]["HistoryEntryView"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        HistoryEntryView: {
+            id: string;
+            /** @enum {string} */
+            kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
+            record_id: string;
+            record_name: string | null;
+            /** @enum {string} */
+            action: "created" | "changed" | "published" | "archived" | "restored" | "revoked" | "deleted";
+            actor: components["schemas"]["HistoryActor"];
+            changes: components["schemas"]["Change"][];
+            truncated: boolean;
+            correlation_id: string;
+            /** Format: date-time */
+            created_at: string;
+        };
         ImageUrl: {
             url: string;
             detail?: ("auto" | "low" | "high") | null;
         };
         ImportData: {
             data: components["schemas"]["ImportView"];
+        };
+        ImportOpenApi: {
+            document?: {
+                [key: string]: unknown;
+            } | string | null;
+            url?: string | null;
+            operations?: string[] | null;
+            /** @default false */
+            dry_run?: boolean;
+            name?: string | null;
+            /**
+             * @default custom
+             * @enum {string}
+             */
+            category?: "crm" | "email" | "database" | "analytics" | "automation" | "payment" | "storage" | "social" | "development" | "webhook" | "custom";
+            base_url?: string | null;
+            credential_id?: string | null;
         };
         ImportPage: {
             data: components["schemas"]["ImportView"][];
@@ -5870,6 +6264,18 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
+        };
+        ImportedApi: {
+            title: string;
+            version: string;
+            base_url: string | null;
+            security: components["schemas"]["ApiSecurity"][];
+            total: number;
+            operations: components["schemas"]["ApiOperation"][];
+            tool?: components["schemas"]["ToolView"] | null;
+        };
+        ImportedApiData: {
+            data: components["schemas"]["ImportedApi"];
         };
         IncomingPage: {
             data: components["schemas"]["IncomingView"][];
@@ -5986,6 +6392,16 @@ export interface components {
             /** Format: date-time */
             tested_at: string;
         };
+        KindLoad: {
+            kind: string;
+            title: string;
+            waiting: number;
+            scheduled: number;
+            running: number;
+            dead: number;
+            oldest_waiting_at: string | null;
+            oldest_waiting_seconds: number;
+        };
         KnowledgeBase: {
             /** @default false */
             enabled?: boolean;
@@ -6015,6 +6431,19 @@ export interface components {
             payloads_days?: number;
             executions_days?: number;
             conversations_days?: number;
+        };
+        LimitsReport: {
+            plan: string;
+            minute: components["schemas"]["WindowLimit"];
+            hour: components["schemas"]["WindowLimit"];
+            day: components["schemas"]["WindowLimit"];
+            workflow_executions: components["schemas"]["ExecutionLimits"];
+            storage: components["schemas"]["StorageLimit"];
+            visitors: components["schemas"]["VisitorKinds"];
+            data_rows: components["schemas"]["CountedLimit"];
+            embed_keys: components["schemas"]["EmbedKeyBudget"][];
+            /** Format: date-time */
+            budgets_reset: string;
         };
         LinkDecision: {
             token: string;
@@ -6129,6 +6558,10 @@ export interface components {
             finish_reason: "stop" | "length" | "tool_calls" | "content_filter";
             /** @default false */
             is_refusal?: boolean;
+            /** @default 0 */
+            response_time_ms?: number;
+            first_token_ms?: number | null;
+            cost_usd?: number | null;
         };
         MessageToolCall: {
             id: string;
@@ -6206,6 +6639,10 @@ export interface components {
         };
         ModelList: {
             data: components["schemas"]["ModelView"][];
+        };
+        ModelParameters: {
+            temperature: number;
+            max_tokens: number;
         };
         ModelUsage: {
             prompt_tokens: number;
@@ -6318,6 +6755,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        OfferedTool: {
+            name: string;
+            tool: string;
+            description: string;
+        };
         OpenAIErrorBody: {
             code: string;
             message: string;
@@ -6339,6 +6781,7 @@ export interface components {
             data?: {
                 [key: string]: unknown;
             } | null;
+            if_match?: string | null;
         };
         OperationError: {
             code: string;
@@ -6456,6 +6899,7 @@ export interface components {
             key: string;
             description: string;
             category: string;
+            instance_wide: boolean;
         };
         Permissions: {
             permissions: components["schemas"]["PermissionView"][];
@@ -6642,6 +7086,12 @@ export interface components {
             data: components["schemas"]["PublicSubmission"];
             message: string;
         };
+        PublishDraft: {
+            /** @default  */
+            note?: string;
+            /** @default false */
+            overwrite?: boolean;
+        };
         PublishedForm: {
             id: string;
             /** @enum {string} */
@@ -6662,6 +7112,19 @@ export interface components {
             is_right: boolean;
             quoted_count: number;
             passages: components["schemas"]["RankedPassage"][];
+        };
+        QueueLoad: {
+            queue: string;
+            waiting: number;
+            scheduled: number;
+            running: number;
+            dead: number;
+            oldest_waiting_at: string | null;
+            oldest_waiting_seconds: number;
+            kinds: components["schemas"]["KindLoad"][];
+        };
+        QueueLoads: {
+            data: components["schemas"]["QueueLoad"][];
         };
         QueueMoved: {
             position: number;
@@ -6999,6 +7462,15 @@ export interface components {
             executions: number;
             conversations: number;
         };
+        RetriedDocuments: {
+            retried: number;
+            not_stored: number;
+        };
+        RetriedWork: {
+            retried: number;
+            dismissed: number;
+            has_more: boolean;
+        };
         RetrievalEvaluation: {
             answerable_count: number;
             unanswerable_count: number;
@@ -7047,6 +7519,11 @@ export interface components {
             delay_seconds?: number;
             /** @default 2 */
             backoff?: number;
+        };
+        RetryWork: {
+            ids?: string[];
+            kind?: string;
+            record_id?: string;
         };
         Revealed: {
             id: string;
@@ -7120,6 +7597,25 @@ export interface components {
             /** Format: date-time */
             expires_at: string;
         };
+        SavedViewPage: {
+            data: components["schemas"]["SavedViewView"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        SavedViewView: {
+            id: string;
+            /** @enum {string} */
+            kind: "agents" | "approvals" | "conversations" | "credentials" | "data_tables" | "deliveries" | "documents" | "events" | "executions" | "forms" | "notifications" | "service_keys" | "submissions" | "tools" | "usage" | "users" | "webhooks" | "work" | "workflow_executions" | "workflows";
+            name: string;
+            filters: {
+                [key: string]: string;
+            };
+            is_shared: boolean;
+            user_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
         Schedule: {
             cron: string;
             /** @default UTC */
@@ -7156,6 +7652,24 @@ export interface components {
         SentNotification: {
             id: string;
             recipients: number;
+        };
+        SeriesSums: {
+            requests: number | null;
+            turns: number;
+            prompt_tokens: number;
+            completion_tokens: number;
+            total_tokens: number;
+            cost_usd: number;
+            conversations: number;
+        };
+        SeriesValues: {
+            requests: number[] | null;
+            turns: number[];
+            prompt_tokens: number[];
+            completion_tokens: number[];
+            total_tokens: number[];
+            cost_usd: number[];
+            conversations: number[];
         };
         ServiceKeyPage: {
             data: components["schemas"]["ServiceKeyView"][];
@@ -7206,6 +7720,26 @@ export interface components {
         };
         SetPermissions: {
             permissions: string[];
+        };
+        SettingView: {
+            name: string;
+            /** @enum {string} */
+            scope: "instance" | "tenant";
+            group: string;
+            description: string;
+            value: unknown;
+            effective?: unknown;
+            /** @default false */
+            is_secret?: boolean;
+            is_set: boolean;
+            /** @enum {string} */
+            source: "environment" | "default" | "database";
+            variable?: string | null;
+            /** @default false */
+            is_editable?: boolean;
+        };
+        SettingViews: {
+            data: components["schemas"]["SettingView"][];
         };
         ShowCode: {
             code: string;
@@ -7346,6 +7880,8 @@ export interface components {
             tables?: number;
             /** @default 0 */
             definitions?: number;
+            /** @default 0 */
+            history?: number;
         };
         StreamError: {
             error: components["schemas"]["OpenAIErrorBody"];
@@ -7765,6 +8301,23 @@ export interface components {
             type: "manual" | "schedule" | "event" | "webhook" | "form" | "workflow";
             id: string | null;
         };
+        TurnContext: {
+            message_id: string;
+            model?: string | null;
+            provider?: string | null;
+            parameters?: components["schemas"]["ModelParameters"] | null;
+            version?: number | null;
+            system_message?: string | null;
+            /** @default false */
+            is_truncated?: boolean;
+            passages?: components["schemas"]["SourceView"][] | null;
+            tools?: components["schemas"]["OfferedTool"][] | null;
+            history_messages?: number | null;
+            usage?: components["schemas"]["TokenUsage"] | null;
+            cost_usd?: number | null;
+            first_token_ms?: number | null;
+            response_time_ms?: number | null;
+        };
         TurnStarted: {
             conversation_id: string;
             message_id: string;
@@ -7879,6 +8432,13 @@ export interface components {
             timezone?: string;
             language?: string;
         };
+        UpdateSavedView: {
+            name?: string;
+            filters?: {
+                [key: string]: string;
+            };
+            is_shared?: boolean;
+        };
         UpdateSecrets: {
             secrets: {
                 [key: string]: unknown;
@@ -7964,6 +8524,13 @@ export interface components {
         UploadedFileData: {
             data: components["schemas"]["UploadedFile"];
         };
+        UsageGroup: {
+            id: string | null;
+            name: string | null;
+            is_deleted: boolean;
+            totals: components["schemas"]["SeriesSums"];
+            values: components["schemas"]["SeriesValues"];
+        };
         UsageLimits: {
             plan: string;
             minute: components["schemas"]["WindowLimit"];
@@ -7971,6 +8538,10 @@ export interface components {
             day: components["schemas"]["WindowLimit"];
             workflow_executions: components["schemas"]["ExecutionLimits"];
             storage: components["schemas"]["StorageLimit"];
+        };
+        UsageOthers: {
+            totals: components["schemas"]["SeriesSums"];
+            values: components["schemas"]["SeriesValues"];
         };
         UsageReport: {
             /** @enum {string} */
@@ -7981,6 +8552,22 @@ export interface components {
             by_agent: components["schemas"]["AgentUsage"][];
             by_model: components["schemas"]["ModelUsage"][];
             limits: components["schemas"]["UsageLimits"];
+        };
+        UsageSeries: {
+            /** @enum {string} */
+            group_by: "none" | "agent" | "model" | "user" | "key" | "source";
+            /** @enum {string} */
+            interval: "hour" | "day" | "month";
+            /** @enum {string} */
+            measure: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            buckets: string[];
+            groups: components["schemas"]["UsageGroup"][];
+            other: components["schemas"]["UsageOthers"] | null;
+            totals: components["schemas"]["SeriesSums"];
         };
         UsageStats: {
             total_executions: number;
@@ -8063,6 +8650,7 @@ export interface components {
             system_prompt: string;
             temperature: number;
             max_tokens: number;
+            note: string;
             created_by: string | null;
             /** Format: date-time */
             created_at: string;
@@ -8071,6 +8659,16 @@ export interface components {
             id: string;
             name?: string | null;
             email?: string | null;
+        };
+        VisitorKinds: {
+            embed: components["schemas"]["VisitorLimits"];
+            forms: components["schemas"]["VisitorLimits"];
+            incoming: components["schemas"]["VisitorLimits"];
+        };
+        VisitorLimits: {
+            minute: components["schemas"]["WindowLimit"];
+            hour: components["schemas"]["WindowLimit"];
+            day: components["schemas"]["WindowLimit"];
         };
         VisitorMessage: {
             id: string;
@@ -8146,6 +8744,34 @@ export interface components {
             limit: number | null;
             remaining: number | null;
             reset: number | null;
+        };
+        WorkPage: {
+            data: components["schemas"]["WorkView"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        WorkView: {
+            id: string;
+            tenant_id: string | null;
+            kind: string;
+            title: string;
+            queue: string;
+            /** @enum {string} */
+            status: "dead" | "waiting" | "running";
+            is_stuck: boolean;
+            record_id: string | null;
+            error: string | null;
+            attempt: number;
+            max_attempts: number;
+            correlation_id: string;
+            can_retry: boolean;
+            instead: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            run_at: string;
+            started_at: string | null;
+            last_seen_at: string | null;
+            finished_at: string | null;
         };
         WorkflowBatch: {
             operations: components["schemas"]["Operation"][];
@@ -8252,6 +8878,14 @@ export interface components {
             };
         };
         Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
             };
@@ -8926,7 +9560,9 @@ export interface operations {
     change_user_role: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 user_id: string;
             };
@@ -8972,7 +9608,9 @@ export interface operations {
     get_user: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 user_id: string;
             };
@@ -9149,7 +9787,9 @@ export interface operations {
     get_role_permissions: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 role: string;
             };
@@ -9170,7 +9810,9 @@ export interface operations {
     change_role_permissions: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 role: string;
             };
@@ -9296,10 +9938,128 @@ export interface operations {
             };
         };
     };
-    get_profile: {
+    list_views: {
+        parameters: {
+            query?: {
+                page?: number;
+                per_page?: number;
+                kind?: "agents" | "approvals" | "conversations" | "credentials" | "data_tables" | "deliveries" | "documents" | "events" | "executions" | "forms" | "notifications" | "service_keys" | "submissions" | "tools" | "usage" | "users" | "webhooks" | "work" | "workflow_executions" | "workflows";
+                sort?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewPage"];
+                };
+            };
+        };
+    };
+    create_view: {
         parameters: {
             query?: never;
             header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSavedView"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewView"];
+                };
+            };
+        };
+    };
+    get_view: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                saved_view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewView"];
+                };
+            };
+        };
+    };
+    update_view: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string;
+            };
+            path: {
+                saved_view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateSavedView"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewView"];
+                };
+            };
+        };
+    };
+    delete_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                saved_view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_profile: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9318,7 +10078,9 @@ export interface operations {
     update_profile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -9452,7 +10214,9 @@ export interface operations {
     get_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 tenant_id: string;
             };
@@ -9473,7 +10237,9 @@ export interface operations {
     update_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 tenant_id: string;
             };
@@ -9565,7 +10331,9 @@ export interface operations {
     get_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9586,7 +10354,9 @@ export interface operations {
     update_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9653,7 +10423,9 @@ export interface operations {
     get_log_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9674,7 +10446,9 @@ export interface operations {
     update_log_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -9723,7 +10497,9 @@ export interface operations {
     restore_agent_version: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 version: string;
@@ -9761,6 +10537,102 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentBatchResult"];
+                };
+            };
+        };
+    };
+    get_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDraft"];
+                };
+            };
+        };
+    };
+    save_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateAgent"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDraft"];
+                };
+            };
+        };
+    };
+    delete_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    publish_agent_draft: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublishDraft"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"];
                 };
             };
         };
@@ -9815,6 +10687,30 @@ export interface operations {
             };
         };
     };
+    get_sub_agent: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+                child_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubAgentView"];
+                };
+            };
+        };
+    };
     delete_sub_agent: {
         parameters: {
             query?: never;
@@ -9838,7 +10734,9 @@ export interface operations {
     patch_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 child_id: string;
@@ -9861,12 +10759,15 @@ export interface operations {
             };
         };
     };
-    list_sub_agents: {
+    get_direct_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
+                child_id: string;
             };
             cookie?: never;
         };
@@ -9877,7 +10778,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SubAgentList"];
+                    "application/json": components["schemas"]["DirectSubAgentView"];
                 };
             };
         };
@@ -9885,7 +10786,9 @@ export interface operations {
     update_sub_agent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 child_id: string;
@@ -9904,6 +10807,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DirectSubAgentView"];
+                };
+            };
+        };
+    };
+    list_sub_agents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubAgentList"];
                 };
             };
         };
@@ -10240,6 +11164,28 @@ export interface operations {
             };
         };
     };
+    get_message_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                conversation_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnContext"];
+                };
+            };
+        };
+    };
     get_message_text: {
         parameters: {
             query?: {
@@ -10316,6 +11262,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RatedMessage"];
+                };
+            };
+        };
+    };
+    export_conversations: {
+        parameters: {
+            query?: {
+                agent_id?: string;
+                source?: "console" | "async" | "embed" | "openai" | "audio" | "workflow" | "preview";
+                user_id?: string;
+                visitor?: string;
+                status?: "active" | "ended";
+                rating?: "up" | "down" | "any";
+                failed?: boolean;
+                unread?: boolean;
+                search?: string;
+                from?: string;
+                to?: string;
+                format?: "jsonl" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
                 };
             };
         };
@@ -10533,10 +11511,12 @@ export interface operations {
             };
         };
     };
-    rotate_identity_secret: {
+    get_embed_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 key_id: string;
             };
@@ -10549,7 +11529,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NewIdentitySecret"];
+                    "application/json": components["schemas"]["EmbedKeyView"];
                 };
             };
         };
@@ -10557,7 +11537,9 @@ export interface operations {
     update_embed_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 key_id: string;
             };
@@ -10575,6 +11557,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EmbedKeyView"];
+                };
+            };
+        };
+    };
+    rotate_identity_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewIdentitySecret"];
                 };
             };
         };
@@ -10604,40 +11607,18 @@ export interface operations {
             };
         };
     };
-    get_embed_snippet: {
+    chat_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Snippet"];
-                };
-            };
-        };
-    };
-    rate_message_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-                message_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RateMessage"];
+                "application/json": components["schemas"]["PublicChatRequest"];
             };
         };
         responses: {
@@ -10646,7 +11627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RatedMessage"];
+                    "application/json": components["schemas"]["PublicReply"];
                 };
             };
         };
@@ -10676,6 +11657,27 @@ export interface operations {
             };
         };
     };
+    get_embed_snippet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snippet"];
+                };
+            };
+        };
+    };
     list_conversations_as_visitor: {
         parameters: {
             query?: never;
@@ -10697,18 +11699,19 @@ export interface operations {
             };
         };
     };
-    chat_as_visitor: {
+    rate_message_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 agent_id: string;
+                message_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
+                "application/json": components["schemas"]["RateMessage"];
             };
         };
         responses: {
@@ -10717,7 +11720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PublicReply"];
+                    "application/json": components["schemas"]["RatedMessage"];
                 };
             };
         };
@@ -10971,29 +11974,6 @@ export interface operations {
             };
         };
     };
-    create_transcription: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["TranscriptionForm"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TranscriptionReply"];
-                };
-            };
-        };
-    };
     create_speech: {
         parameters: {
             query?: never;
@@ -11013,6 +11993,29 @@ export interface operations {
                 };
                 content: {
                     "audio/mpeg": string;
+                };
+            };
+        };
+    };
+    create_transcription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["TranscriptionForm"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TranscriptionReply"];
                 };
             };
         };
@@ -11192,7 +12195,9 @@ export interface operations {
     get_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11213,7 +12218,9 @@ export interface operations {
     update_credential: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11438,7 +12445,9 @@ export interface operations {
     update_credential_secrets: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 credential_id: string;
             };
@@ -11463,7 +12472,9 @@ export interface operations {
     get_document: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 document_id: string;
@@ -11505,7 +12516,9 @@ export interface operations {
     change_document: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 document_id: string;
@@ -11553,7 +12566,9 @@ export interface operations {
     get_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -11574,7 +12589,9 @@ export interface operations {
     replace_retrieval_settings: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -11676,6 +12693,27 @@ export interface operations {
             };
         };
     };
+    retry_failed_documents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedDocuments"];
+                };
+            };
+        };
+    };
     search_documents: {
         parameters: {
             query?: never;
@@ -11751,7 +12789,9 @@ export interface operations {
     get_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 source_id: string;
@@ -11795,7 +12835,9 @@ export interface operations {
     change_source: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 source_id: string;
@@ -12015,7 +13057,9 @@ export interface operations {
     get_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12036,7 +13080,9 @@ export interface operations {
     update_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12080,7 +13126,9 @@ export interface operations {
     patch_table: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
             };
@@ -12161,7 +13209,9 @@ export interface operations {
     get_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12183,7 +13233,9 @@ export interface operations {
     replace_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12229,7 +13281,9 @@ export interface operations {
     update_row: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 table_id: string;
                 row_id: string;
@@ -12608,7 +13662,9 @@ export interface operations {
     get_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 tool_id: string;
             };
@@ -12629,7 +13685,9 @@ export interface operations {
     update_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 tool_id: string;
             };
@@ -12761,6 +13819,29 @@ export interface operations {
             };
         };
     };
+    import_openapi_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportOpenApi"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedApiData"];
+                };
+            };
+        };
+    };
     list_tool_categories: {
         parameters: {
             query?: never;
@@ -12853,6 +13934,30 @@ export interface operations {
             };
         };
     };
+    get_agent_tool: {
+        parameters: {
+            query?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
+            path: {
+                agent_id: string;
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttachmentData"];
+                };
+            };
+        };
+    };
     detach_tool: {
         parameters: {
             query?: never;
@@ -12876,7 +13981,9 @@ export interface operations {
     patch_agent_tool: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
                 tool_id: string;
@@ -12902,7 +14009,9 @@ export interface operations {
     disable_web_search: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12923,7 +14032,9 @@ export interface operations {
     enable_web_search: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12944,7 +14055,9 @@ export interface operations {
     get_web_search_config: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -12965,7 +14078,9 @@ export interface operations {
     update_web_search_config: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 agent_id: string;
             };
@@ -13100,7 +14215,9 @@ export interface operations {
     get_subscription: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13121,7 +14238,9 @@ export interface operations {
     update_subscription: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13236,7 +14355,9 @@ export interface operations {
     rotate_subscription_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 subscription_id: string;
             };
@@ -13387,6 +14508,30 @@ export interface operations {
             };
         };
     };
+    list_history: {
+        parameters: {
+            query: {
+                page?: number;
+                per_page?: number;
+                kind: "agent" | "credential" | "tool" | "embed_key" | "service_key" | "provider_key" | "source" | "webhook" | "incoming_webhook" | "notification_channel" | "subscription" | "workflow" | "form" | "data_table" | "user" | "tenant" | "role";
+                record_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryEntryPage"];
+                };
+            };
+        };
+    };
     list_webhooks: {
         parameters: {
             query?: {
@@ -13437,7 +14582,9 @@ export interface operations {
     get_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13458,7 +14605,9 @@ export interface operations {
     update_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13573,7 +14722,9 @@ export interface operations {
     rotate_webhook_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13666,7 +14817,9 @@ export interface operations {
     get_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13687,7 +14840,9 @@ export interface operations {
     update_incoming_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 webhook_id: string;
             };
@@ -13847,7 +15002,9 @@ export interface operations {
     get_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -13868,7 +15025,9 @@ export interface operations {
     update_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14035,7 +15194,9 @@ export interface operations {
     publish_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14056,7 +15217,9 @@ export interface operations {
     restore_workflow_version: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
                 version: string;
@@ -14078,7 +15241,9 @@ export interface operations {
     unpublish_workflow: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 workflow_id: string;
             };
@@ -14233,7 +15398,9 @@ export interface operations {
     archive_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14302,7 +15469,9 @@ export interface operations {
     get_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14323,7 +15492,9 @@ export interface operations {
     update_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14498,7 +15669,9 @@ export interface operations {
     unpublish_form: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
             };
@@ -14519,7 +15692,9 @@ export interface operations {
     get_submission: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 form_id: string;
                 submission_id: string;
@@ -14561,7 +15736,9 @@ export interface operations {
     update_submission: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 form_id: string;
                 submission_id: string;
@@ -14726,27 +15903,6 @@ export interface operations {
             };
         };
     };
-    get_form_embed_code: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormEmbedData"];
-                };
-            };
-        };
-    };
     list_public_field_options: {
         parameters: {
             query?: never;
@@ -14765,6 +15921,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormOptionList"];
+                };
+            };
+        };
+    };
+    submit_public_form: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitPublicForm"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicSubmissionData"];
                 };
             };
         };
@@ -14798,7 +15979,7 @@ export interface operations {
             };
         };
     };
-    submit_public_form: {
+    get_form_embed_code: {
         parameters: {
             query?: never;
             header?: never;
@@ -14807,18 +15988,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SubmitPublicForm"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            201: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PublicSubmissionData"];
+                    "application/json": components["schemas"]["FormEmbedData"];
                 };
             };
         };
@@ -14867,79 +16044,6 @@ export interface operations {
             };
         };
     };
-    start_form_conversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartFormConversation"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StartedFormConversation"];
-                };
-            };
-        };
-    };
-    get_form_conversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormConversationData"];
-                };
-            };
-        };
-    };
-    stream_form_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendFormMessage"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-        };
-    };
     list_form_messages: {
         parameters: {
             query?: never;
@@ -14984,6 +16088,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormTurnData"];
+                };
+            };
+        };
+    };
+    start_form_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartFormConversation"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedFormConversation"];
+                };
+            };
+        };
+    };
+    stream_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
+    get_form_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormConversationData"];
                 };
             };
         };
@@ -15105,7 +16282,9 @@ export interface operations {
     get_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path: {
                 channel_id: string;
             };
@@ -15126,7 +16305,9 @@ export interface operations {
     update_channel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path: {
                 channel_id: string;
             };
@@ -15359,7 +16540,9 @@ export interface operations {
     get_notification_preferences: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -15378,7 +16561,9 @@ export interface operations {
     update_notification_preferences: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -15691,6 +16876,203 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+        };
+    };
+    get_usage_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitsReport"];
+                };
+            };
+        };
+    };
+    get_usage_series: {
+        parameters: {
+            query?: {
+                group_by?: "none" | "agent" | "model" | "user" | "key" | "source";
+                interval?: "hour" | "day" | "month";
+                period?: "24h" | "7d" | "30d" | "90d";
+                from?: string;
+                to?: string;
+                agent_id?: string;
+                model?: string;
+                top?: number;
+                measure?: "cost_usd" | "total_tokens" | "turns" | "requests" | "conversations";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageSeries"];
+                };
+            };
+        };
+    };
+    get_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkView"];
+                };
+            };
+        };
+    };
+    dismiss_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_work: {
+        parameters: {
+            query?: {
+                page?: number;
+                per_page?: number;
+                status?: "dead" | "waiting" | "running";
+                kind?: string;
+                record_id?: string;
+                from?: string;
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkPage"];
+                };
+            };
+        };
+    };
+    list_work_queues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueLoads"];
+                };
+            };
+        };
+    };
+    retry_all_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryWork"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedWork"];
+                };
+            };
+        };
+    };
+    retry_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                work_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkView"];
+                };
+            };
+        };
+    };
+    list_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingViews"];
                 };
             };
         };

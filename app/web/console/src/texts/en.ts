@@ -410,7 +410,6 @@ export const en = {
 
   // tools
   tools: {
-    newTool: "New tool",
     tool: "Tool",
     newTool: "New tool",
     create: "Create the tool",

@@ -1,5 +1,5 @@
 // What is known of a credential, and what of it is not secret and can be changed.
-import { api } from "../../api/client";
+import { api, tagOf } from "../../api/client";
 import { queries, refresh, useChange } from "../../api/queries";
 import { may } from "../../api/session";
 import { t } from "../../texts";
@@ -91,9 +91,9 @@ function EditForm({ record }: { record: Credential }) {
     name: `credential ${record.id}`,
     record,
     toValues,
-    save: ({ metadata, ...changes }, ifMatch) => {
+    save: ({ metadata, ...changes }, origin) => {
       const body = { ...changes, ...(metadata ? { metadata: tidy(metadata) } : {}) };
-      return api.put(PATH, { path, body }, { ifMatch });
+      return api.put(PATH, { path, body }, { ifMatch: tagOf(origin) });
     },
     reload: () => api.get(PATH, { path }),
     onSaved: () => void refresh(queries, [...CHANGED]),

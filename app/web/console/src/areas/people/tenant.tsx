@@ -2,7 +2,7 @@ import { Eye, Trash2 } from "lucide-preact";
 import { useLocation } from "preact-iso";
 import { useState } from "preact/hooks";
 
-import { api } from "../../api/client";
+import { api, tagOf } from "../../api/client";
 import { keyOf, queries, useChange, useRead } from "../../api/queries";
 import { selectTenant, tenant as current } from "../../api/session";
 import { href } from "../../base";
@@ -53,7 +53,8 @@ function TenantEditor({ tenant }: { tenant: Tenant }) {
     name: `tenant ${tenant.id}`,
     record: tenant,
     toValues,
-    save: (changes, ifMatch) => api.put(PATH, { ...input, body: toBody(changes) }, { ifMatch }),
+    save: (changes, origin) =>
+      api.put(PATH, { ...input, body: toBody(changes) }, { ifMatch: tagOf(origin) }),
     reload: () => api.get(PATH, input),
     onSaved: (next) => {
       queries.setQueryData(keyOf(PATH, input), next);

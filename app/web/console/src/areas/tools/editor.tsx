@@ -36,7 +36,7 @@ function useToolEditor(
   }, [record]);
   const save = async (
     changes: Partial<Values>,
-    tag: string | undefined,
+    origin: Stored,
   ): Promise<Stored> => {
     if (!id) {
       const all = { ...toValues(record), ...changes };
@@ -48,7 +48,7 @@ function useToolEditor(
       ? { config: configChanges(config.current, changes.config) }
       : {};
     const body = { ...changes, ...settings, ...auth() } as object;
-    return api.put(PATH, { path, body }, { ifMatch: tag });
+    return api.put(PATH, { path, body }, { ifMatch: tagOf(origin) });
   };
   return useEditor<Stored, Values>({
     name: id ? `tool ${id}` : `new tool ${type}`,

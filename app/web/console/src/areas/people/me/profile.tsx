@@ -1,4 +1,4 @@
-import { api } from "../../../api/client";
+import { api, tagOf } from "../../../api/client";
 import { keyOf, queries, useRead } from "../../../api/queries";
 import { updateUser } from "../../../api/session";
 import type { Schemas } from "../../../api/types";
@@ -51,8 +51,8 @@ function ProfileForm({ profile }: { profile: ProfileRecord }) {
     name: `profile ${profile.id}`,
     record: profile,
     toValues,
-    save: async (body, ifMatch) => {
-      await api.put(PATH, { body }, { ifMatch });
+    save: async (body, origin) => {
+      await api.put(PATH, { body }, { ifMatch: tagOf(origin) });
       return api.get(PATH, {});
     },
     reload: () => api.get(PATH, {}),
