@@ -64,7 +64,6 @@ TableQuota = CountedTable | UncountedTable
 
 # Tables that belong to no area.
 PLATFORM_TABLES: Final[tuple[TableQuota, ...]] = (
-    UncountedTable("work", "ids only, deleted 7 days after the work is done"),
     UncountedTable("idempotency_keys", "deleted after 24 hours"),
     UncountedTable("attempts", "belongs to the instance, not to a tenant"),
     UncountedTable("instance_state", "belongs to the instance, not to a tenant"),

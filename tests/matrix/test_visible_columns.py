@@ -32,6 +32,9 @@ _USER = {
     *("tools.name", "tools.description", "tools.slug", "tools.category", "tools.tool_type"),
     *("tools.auth_type", "tools.input_schema", "tools.output_schema"),
     *("tool_executions.status", "tool_executions.error_code"),
+    # Their own and shared ones, and the changes of what they may read.
+    *("saved_views.name", "saved_views.kind", "saved_views.filters"),
+    *("history_entries.name", "history_entries.action"),
     *("workflows.name", "workflows.description", "workflow_nodes.type"),
 }
 _VIEWER = _USER | {

@@ -51,8 +51,8 @@ def read_source(
     if sealed is None:
         return "none", None
     try:
-        destination = stored_destination(context, tool_type, config)
         content = context.keyring.open(sealed, seal_context(tenant_id, tool_id))
+        destination = stored_destination(context, tool_type, config)
         auth = auth_configs.decode(auth_type, content, destination)
     except (CannotOpen, AuthDestinationMismatch):
         return "own", None

@@ -19,7 +19,7 @@ async def list_range(
     limit = wanted.limit
     views = await message_queries.list_range(tx, principal, conversation_id, wanted, limit + 1)
     if not views:
-        await conversations.get(tx, principal, conversation_id)
+        await conversations.require(tx, principal, conversation_id)
         await _require_place(tx, conversation_id, wanted)
     page = views[-limit:] if wanted.after is None else views[:limit]
     return MessagePage(page, has_more=len(views) > limit)
@@ -41,7 +41,7 @@ async def get_text(
         raise Invalid.field("call_id", reason)
     row = await message_queries.find_text(tx, principal, conversation_id, message_id, wanted)
     if row is None:
-        await conversations.get(tx, principal, conversation_id)
+        await conversations.require(tx, principal, conversation_id)
         raise MessageNotFound("This conversation has no such message, or no such call of a tool")
     end, total = wanted.offset + len(row["text"]), row["total_chars"]
     return TextSlice(

@@ -98,13 +98,6 @@ IsRefusal = Annotated[
 ]
 
 
-ResponseTime = Annotated[int, Meta(description="Milliseconds from the question to its end")]
-FirstToken = Annotated[
-    int | None,
-    Meta(description="Milliseconds until the first text of the answer; null for one without text"),
-]
-
-
 class ReplyMessage(msgspec.Struct):
     id: str
     role: Literal["assistant"]

@@ -5,7 +5,13 @@ from msgspec import Meta
 
 from app.domain.sources import SourceView
 
-from .schemas import FirstToken, TokenUsage
+from .schemas import TokenUsage
+
+ResponseTime = Annotated[int, Meta(description="Milliseconds from the question to its end")]
+FirstToken = Annotated[
+    int | None,
+    Meta(description="Milliseconds until the first text of the answer; null for one without text"),
+]
 
 
 class OfferedTool(msgspec.Struct):

@@ -7,7 +7,8 @@ import msgspec
 from app.domain.agents.tools.api import CallStatus
 from app.domain.sources import SourceView
 
-from .schemas import FirstToken, IsRefusal, ReplyEnd, ResponseTime, TokenUsage
+from .schemas import IsRefusal, ReplyEnd, TokenUsage
+from .seen_schemas import FirstToken, ResponseTime
 
 _TOOL_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
 

@@ -9,7 +9,8 @@ from app.kit import json_diff
 from app.kit.json_diff import Change
 from db.record_changes import RowChange
 
-from .kinds import KINDS, TABLES, UNSHOWN, RecordKind, TableHistory
+from .kinds import KINDS, TABLES, UNSHOWN
+from .record_kinds import RecordKind, TableHistory
 
 MAX_CHANGES: Final = 200
 # Of the values of one entry, as JSON.

@@ -6,276 +6,21 @@ may read the record, unless the kind names `open_fields`. A table without a hist
 
 from typing import Any, Final
 
-import msgspec
-
-from db.base import Base
 from db.models import (
-    Agent,
-    AgentTool,
-    Credential,
-    CredentialAccess,
     DataTable,
-    DocumentSource,
-    EmbedKey,
     EventSubscription,
     Form,
     IncomingWebhook,
     NotificationChannel,
-    ProviderKey,
-    ServiceKey,
-    SubAgent,
     Tenant,
-    Tool,
     User,
     Webhook,
-    WebSearchConfig,
     Workflow,
 )
 
-# Set when a row is hidden before it is deleted.
-_DELETED_AT: Final = "deleted_at"
+from .agent_kinds import AGENT, CREDENTIAL, EMBED_KEY, PROVIDER_KEY, SERVICE_KEY, SOURCE, TOOL
+from .record_kinds import TIMES, RecordKind, TableHistory
 
-
-class TableHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose rows are records, or parts of records.
-
-    `id` is the column with the record's id and `name` the one that names it. `part` is the path of
-    a part, with columns in braces. `secrets` are shown as changed, without their values; `hidden`
-    columns are not shown. `renamed` has the names that the API has for columns. Rows that have
-    `unless` are no records.
-    """
-
-    model: type[Base]
-    fields: tuple[str, ...]
-    secrets: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    id: str = "id"
-    name: str | None = "name"
-    part: str = ""
-    renamed: dict[str, str] = {}
-    unless: str | None = None
-
-    @property
-    def tracked(self) -> tuple[str, ...]:
-        has_deletion = hasattr(self.model, _DELETED_AT)
-        return (*self.fields, *self.secrets, *([_DELETED_AT] if has_deletion else []))
-
-
-class RecordKind(msgspec.Struct, frozen=True, kw_only=True):
-    """`reads` is the permission for its history. Callers without `reads_all` see the `open_fields`
-    alone. With `is_personal`, the history of a record is deleted with it.
-    """
-
-    name: str
-    reads: str
-    tables: tuple[TableHistory, ...] = ()
-    reads_all: str | None = None
-    open_fields: tuple[str, ...] = ()
-    is_personal: bool = False
-
-
-_TIMES: Final = ("created_at", "updated_at")
-
-_AGENT: Final = RecordKind(
-    name="agent",
-    reads="agents:read",
-    reads_all="agents:write",
-    open_fields=("name", "description", "status"),
-    tables=(
-        TableHistory(
-            model=Agent,
-            fields=(
-                "name",
-                "description",
-                "primary_model",
-                "system_prompt",
-                "temperature",
-                "max_tokens",
-                "status",
-                "version",
-                "log_messages",
-                "log_tool_calls",
-                "log_token_usage",
-                "retention_days",
-                "retrieval",
-            ),
-            hidden=("provider", "parent_id"),
-        ),
-        TableHistory(
-            model=SubAgent,
-            id="agent_id",
-            name=None,
-            part="sub_agents.{child_id}",
-            fields=("relationship_type", "is_enabled", "delegation_prompt"),
-            hidden=("id", "child_id"),
-        ),
-        TableHistory(
-            model=AgentTool,
-            id="agent_id",
-            name=None,
-            part="tools.{tool_id}",
-            fields=("is_enabled", "display_order", "config_override"),
-            secrets=("override_auth",),
-            hidden=("id", "tool_id", "attached_at"),
-        ),
-        TableHistory(
-            model=WebSearchConfig,
-            id="agent_id",
-            name=None,
-            part="web_search",
-            fields=("enabled", "search_engine", "max_results", "safe_search"),
-        ),
-    ),
-)
-_CREDENTIAL: Final = RecordKind(
-    name="credential",
-    reads="credentials:read",
-    tables=(
-        TableHistory(
-            model=Credential,
-            fields=("name", "type", "description", "about", "is_valid"),
-            secrets=("secrets",),
-            hidden=(
-                "secret_keys",
-                "secrets_version",
-                "last_tested_at",
-                "last_used_at",
-                "token_expires_at",
-                "refresh_holder",
-                "refresh_until",
-            ),
-            renamed={"about": "metadata"},
-        ),
-        TableHistory(
-            model=CredentialAccess,
-            id="credential_id",
-            name=None,
-            part="access.{id}",
-            fields=("integration_type", "integration_id"),
-            hidden=("id", "created_by"),
-        ),
-    ),
-)
-_TOOL: Final = RecordKind(
-    name="tool",
-    reads="tools:read",
-    reads_all="tools:write",
-    open_fields=(
-        "name",
-        "slug",
-        "description",
-        "category",
-        "tool_type",
-        "auth_type",
-        "input_schema",
-        "output_schema",
-        "is_enabled",
-    ),
-    tables=(
-        TableHistory(
-            model=Tool,
-            fields=(
-                "name",
-                "slug",
-                "description",
-                "category",
-                "tool_type",
-                "config",
-                "auth_type",
-                "input_schema",
-                "output_schema",
-                "is_enabled",
-            ),
-            secrets=("auth_config",),
-            hidden=("usage_count", "last_used_at"),
-        ),
-    ),
-)
-_EMBED_KEY: Final = RecordKind(
-    name="embed_key",
-    reads="agents:write",
-    tables=(
-        TableHistory(
-            model=EmbedKey,
-            fields=(
-                "agent_id",
-                "name",
-                "allowed_domains",
-                "require_session_token",
-                "require_user_token",
-                "allow_voice",
-                "allow_feedback",
-                "allow_attachments",
-                "max_messages_per_day",
-                "max_tokens_per_day",
-            ),
-            secrets=("identity_secret",),
-            hidden=("key_prefix", "key_hash", "last_used_at"),
-        ),
-    ),
-)
-_SERVICE_KEY: Final = RecordKind(
-    name="service_key",
-    reads="admin:keys",
-    tables=(
-        TableHistory(
-            model=ServiceKey,
-            fields=("name", "role", "agent_ids", "expires_at"),
-            hidden=("key_prefix", "key_hash", "last_used_at", "revoked_at", "created_by"),
-        ),
-    ),
-)
-_PROVIDER_KEY: Final = RecordKind(
-    name="provider_key",
-    reads="models:read",
-    tables=(
-        TableHistory(
-            model=ProviderKey,
-            fields=("provider", "name", "base_url", "is_default"),
-            secrets=("api_key",),
-            hidden=("key_hint",),
-        ),
-    ),
-)
-_SOURCE: Final = RecordKind(
-    name="source",
-    reads="agents:write",
-    tables=(
-        TableHistory(
-            model=DocumentSource,
-            fields=(
-                "agent_id",
-                "name",
-                "type",
-                "config",
-                "schedule",
-                "apply",
-                "max_documents",
-                "include",
-                "exclude",
-                "document",
-            ),
-            secrets=("secrets",),
-            hidden=(
-                "created_by",
-                "status",
-                "error",
-                "failed_count",
-                "work_id",
-                "sync_no",
-                "completed_no",
-                "started_at",
-                "last_synced_at",
-                "next_sync_at",
-                "wait_until",
-                "added_count",
-                "changed_count",
-                "removed_count",
-                "left_out_count",
-            ),
-        ),
-    ),
-)
 _WEBHOOK: Final = RecordKind(
     name="webhook",
     reads="webhooks:read",
@@ -430,13 +175,13 @@ _ROLE: Final = RecordKind(name="role", reads="admin:roles")
 KINDS: Final = {
     kind.name: kind
     for kind in (
-        _AGENT,
-        _CREDENTIAL,
-        _TOOL,
-        _EMBED_KEY,
-        _SERVICE_KEY,
-        _PROVIDER_KEY,
-        _SOURCE,
+        AGENT,
+        CREDENTIAL,
+        TOOL,
+        EMBED_KEY,
+        SERVICE_KEY,
+        PROVIDER_KEY,
+        SOURCE,
         _WEBHOOK,
         _INCOMING_WEBHOOK,
         _CHANNEL,
@@ -453,4 +198,4 @@ KINDS: Final = {
 TABLES: Final[dict[Any, tuple[RecordKind, TableHistory]]] = {
     table.model: (kind, table) for kind in KINDS.values() for table in kind.tables
 }
-UNSHOWN: Final = frozenset({"id", "tenant_id", *_TIMES})
+UNSHOWN: Final = frozenset({"id", "tenant_id", *TIMES})

@@ -18,8 +18,9 @@ from db.session import Database, Tx
 
 from . import entries, queries
 from .entries import Entry, NotedChange
-from .kinds import KINDS, TABLES, RecordKind
+from .kinds import KINDS, TABLES
 from .queries import NewEntry
+from .record_kinds import RecordKind
 from .schemas import HistoryEntryView
 
 
