@@ -809,7 +809,6 @@ export const en = {
       sentAbout: (email: string) =>
         `A mail with a link is on its way to ${email}. You can also pass on the link yourself: it is shown only now, works once, and expires in seven days.`,
       link: "Link to join",
-      copyLink: "Copy the link",
       done: "Done",
       statuses: { pending: "Open", used: "Accepted", expired: "Ended" },
       expires: "Expires",
@@ -870,7 +869,6 @@ export const en = {
       lookAt: "Look at this tenant",
       lookedAt: "Looking at it",
       switched: (name: string) => `You look at ${name} now`,
-      switchedAll: "You look at all tenants now",
       delete: "Delete the tenant",
       deleteTitle: (name: string) => `Delete ${name}?`,
       deleteAbout:

@@ -71,7 +71,7 @@ function Matrix({ permissions, records }: { permissions: Permission[]; records: 
     name: "roles",
     record: records,
     toValues,
-    save: (changes) => save(records, changes),
+    save: (changes, origin) => save(origin, changes),
     reload: readAll,
   });
   const canEdit = isSuperAdmin() && may("admin:roles");

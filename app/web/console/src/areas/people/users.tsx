@@ -134,7 +134,7 @@ function listColumns(names: Map<string, string>): Column<User>[] {
     {
       key: "role",
       label: texts.role,
-      width: "148px",
+      width: "168px",
       isSecondary: true,
       cell: ({ role }) => texts.roles[role],
     },

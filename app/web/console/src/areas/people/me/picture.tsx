@@ -58,8 +58,7 @@ export function Picture({ profile }: { profile: ProfileRecord }) {
           <input
             ref={input}
             type="file"
-            class="hidden"
-            tabIndex={-1}
+            hidden
             aria-label={texts.choosePicture}
             accept={KINDS.join()}
             onChange={(event) => {
