@@ -188,6 +188,15 @@ async def test_a_super_administrator_manages_tenants_and_looks_at_one(
         "enterprise",
         {"requests_per_minute": 90},
     )
+    # Somebody else is faster: nothing is overwritten unseen.
+    await console.field("Name").fill(f"{name} of mine")
+    await super_admin.put(f"/api/v1/tenants/{tenant_id}", {"name": f"{name} of theirs"})
+    await console.button("Save").click()
+    conflict = console.dialog("Somebody else changed this")
+    await expect(conflict).to_contain_text(f"{name} of theirs")
+    await conflict.get_by_role("button", name="Save yours").click()
+    await expect(console.heading).to_have_text(f"{name} of mine")
+    await expect(console.page.get_by_role("table", name="History")).to_contain_text("Name")
     await console.button("Delete the tenant").click()
     await console.dialog("Delete Tenant of").get_by_role("button", name="Delete").click()
     await expect(console.heading).to_have_text("People")

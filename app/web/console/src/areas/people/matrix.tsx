@@ -10,9 +10,11 @@ import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { EditNotes, SaveButton, SaveState } from "../../ui/edit_state";
 import { type Editor, useEditor } from "../../ui/editor";
-import { SearchField } from "../../ui/field";
+import { Filter, SearchField } from "../../ui/field";
+import { RecordHistory } from "../../ui/history";
+import { Section } from "../../ui/page";
 import { Failure, Skeleton } from "../../ui/states";
-import { type Role, ROLES } from "./roles";
+import { type Role, roleChoices, ROLES } from "./roles";
 
 type Permission = Schemas["PermissionView"];
 type Grants = Record<Role, string[]>;
@@ -97,7 +99,32 @@ function Matrix({ permissions, records }: { permissions: Permission[]; records: 
         editor={editor}
         canEdit={canEdit}
       />
+      {canEdit && <RoleHistory />}
     </>
+  );
+}
+
+function RoleHistory() {
+  const [role, setRole] = useState<string>("tenant_admin");
+  const choices = roleChoices().slice(1);
+  return (
+    <Section title={t().history.title}>
+      <div class="filters">
+        <Filter
+          label={t().people.role}
+          value={role}
+          choices={choices.slice(1)}
+          all={choices[0]?.[1] ?? ""}
+          onChange={(value) => setRole(value ?? "tenant_admin")}
+        />
+      </div>
+      <RecordHistory
+        key={role}
+        kind="role"
+        recordId={role}
+        labels={{ permissions: t().people.tabs.roles }}
+      />
+    </Section>
   );
 }
 

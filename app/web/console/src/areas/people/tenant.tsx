@@ -14,6 +14,7 @@ import { EditNotes, SaveButton, SaveState } from "../../ui/edit_state";
 import { type Editor, useEditor } from "../../ui/editor";
 import { NumberField, SelectField, TextField } from "../../ui/field";
 import { formatTime } from "../../ui/format";
+import { RecordHistory } from "../../ui/history";
 import { Card, Facts, Page, Section } from "../../ui/page";
 import { Badge } from "../../ui/small";
 import { Loaded } from "../../ui/states";
@@ -93,6 +94,13 @@ function TenantEditor({ tenant }: { tenant: Tenant }) {
           ]}
         />
       </Card>
+      <Section title={t().history.title}>
+        <RecordHistory
+          kind="tenant"
+          recordId={tenant.id}
+          labels={{ name: t().common.name, plan: texts.plan, limits: texts.limits }}
+        />
+      </Section>
       <div class="actions">
         <Button icon={Trash2} onClick={() => setDeleting(true)}>{texts.delete}</Button>
       </div>

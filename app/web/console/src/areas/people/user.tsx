@@ -7,7 +7,8 @@ import { t } from "../../texts";
 import { LinkButton } from "../../ui/button";
 import { CopyButton, CopyText } from "../../ui/copy";
 import { formatTime } from "../../ui/format";
-import { Card, Facts, Page } from "../../ui/page";
+import { RecordHistory } from "../../ui/history";
+import { Card, Facts, Page, Section } from "../../ui/page";
 import { Ago, Avatar, Badge } from "../../ui/small";
 import { Loaded } from "../../ui/states";
 import { isWithinReach, nameOf, type User } from "./roles";
@@ -55,6 +56,13 @@ function Account({ user, isMe }: { user: User; isMe: boolean }) {
           label={t().common.copyCurl}
         />
       </div>
+      <Section title={t().history.title}>
+        <RecordHistory
+          kind="user"
+          recordId={user.id}
+          labels={{ role: t().people.role, status: t().common.status }}
+        />
+      </Section>
     </>
   );
 }

@@ -3,7 +3,7 @@ import { Ellipsis, RotateCcw, ShieldOff, Trash2, UserCheck, UserX } from "lucide
 import { useLocation } from "preact-iso";
 import { useState } from "preact/hooks";
 
-import { api } from "../../api/client";
+import { api, tagOf } from "../../api/client";
 import { useChange } from "../../api/queries";
 import { href } from "../../base";
 import { t } from "../../texts";
@@ -64,7 +64,10 @@ function ChangeRole({ user, onClose }: Props) {
   const [role, setRole] = useState<Role>(user.role);
   const texts = t().people;
   const change = useChange(
-    () => api.put("/users/{user_id}/role", { path: { user_id: user.id }, body: { role } }),
+    () => {
+      const input = { path: { user_id: user.id }, body: { role } };
+      return api.put("/users/{user_id}/role", input, { ifMatch: tagOf(user) });
+    },
     [...READS],
   );
   const submit = async (event: Event) => {

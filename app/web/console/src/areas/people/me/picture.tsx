@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { api } from "../../../api/client";
 import { queries, useChange } from "../../../api/queries";
-import { session } from "../../../api/session";
+import { session, updateUser } from "../../../api/session";
 import { t } from "../../../texts";
 import { Button } from "../../../ui/button";
 import { Card, Section } from "../../../ui/page";
@@ -11,7 +11,7 @@ import { Avatar, pathOfPicture } from "../../../ui/small";
 import { Problem } from "../../../ui/states";
 import { notify } from "../../../ui/toast";
 import { nameOf } from "../roles";
-import { adopt, type ProfileRecord } from "./profile";
+import type { ProfileRecord } from "./profile";
 
 const KINDS = ["image/png", "image/jpeg", "image/webp"];
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -25,13 +25,13 @@ export function Picture({ profile }: { profile: ProfileRecord }) {
   const preview = useObjectUrl(file);
   const done = (text: string, url: string | null) => {
     setFile(null);
-    adopt({ ...profile, avatar_url: url });
+    updateUser({ avatar_url: url });
     void queries.invalidateQueries({ queryKey: ["/api/v1/profile"] });
     notify(text);
   };
-  const send = useChange(async (picture: File) => {
+  const send = useChange(async (chosen: File) => {
     const body = new FormData();
-    body.set("avatar", picture);
+    body.set("avatar", chosen);
     const { avatar_url } = await api.post("/api/v1/profile/avatar", { body });
     done(texts.pictureSaved, avatar_url);
   });
@@ -47,10 +47,11 @@ export function Picture({ profile }: { profile: ProfileRecord }) {
     setFile(isKnown && chosen.size <= MAX_BYTES ? chosen : null);
   };
   const isVerified = session.value?.user.email_verified;
+  const picture = session.value?.user.avatar_url ?? null;
   return (
     <Section title={texts.picture}>
       <Card class="picture">
-        <Avatar name={nameOf(profile)} src={preview ?? pathOfPicture(profile.avatar_url)} />
+        <Avatar name={nameOf(profile)} src={preview ?? pathOfPicture(picture)} />
         <div class="stack">
           <p class="soft">
             {preview ? texts.preview : isVerified ? texts.pictureHint : texts.verifyFirst}
@@ -83,7 +84,7 @@ export function Picture({ profile }: { profile: ProfileRecord }) {
                   {texts.choosePicture}
                 </Button>
               )}
-              {!file && profile.avatar_url && (
+              {!file && picture && (
                 <Button
                   icon={Trash2}
                   busy={remove.isPending}
