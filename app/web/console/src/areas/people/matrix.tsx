@@ -105,23 +105,25 @@ function Matrix({ permissions, records }: { permissions: Permission[]; records: 
 }
 
 function RoleHistory() {
-  const [role, setRole] = useState<string>("tenant_admin");
-  const choices = roleChoices().slice(1);
+  const [role, setRole] = useState<string | undefined>();
+  // What super administrators may do does not change.
+  const [first, ...others] = roleChoices().slice(1);
+  const [key, label] = first ?? ["", ""];
   return (
     <Section title={t().history.title}>
       <div class="filters">
         <Filter
           label={t().people.role}
           value={role}
-          choices={choices.slice(1)}
-          all={choices[0]?.[1] ?? ""}
-          onChange={(value) => setRole(value ?? "tenant_admin")}
+          choices={others}
+          all={label}
+          onChange={setRole}
         />
       </div>
       <RecordHistory
-        key={role}
+        key={role ?? key}
         kind="role"
-        recordId={role}
+        recordId={role ?? key}
         labels={{ permissions: t().people.tabs.roles }}
       />
     </Section>
