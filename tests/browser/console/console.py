@@ -1,10 +1,13 @@
 """The console in a browser."""
 
+import os
 from typing import Final
 from urllib.parse import urlsplit
 
 from playwright.async_api import ConsoleMessage, Locator, Page, Request, expect
 
+from tests.browser import looks
+from tests.lengths import IS_LONG
 from tests.world import Client
 
 _COOKIE: Final = "parley_session"
@@ -54,6 +57,12 @@ class Console:
         await self.page.goto(f"{self.url}/console{path}")
         if title is not None:
             await expect(self.heading).to_have_text(title)
+
+    async def find_problems_in_long_runs(self, name: str) -> list[str]:
+        """For states that are made of what each run looks at elsewhere."""
+        if not IS_LONG and "PARLEY_SCREENSHOTS" not in os.environ:
+            return []
+        return await looks.find_problems(self.page, name, 1280, 360)
 
     async def widen(self) -> None:
         """As wide as it was before the looks of a phone."""

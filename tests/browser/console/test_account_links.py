@@ -100,7 +100,7 @@ async def test_a_link_that_no_longer_invites_says_so_before_anything_is_typed(
         await open_link(console, services, address)
         await expect_page(console.page, title, text)
         await expect(console.page.get_by_role("textbox")).to_have_count(0)
-    assert await looks.find_problems(console.page, "console-join-ended", 1280, 360) == []
+    assert await console.find_problems_in_long_runs("console-join-ended") == []
 
 
 async def test_a_look_up_that_fails_is_tried_again(
@@ -200,7 +200,7 @@ async def test_a_new_user_is_asked_to_verify_their_address_and_does_so_by_a_clic
     await expect(console.page.get_by_role("link", name="Agents")).to_have_count(0)
     await banner.get_by_role("button", name="Send the mail again").click()
     await expect(banner).to_contain_text("A mail is on its way")
-    assert await looks.find_problems(console.page, "console-unverified", 1280, 360) == []
+    assert await console.find_problems_in_long_runs("console-unverified") == []
     link = await open_link(console, services, user.email)
     await console.button("Verify my address").click()
     await expect_page(console.page, "Your address is verified", "everything")

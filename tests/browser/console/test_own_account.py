@@ -102,7 +102,7 @@ async def test_a_session_is_ended_from_the_list(
     await console.sign_in(developer)
     await console.open("/people/me?tab=sessions", title="Your account")
     await expect(console.page.get_by_role("row")).to_have_count(3)
-    assert await looks.find_problems(console.page, "console-account-sessions", 1280, 360) == []
+    assert await console.find_problems_in_long_runs("console-account-sessions") == []
     await console.widen()
     await console.button("End the session: Firefox on Linux").click()
     await expect(console.page.get_by_role("row")).to_have_count(2)
@@ -135,7 +135,7 @@ async def test_two_factor_sign_in_is_set_up_changed_and_turned_off(
     listed = console.dialog("Keep your recovery codes").get_by_role("listitem")
     await expect(listed).to_have_count(10)
     codes = await listed.all_inner_texts()
-    assert await looks.find_problems(console.page, "console-account-codes", 1280, 360) == []
+    assert await console.find_problems_in_long_runs("console-account-codes") == []
     await console.widen()
     # A stray Escape loses nothing.
     await console.page.keyboard.press("Escape")
