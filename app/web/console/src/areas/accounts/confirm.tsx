@@ -14,7 +14,7 @@ export function VerifyEmail() {
   const verify = async () => {
     await api.post("/auth/verify-email", { body: { token } }, { isPublic: true });
     // The session has all permissions of its role from now on.
-    if (session.peek()) await refresh();
+    if (session.peek()) await refresh().catch(() => false);
   };
   return (
     <MailedLink title={texts.verifyTitle} lookUp={() => lookUpLink("verify_email", token)}>

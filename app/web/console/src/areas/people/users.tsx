@@ -154,7 +154,7 @@ function listColumns(names: Map<string, string>): Column<User>[] {
     {
       key: "seen",
       label: texts.users.lastSignIn,
-      width: "136px",
+      width: "152px",
       isSecondary: true,
       cell: ({ last_login_at }) => <Ago at={last_login_at} />,
     },
