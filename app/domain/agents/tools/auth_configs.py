@@ -106,5 +106,11 @@ def decode(auth_type: str, content: bytes, destination: tuple[Any, ...]) -> Auth
     return auth
 
 
+def read_credential_id(content: bytes) -> str | None:
+    """Returns the credential that an auth_config refers to, for whichever destination it is."""
+    credential_id = msgspec.json.decode(content, type=_StoredAuth).auth.get("credential_id")
+    return None if credential_id is None else str(credential_id)
+
+
 def _encode_destination(destination: tuple[Any, ...]) -> str:
     return msgspec.json.encode(destination).decode()

@@ -117,13 +117,7 @@ async def get(context: RequestContext, tool_id: str) -> FullTool:
         round(row["average"], 1),
     )
     source, credential_id = stored_auth.read_source(
-        context,
-        row["tenant_id"],
-        tool_id,
-        row["auth_type"],
-        row["tool_type"],
-        row["config"],
-        row["auth_config"],
+        context.keyring, row["tenant_id"], tool_id, row["auth_config"]
     )
     return queries.build_full(
         row, usage_stats=stats, auth_source=source, credential_id=credential_id

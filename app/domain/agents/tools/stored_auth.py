@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from app.context import RequestContext
-from app.crypto.keyring import CannotOpen, SealContext
+from app.crypto.keyring import CannotOpen, Keyring, SealContext
 from app.net.egress import Guard
 from db.models import Tool
 
@@ -34,31 +34,29 @@ def parse_config(tool_type: str, stored: dict[str, Any]) -> Config:
 
 def find_credential_id(context: RequestContext, tool: Tool) -> str | None:
     """Returns the credential that the tool sends to its host now."""
-    content = (tool.auth_type, tool.tool_type, tool.config, tool.auth_config)
-    return read_source(context, tool.tenant_id, tool.id, *content)[1]
+    if tool.auth_config is None:
+        return None
+    destination = stored_destination(context, tool.tool_type, tool.config)
+    try:
+        content = context.keyring.open(tool.auth_config, seal_context(tool.tenant_id, tool.id))
+        auth = auth_configs.decode(tool.auth_type, content, destination)
+    except (CannotOpen, AuthDestinationMismatch):
+        return None
+    return auth.credential_id if isinstance(auth, CredentialAuth) else None
 
 
 def read_source(
-    context: RequestContext,
-    tenant_id: str,
-    tool_id: str,
-    auth_type: str,
-    tool_type: str,
-    config: dict[str, Any],
-    sealed: bytes | None,
+    keyring: Keyring, tenant_id: str, tool_id: str, sealed: bytes | None
 ) -> tuple[AuthSource, str | None]:
     """Returns where the secrets of a tool come from, and the credential that has them."""
     if sealed is None:
         return "none", None
     try:
-        content = context.keyring.open(sealed, seal_context(tenant_id, tool_id))
-        destination = stored_destination(context, tool_type, config)
-        auth = auth_configs.decode(auth_type, content, destination)
-    except (CannotOpen, AuthDestinationMismatch):
+        content = keyring.open(sealed, seal_context(tenant_id, tool_id))
+    except CannotOpen:
         return "own", None
-    if isinstance(auth, CredentialAuth):
-        return "credential", auth.credential_id
-    return "own", None
+    credential_id = auth_configs.read_credential_id(content)
+    return ("own", None) if credential_id is None else ("credential", credential_id)
 
 
 def seal_context(tenant_id: str, tool_id: str) -> SealContext:

@@ -40,9 +40,8 @@ function useToolEditor(
   ): Promise<Stored> => {
     if (!id) {
       const all = { ...toValues(record), ...changes };
-      return await api.post("/v1/tools", {
-        body: creationOf(type, all, auth()),
-      }) as Stored;
+      const made = await api.post("/v1/tools", { body: creationOf(type, all, auth()) });
+      return api.get(PATH, { path: { tool_id: made.data.id } });
     }
     const settings = changes.config
       ? { config: configChanges(config.current, changes.config) }
