@@ -9,6 +9,7 @@ import { href } from "../../base";
 import { t } from "../../texts";
 import { CopyButton, CopyText } from "../../ui/copy";
 import { Confirm } from "../../ui/dialog";
+import { RecordHistory } from "../../ui/history";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { Page } from "../../ui/page";
 import { type Tab, Tabs } from "../../ui/small";
@@ -32,6 +33,7 @@ export function CredentialScreen({ id }: { id: string }) {
     ["overview", texts.overview],
     ["access", texts.access],
     ["audit", texts.audit],
+    ["history", t().history.title],
   ];
   return (
     <Page
@@ -45,6 +47,7 @@ export function CredentialScreen({ id }: { id: string }) {
           <Tabs label={texts.credential} tabs={tabs}>
             {(tab) => {
               if (tab === "access") return <AccessRules credential={record} />;
+              if (tab === "history") return <RecordHistory kind="credential" recordId={id} />;
               if (tab === "audit") return <Audit id={id} />;
               return <Overview record={record} />;
             }}

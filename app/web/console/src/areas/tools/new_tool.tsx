@@ -1,3 +1,4 @@
+import { FileInput } from "lucide-preact";
 import { useLocation } from "preact-iso";
 import { useMemo } from "preact/hooks";
 
@@ -27,6 +28,11 @@ export function ChooseType({ onClose }: { onClose: () => void }) {
             </a>
           );
         })}
+        <a class="option" href={href("/tools/import")}>
+          <FileInput aria-hidden="true" />
+          <strong>{texts.fromOpenApi}</strong>
+          <span>{texts.fromOpenApiAbout}</span>
+        </a>
       </div>
     </Dialog>
   );

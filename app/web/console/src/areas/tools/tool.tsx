@@ -7,13 +7,14 @@ import { may } from "../../api/session";
 import { href } from "../../base";
 import { t } from "../../texts";
 import { CopyButton, CopyText } from "../../ui/copy";
+import { RecordHistory } from "../../ui/history";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { Facts, Page } from "../../ui/page";
 import { Ago, type Tab, Tabs } from "../../ui/small";
 import { Loaded, Problem } from "../../ui/states";
 import { ConnectionTest } from "./connection_test";
 import { deleteTool } from "./deletion";
-import { ToolForm } from "./editor";
+import { fieldLabels, ToolForm } from "./editor";
 import { Executions } from "./executions";
 import { ToolState } from "./list";
 import { RunTool } from "./run";
@@ -45,6 +46,7 @@ function Content({ record }: { record: Stored }) {
     may("tools:execute") && ["run", texts.run],
     ["executions", texts.executions],
     ["statistics", texts.statistics],
+    ["history", t().history.title],
   ];
   return (
     <>
@@ -68,6 +70,9 @@ function Content({ record }: { record: Stored }) {
         {(tab) => {
           if (tab === "settings") return <ToolForm key={id} record={record} />;
           if (tab === "run") return <RunTool tool={record.data} />;
+          if (tab === "history") {
+            return <RecordHistory kind="tool" recordId={id} labels={fieldLabels()} />;
+          }
           if (tab === "statistics") return <Statistics id={id} />;
           return <Executions id={id} />;
         }}
