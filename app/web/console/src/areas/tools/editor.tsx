@@ -1,5 +1,5 @@
 // The settings of a tool, of a new one as well.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import { api, tagOf } from "../../api/client";
 import { queries, refresh, useChange } from "../../api/queries";
@@ -29,22 +29,14 @@ function useToolEditor(
 ) {
   const { id, tool_type: type } = record.data;
   const path = { tool_id: id };
-  // The config that is stored now: after a conflict, that of somebody else.
-  const config = useRef(record.data.config);
-  useEffect(() => {
-    config.current = record.data.config;
-  }, [record]);
-  const save = async (
-    changes: Partial<Values>,
-    origin: Stored,
-  ): Promise<Stored> => {
+  const save = async (changes: Partial<Values>, origin: Stored): Promise<Stored> => {
     if (!id) {
       const all = { ...toValues(record), ...changes };
       const made = await api.post("/v1/tools", { body: creationOf(type, all, auth()) });
       return api.get(PATH, { path: { tool_id: made.data.id } });
     }
     const settings = changes.config
-      ? { config: configChanges(config.current, changes.config) }
+      ? { config: configChanges(origin.data.config, changes.config) }
       : {};
     const body = { ...changes, ...settings, ...auth() } as object;
     return api.put(PATH, { path, body }, { ifMatch: tagOf(origin) });
@@ -54,11 +46,7 @@ function useToolEditor(
     record,
     toValues,
     save,
-    reload: async () => {
-      const theirs = await api.get(PATH, { path });
-      config.current = theirs.data.config;
-      return theirs;
-    },
+    reload: () => api.get(PATH, { path }),
     onSaved,
   });
 }
@@ -99,7 +87,7 @@ export function ToolForm(
         void save();
       }}
     >
-      <EditNotes editor={editor} toValues={toValues} labels={labels()} />
+      <EditNotes editor={editor} toValues={toValues} labels={fieldLabels()} />
       <Basics editor={editor} errors={errors} isNew={isNew} />
       <ConfigForm
         id={id || undefined}
@@ -274,7 +262,7 @@ function Unplaced(
   );
 }
 
-function labels(): Record<string, string> {
+export function fieldLabels(): Record<string, string> {
   const texts = t().tools;
   return {
     name: t().common.name,
