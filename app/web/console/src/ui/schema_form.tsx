@@ -27,6 +27,8 @@ interface PartProps {
   value: unknown;
   onChange: (value: unknown) => void;
   isRequired: boolean;
+  // The browser insists on a value: it is required in an object that is there.
+  isForced: boolean;
   depth: number;
 }
 
@@ -90,8 +92,8 @@ function Properties(
           path={`${path}.${name}`}
           value={own(value, name)}
           onChange={(next) => set(name, next)}
-          isRequired={Array.isArray(schema.required) &&
-            schema.required.includes(name)}
+          isRequired={isRequired(schema, name)}
+          isForced={isRequired(schema, name) && value !== undefined}
           depth={depth + 1}
         />
       ))}
@@ -99,8 +101,12 @@ function Properties(
   );
 }
 
+function isRequired({ required }: Schema, name: string): boolean {
+  return Array.isArray(required) && required.includes(name);
+}
+
 function Part(props: PartProps) {
-  const { shared, schema, path, value, onChange, isRequired, depth } = props;
+  const { shared, schema, path, value, onChange, isForced, depth } = props;
   const common = describe(props);
   switch (kindOf(schema, depth)) {
     case "choice":
@@ -114,7 +120,7 @@ function Part(props: PartProps) {
           step="any"
           min={schema.minimum}
           max={schema.maximum}
-          required={isRequired}
+          required={isForced}
           value={typeof value === "number" ? value : null}
           onInput={(next) => onChange(next ?? undefined)}
         />
@@ -214,14 +220,14 @@ const INPUT_TYPES: Record<string, string> = {
 const LONG = 500;
 
 function Text(props: PartProps) {
-  const { shared, schema, path, value, onChange, isRequired } = props;
+  const { shared, schema, path, value, onChange, isRequired, isForced } = props;
   const text = typeof value === "string" ? value : "";
   const input = (next: string) => onChange(next === "" && !isRequired ? undefined : next);
   const common = {
     ...describe(props),
     value: text,
     onInput: input,
-    required: isRequired,
+    required: isForced,
   };
   if (shared.isSecret?.(path)) {
     return <PasswordField {...common} autocomplete="new-password" />;
@@ -261,6 +267,7 @@ function Items(props: PartProps) {
                 ) => (position === index ? next ?? null : other)),
               )}
             isRequired
+            isForced={false}
             depth={depth + 1}
           />
           <IconButton
