@@ -97,11 +97,12 @@ async def test_secrets_are_replaced_and_revealed_while_the_dialog_is_open(
     await console.button("Reveal").click()
     await expect(page.get_by_text("planted-2")).to_be_visible()
     assert "planted" not in await page.evaluate(STORED)
-    await console.button("Close").last.click()
+    await console.dialog("Reveal the secrets").get_by_role("button", name="Close").last.click()
     assert "planted" not in await page.content()
     await page.get_by_role("tab", name="Audit trail").click()
     await expect(console.row("Revealed")).to_contain_text("Test User")
-    await console.field("Action").select_option("secrets_updated")
+    action = page.get_by_role("combobox", name="Action")
+    await action.select_option("secrets_updated")
     await expect(console.row("Revealed")).to_have_count(0)
     assert "action=secrets_updated" in console.path
 

@@ -629,7 +629,7 @@ export const de: Catalog = {
       headers:
         "Werden bei jedem Aufruf gesendet. Geheimnisse gehören in die Anmeldung weiter unten.",
       retry_count: "Wie oft ein fehlgeschlagener Aufruf wiederholt wird.",
-      code: "Eine Funktion `main`, die die Eingabe erhält und die Ausgabe zurückgibt.",
+      code: "Eine Funktion „main“, die die Eingabe erhält und die Ausgabe zurückgibt.",
       packages: "Ein Name pro Zeile; nur solche, die auf dem Server installiert sind.",
       files: "Das Skript erhält die Eingabe als JSON über die Standardeingabe und gibt JSON aus.",
       max_rows: "Ein längeres Ergebnis wird abgeschnitten.",

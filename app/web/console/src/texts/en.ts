@@ -510,7 +510,7 @@ export const en = {
       endpoints: "The model chooses one of them by its name.",
       headers: "Sent with every call. Secrets belong into the authentication below.",
       retry_count: "How often a call that failed is tried again.",
-      code: "A function `main` that takes the input and returns the output.",
+      code: "A function “main” that takes the input and returns the output.",
       packages: "One name per line; only those that are installed on the server.",
       files: "The script gets the input as JSON on its standard input and prints JSON.",
       max_rows: "A result with more rows is cut off.",

@@ -1,5 +1,5 @@
 // Who may use a credential.
-import { Plus, Undo2 } from "lucide-preact";
+import { Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
@@ -47,7 +47,7 @@ export function AccessRules({ credential }: { credential: Credential }) {
     });
   };
   return (
-    <Section about={texts.accessAbout} actions={add}>
+    <Section title={texts.access} about={texts.accessAbout} actions={add}>
       <Problem error={revoke.error ?? grant.error} />
       <Loaded query={query} rows={3}>
         {({ data }) =>
@@ -62,7 +62,7 @@ export function AccessRules({ credential }: { credential: Credential }) {
                   ? {
                     actionsOf: (rule: Rule) => (
                       <IconButton
-                        icon={Undo2}
+                        icon={Trash2}
                         label={texts.revoke(nameOf(rule))}
                         onClick={() => void remove(rule)}
                       />

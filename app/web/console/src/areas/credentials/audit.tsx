@@ -80,13 +80,12 @@ function columns(isOfAll: boolean): Column<Entry>[] {
     {
       key: "at",
       label: texts.when,
-      width: "136px",
+      width: "120px",
       cell: ({ created_at }) => <Ago at={created_at} />,
     },
     {
       key: "action",
       label: texts.action,
-      width: "176px",
       cell: ({ action, success }) => (
         <>
           {texts.auditActions[action]} {!success && <Badge tone="bad">{texts.refused}</Badge>}
@@ -96,6 +95,7 @@ function columns(isOfAll: boolean): Column<Entry>[] {
     ...(isOfAll ? [credential] : []),
     {
       key: "actor",
+      isSecondary: isOfAll,
       label: texts.actor,
       cell: ({ actor_type, actor_id, actor_name }) => (
         <>

@@ -103,7 +103,13 @@ function columns(): Column<Row>[] {
   const texts = t().credentials;
   return [
     { key: "name", label: t().common.name, cell: ({ name }) => name },
-    { key: "type", label: texts.type, width: "136px", cell: ({ type }) => typeName(type) },
+    {
+      key: "type",
+      label: texts.type,
+      width: "184px",
+      isSecondary: true,
+      cell: ({ type }) => typeName(type),
+    },
     {
       key: "state",
       label: t().common.status,

@@ -159,7 +159,6 @@ function Basics({ editor, errors, isNew }: PartProps & { isNew: boolean }) {
           onInput={(name) => set({ name })}
           error={errors.name}
           maxLength={100}
-          autoFocus={isNew}
           required
         />
         <SelectField

@@ -99,13 +99,13 @@ function columns(): Column<Execution>[] {
     {
       key: "at",
       label: texts.when,
-      width: "144px",
+      width: "136px",
       cell: ({ executed_at }) => <Ago at={executed_at} />,
     },
     {
       key: "status",
       label: t().common.status,
-      width: "128px",
+      width: "136px",
       cell: ({ status }) => <RunStatus status={status} />,
     },
     {
@@ -113,6 +113,7 @@ function columns(): Column<Execution>[] {
       label: texts.time,
       width: "96px",
       isNumber: true,
+      isSecondary: true,
       cell: ({ execution_time_ms }) => formatDuration(execution_time_ms),
     },
     {

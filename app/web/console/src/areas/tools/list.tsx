@@ -130,6 +130,7 @@ function columns(): Column<Row>[] {
       key: "type",
       label: texts.type,
       width: "148px",
+      isSecondary: true,
       cell: (row) => texts.types[row.tool_type],
     },
     {
