@@ -7,6 +7,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/preact-query";
+import { useRef } from "preact/hooks";
 
 import { api, type Options, Problem } from "./client";
 import { session, tenant } from "./session";
@@ -71,8 +72,12 @@ export function useChange<Value, Result>(
   refreshes: PathOf<"get">[] = [],
 ) {
   const client = useQueryClient();
+  // A mutation learns of its function after the page is painted: what was typed just before Enter
+  // would be missing.
+  const latest = useRef(change);
+  latest.current = change;
   return useMutation<Result, Problem, Value>({
-    mutationFn: change,
+    mutationFn: (value) => latest.current(value),
     onSuccess: () => refresh(client, refreshes),
   });
 }
