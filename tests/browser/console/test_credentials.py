@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from tests.browser import hostile, looks
+from tests.browser import axe, hostile, looks
 from tests.browser.console.console import Console
 from tests.world import Client, World
 
@@ -60,6 +60,8 @@ async def test_each_type_has_the_fields_of_its_schema(console: Console, admin: C
     await console.sign_in(admin)
     await console.open("/credentials?new=1", title="Credentials")
     await console.field("Type").last.select_option("database")
+    await expect(console.field("Host")).to_be_visible()
+    assert await axe.find_violations(console.page) == []
     await console.field("Name").fill("Orders")
     await console.field("Host").fill("db.example.com")
     await console.field("Port (optional)").fill("5433")
@@ -96,6 +98,7 @@ async def test_secrets_are_replaced_and_revealed_while_the_dialog_is_open(
     await expect(page.get_by_text("planted-2")).to_have_count(0)
     await console.button("Reveal").click()
     await expect(page.get_by_text("planted-2")).to_be_visible()
+    assert await axe.find_violations(page) == []
     assert "planted" not in await page.evaluate(STORED)
     await console.dialog("Reveal the secrets").get_by_role("button", name="Close").last.click()
     assert "planted" not in await page.content()

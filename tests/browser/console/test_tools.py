@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from tests.browser import hostile, looks
+from tests.browser import axe, hostile, looks
 from tests.browser.console.console import Console
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -98,6 +98,7 @@ async def test_a_tool_is_made_and_run_by_keyboard_alone(
     await console.open("/tools?new=1", title="Tools")
     keyboard = console.page.keyboard
     await expect(console.dialog("New tool")).to_be_visible()
+    assert await axe.find_violations(console.page) == []
     await console.dialog("New tool").get_by_role("link", name="Function").focus()
     await keyboard.press("Enter")
     await expect(console.heading).to_be_focused()
@@ -149,6 +150,7 @@ async def test_the_form_of_a_run_comes_from_the_schema_and_its_run_can_be_repeat
     drawer = console.dialog("Run of the tool")
     await expect(drawer.get_by_label("Input", exact=True)).to_contain_text('"Ada"')
     assert "execution=exe_" in console.path
+    assert await axe.find_violations(console.page) == []
     await drawer.get_by_role("button", name="Run again").click()
     await expect(console.field("street")).to_have_value("Main")
 
@@ -250,6 +252,7 @@ async def test_a_tool_comes_out_of_an_openapi_document(console: Console, develop
     await console.field("Or its text, in JSON or YAML").fill(DOCUMENT)
     await console.button("Read the document").click()
     await console.page.get_by_role("checkbox", name="Get a pet").check()
+    assert await axe.find_violations(console.page) == []
     await console.field("Credential").select_option(credential_id)
     await console.button("Create the tool").click()
     await expect(console.heading).to_have_text("Pets")
