@@ -1,6 +1,7 @@
 // What screens read of the API, kept for a while and shared between them.
 import { computed, effect } from "@preact/signals";
 import {
+  type InfiniteData,
   QueryClient,
   useInfiniteQuery,
   useMutation,
@@ -8,6 +9,8 @@ import {
   useQueryClient,
 } from "@tanstack/preact-query";
 import { useRef } from "preact/hooks";
+
+import { useEffect } from "preact/hooks";
 
 import { api, type Options, Problem } from "./client";
 import { session, tenant } from "./session";
@@ -148,4 +151,105 @@ export function useList<P extends PathOf<"get">>(
     more: () => void query.fetchNextPage(),
     refetch: () => query.refetch(),
   };
+}
+
+interface KeysetPage<Row> {
+  data: Row[];
+  next_cursor: string | null;
+}
+
+type KeysetPages<Row> = InfiniteData<KeysetPage<Row>, string | undefined>;
+
+const POLL_MS = 10_000;
+
+// Reads a list by cursors, as it is scrolled. While the page is visible, new and changed rows of its
+// beginning appear by themselves. `timeOf` is what the list is ordered by, the newest first.
+export function useKeyset<P extends PathOf<"get">>(
+  path: P,
+  input: Input<P, "get">,
+  timeOf: (row: RowOf<P>) => string,
+): List<RowOf<P>> {
+  const client = useQueryClient();
+  const key = ["keyset", path, input];
+  const read = (cursor?: string, signal?: AbortSignal) => {
+    const parts = input as { query?: object };
+    const paged = { ...parts, query: { ...parts.query, cursor, limit: PER_PAGE } };
+    return api.get(path, paged as unknown as Input<P, "get">, { signal }) as Promise<
+      unknown
+    > as Promise<KeysetPage<RowOf<P>>>;
+  };
+  const query = useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ signal, pageParam }) => read(pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+    // Pages that were read are not read again: only the beginning of the list changes.
+    staleTime: Infinity,
+  });
+  useEffect(() => {
+    const poll = async () => {
+      if (document.hidden || !client.getQueryData(key)) return;
+      const first = await read().catch(() => null);
+      if (!first) return;
+      client.setQueryData<KeysetPages<RowOf<P>>>(
+        key,
+        (pages) => pages && withFirstPage(pages, first, timeOf),
+      );
+    };
+    void poll();
+    const timer = setInterval(poll, POLL_MS);
+    document.addEventListener("visibilitychange", poll);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", poll);
+    };
+  }, [JSON.stringify(key)]);
+  return {
+    rows: query.data?.pages.flatMap(({ data }) => data),
+    total: undefined,
+    error: query.error as Problem | null,
+    hasMore: query.hasNextPage,
+    isLoadingMore: query.isFetchingNextPage,
+    more: () => void query.fetchNextPage(),
+    refetch: () => client.resetQueries({ queryKey: key }),
+  };
+}
+
+// The pages with another first one. Rows that are as new and not in it have left the list.
+function withFirstPage<Row>(
+  { pages, pageParams }: KeysetPages<Row>,
+  first: KeysetPage<Row>,
+  timeOf: (row: Row) => string,
+): KeysetPages<Row> {
+  const ids = new Set(first.data.map(idOf));
+  const rows = pages.flatMap(({ data }) => data);
+  const end = first.data.at(-1);
+  const isGap = !rows.some((row) => ids.has(idOf(row)));
+  if (first.next_cursor === null || !end || isGap) {
+    return { pages: [first], pageParams: [undefined] };
+  }
+  const older = rows.filter((row) =>
+    !ids.has(idOf(row)) && Date.parse(timeOf(row)) <= Date.parse(timeOf(end))
+  );
+  const rest = { data: older, next_cursor: pages.at(-1)?.next_cursor ?? null };
+  return { pages: [first, rest], pageParams: [undefined, pageParams.at(-1)] };
+}
+
+function idOf(row: unknown): string {
+  return (row as { id: string }).id;
+}
+
+// Changes rows that lists by cursors show, after the server has changed them.
+export function patchRows<P extends PathOf<"get">>(
+  path: P,
+  change: (row: RowOf<P>) => RowOf<P>,
+): void {
+  queries.setQueriesData<KeysetPages<RowOf<P>>>(
+    { queryKey: ["keyset", path] },
+    (pages) =>
+      pages && {
+        ...pages,
+        pages: pages.pages.map((page) => ({ ...page, data: page.data.map(change) })),
+      },
+  );
 }

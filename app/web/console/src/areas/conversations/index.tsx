@@ -1,11 +1,7 @@
-import { t } from "../../texts";
-import { Page } from "../../ui/page";
-import { Skeleton } from "../../ui/states";
+import { useSubPath } from "../../ui/state";
+import { ConversationList } from "./list";
 
-export default function Screen() {
-  return (
-    <Page title={t().rail.conversations}>
-      <Skeleton />
-    </Page>
-  );
+export default function Conversations() {
+  const [id] = useSubPath();
+  return id ? null : <ConversationList />;
 }
