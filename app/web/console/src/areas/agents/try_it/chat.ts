@@ -5,13 +5,8 @@ import { readEvents } from "../../../../../static/shared/event-stream.js";
 import { send } from "../../../api/client";
 import { type Problem, Problem as ProblemClass, toProblem } from "../../../api/problem";
 import type { Schemas } from "../../../api/types";
+import type { ToolCall } from "../../../ui/turn_parts";
 import type { Fields } from "../state";
-
-export type ToolCall = Partial<Schemas["ToolResultEvent"]> & {
-  id: string;
-  tool: string;
-  input?: unknown;
-};
 
 export interface Turn {
   id: number;

@@ -1,13 +1,6 @@
 // What the model saw of a turn.
-import { t } from "../../../texts";
-import { Dialog } from "../../../ui/dialog";
+import { TurnContext } from "../../../ui/turn_context";
 
-export function Inspect(
-  { onClose }: { conversationId: string; messageId: string; onClose: () => void },
-) {
-  return (
-    <Dialog title={t().agents.tryIt.inspect} isDrawer onClose={onClose}>
-      {null}
-    </Dialog>
-  );
+export function Inspect(props: { conversationId: string; messageId: string; onClose: () => void }) {
+  return <TurnContext {...props} />;
 }

@@ -1,12 +1,13 @@
-import { ChevronRight, RotateCcw, ScanEye } from "lucide-preact";
+import { RotateCcw, ScanEye } from "lucide-preact";
 
 import { t } from "../../../texts";
 import { IconButton } from "../../../ui/button";
-import { Json, Markdown } from "../../../ui/content";
+import { Markdown } from "../../../ui/content";
 import { formatDuration, formatNumber } from "../../../ui/format";
 import { Badge } from "../../../ui/small";
 import { Problem } from "../../../ui/states";
-import type { ToolCall, Turn } from "./chat";
+import { Sources, ToolCalls } from "../../../ui/turn_parts";
+import type { Turn } from "./chat";
 
 interface TurnProps {
   turn: Turn;
@@ -63,59 +64,4 @@ function describeFigures({ usage, milliseconds, status }: Turn): string {
       formatNumber(usage.completion_tokens),
     ),
   ].filter(Boolean).join(" · ");
-}
-
-export function ToolCalls({ calls }: { calls: ToolCall[] }) {
-  const texts = t().agents.tryIt;
-  return (
-    <>
-      {calls.map((call) => (
-        <details key={call.id} class="fold">
-          <summary>
-            <ChevronRight aria-hidden="true" />
-            <span class="clip" dir="auto">{call.tool}</span>
-            {call.status && call.status !== "completed" && (
-              <Badge tone="bad">{texts.callStatuses[call.status]}</Badge>
-            )}
-            {call.execution_time_ms !== undefined && (
-              <span class="soft">{formatDuration(call.execution_time_ms)}</span>
-            )}
-          </summary>
-          <h4>{texts.input}</h4>
-          <Json value={call.input} label={texts.input} />
-          {call.status && (
-            <>
-              <h4>{texts.output}</h4>
-              <Json value={call.output} label={texts.output} />
-            </>
-          )}
-        </details>
-      ))}
-    </>
-  );
-}
-
-export function Sources({ sources }: { sources: Turn["sources"] }) {
-  if (!sources.length) return null;
-  return (
-    <details class="fold">
-      <summary>
-        <ChevronRight aria-hidden="true" />
-        {t().agents.tryIt.sources(sources.length)}
-      </summary>
-      <ol class="sources">
-        {sources.map((source, index) => (
-          <li key={index}>
-            <p class="source-name">
-              <span class="clip" dir="auto">{source.document_name}</span>
-              <span class="soft number">
-                {formatNumber(source.relevance_score, { maximumFractionDigits: 2 })}
-              </span>
-            </p>
-            <p class="soft" dir="auto">{source.chunk_preview}</p>
-          </li>
-        ))}
-      </ol>
-    </details>
-  );
 }
