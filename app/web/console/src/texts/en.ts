@@ -437,6 +437,7 @@ export const en = {
     ratings: { up: "Good", down: "Bad", any: "Good or bad" },
     failures: { true: "With failed answers", false: "Without failed answers" },
     reads: { true: "Unread", false: "Read" },
+    moreFilters: "More filters",
     ofVisitor: (id: string) => `Visitor ${id}`,
     ofUser: (id: string) => `User ${id}`,
     readAll: "Mark all as read",

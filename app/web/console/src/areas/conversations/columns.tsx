@@ -6,51 +6,43 @@ import { Ago, Badge } from "../../ui/small";
 import type { Column } from "../../ui/table";
 import type { Conversation } from "./filters";
 
-export function columns(): Column<Conversation>[] {
+// `hasAgent` leaves out the agent, which is the same in all rows.
+export function columns(hasAgent: boolean): Column<Conversation>[] {
   const texts = t().conversations;
+  const agent: Column<Conversation> = {
+    key: "agent",
+    label: texts.agent,
+    width: "15%",
+    isSecondary: true,
+    cell: ({ agent_name }) => agent_name,
+  };
   return [
     { key: "title", label: texts.conversation, cell: (row) => <Title row={row} /> },
     {
       key: "person",
       label: texts.person,
-      width: "168px",
+      width: "20%",
       isSecondary: true,
-      cell: (row) => personOf(row),
+      cell: (row) => (
+        <>
+          <span dir="auto">{personOf(row)}</span>
+          <span class="preview soft">{texts.sources[row.source]}</span>
+        </>
+      ),
     },
-    {
-      key: "agent",
-      label: texts.agent,
-      width: "168px",
-      isSecondary: true,
-      cell: ({ agent_name }) => agent_name,
-    },
-    {
-      key: "source",
-      label: texts.filters.source,
-      width: "128px",
-      isSecondary: true,
-      cell: ({ source }) => texts.sources[source],
-    },
-    { key: "signs", label: texts.signs, width: "136px", cell: (row) => <Signs row={row} /> },
-    {
-      key: "messages",
-      label: texts.messages,
-      width: "104px",
-      isNumber: true,
-      isSecondary: true,
-      cell: ({ message_count }) => formatNumber(message_count),
-    },
+    ...(hasAgent ? [] : [agent]),
+    { key: "signs", label: texts.signs, width: "124px", cell: (row) => <Signs row={row} /> },
     {
       key: "last",
       label: texts.last,
-      width: "136px",
+      width: "128px",
       isSecondary: true,
       cell: ({ last_message_at }) => <Ago at={last_message_at} />,
     },
   ];
 }
 
-export function personOf(
+function personOf(
   { user_name, visitor }: Pick<Conversation, "user_name" | "visitor">,
 ): string {
   return user_name || visitor?.name || visitor?.email || visitor?.id || t().conversations.visitor;

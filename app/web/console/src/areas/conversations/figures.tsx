@@ -14,7 +14,7 @@ export function AgentFigures({ id }: { id: string }) {
   const stats = query.data;
   if (query.error) return <Problem error={query.error} />;
   return (
-    <section class="stack" aria-label={texts.figures}>
+    <section class="figures" aria-label={texts.figures}>
       <Tiles>
         <Tile
           label={t().rail.conversations}

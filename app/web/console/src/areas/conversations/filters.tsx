@@ -1,5 +1,6 @@
 // The filters of the list, which are in its address.
-import { X } from "lucide-preact";
+import { SlidersHorizontal, X } from "lucide-preact";
+import { useState } from "preact/hooks";
 
 import { useRead } from "../../api/queries";
 import { may } from "../../api/session";
@@ -59,7 +60,10 @@ interface BarProps {
   onChange: (changes: Values) => void;
 }
 
+const RARE = ["user_id", "failed", "status", "from", "to"] as const;
+
 export function FilterBar({ values, onChange }: BarProps) {
+  const [isOpen, setOpen] = useState(RARE.some((name) => values[name]));
   const texts = t().conversations;
   return (
     <div class="filters">
@@ -70,10 +74,23 @@ export function FilterBar({ values, onChange }: BarProps) {
       />
       <AgentFilter values={values} onChange={onChange} />
       <Choices name="source" choices={Object.entries(texts.sources)} {...{ values, onChange }} />
-      <UserFilter values={values} onChange={onChange} />
       <Choices name="rating" choices={Object.entries(texts.ratings)} {...{ values, onChange }} />
-      <Choices name="failed" choices={Object.entries(texts.failures)} {...{ values, onChange }} />
       <Choices name="unread" choices={Object.entries(texts.reads)} {...{ values, onChange }} />
+      <Button icon={SlidersHorizontal} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {texts.moreFilters}
+      </Button>
+      <PersonChips values={values} onChange={onChange} />
+      {isOpen && <RareFilters values={values} onChange={onChange} />}
+    </div>
+  );
+}
+
+function RareFilters({ values, onChange }: BarProps) {
+  const texts = t().conversations;
+  return (
+    <div class="filters rare">
+      <UserFilter values={values} onChange={onChange} />
+      <Choices name="failed" choices={Object.entries(texts.failures)} {...{ values, onChange }} />
       <Choices name="status" choices={Object.entries(texts.statuses)} {...{ values, onChange }} />
       <DateFilter
         label={texts.from}
@@ -81,7 +98,6 @@ export function FilterBar({ values, onChange }: BarProps) {
         onChange={(from) => onChange({ from })}
       />
       <DateFilter label={texts.to} value={values.to} onChange={(to) => onChange({ to })} />
-      <PersonChips values={values} onChange={onChange} />
     </div>
   );
 }

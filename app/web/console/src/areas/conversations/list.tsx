@@ -55,7 +55,7 @@ export function ConversationList() {
       <ListTable
         label={t().rail.conversations}
         list={{ ...list, rows: list.rows?.filter(({ id }) => !leaving.value.has(id)) }}
-        columns={columns()}
+        columns={columns(Boolean(filters.agent_id))}
         keyOf={({ id }) => id}
         linkOf={({ id }) => `/conversations/${id}`}
         isStrong={({ unread }) => unread}
