@@ -35,7 +35,7 @@ export function columns(hasAgent: boolean): Column<Conversation>[] {
     {
       key: "last",
       label: texts.last,
-      width: "128px",
+      width: "152px",
       isSecondary: true,
       cell: ({ last_message_at }) => <Ago at={last_message_at} />,
     },

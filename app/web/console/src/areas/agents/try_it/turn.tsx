@@ -19,7 +19,7 @@ export function TurnView({ turn, onAgain, onInspect }: TurnProps) {
   const texts = t().agents.tryIt;
   return (
     <li class="turn">
-      <p class="question" dir="auto">{turn.question}</p>
+      {turn.question && <p class="question" dir="auto">{turn.question}</p>}
       <div class="answer" aria-busy={turn.status === "running" || undefined}>
         <ToolCalls calls={turn.calls} />
         {turn.answer && <Markdown text={turn.answer} />}
