@@ -18,7 +18,7 @@ function useCopy(text: string): [boolean, () => Promise<void>] {
 }
 
 // Pages without https have no clipboard.
-async function copy(text: string): Promise<void> {
+export async function copy(text: string): Promise<void> {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;

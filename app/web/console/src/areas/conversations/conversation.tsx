@@ -9,6 +9,7 @@ import { may, session } from "../../api/session";
 import { href } from "../../base";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
+import { copy } from "../../ui/copy";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { Page } from "../../ui/page";
 import { Badge } from "../../ui/small";
@@ -118,7 +119,7 @@ function Actions(
   const items: (MenuItem | false)[] = [
     {
       label: t().common.copyCurl,
-      onSelect: () => void navigator.clipboard?.writeText(toCurl("GET", MESSAGES, { path })),
+      onSelect: () => void copy(toCurl("GET", MESSAGES, { path })),
     },
     canChange && status === "active" && {
       label: texts.end,

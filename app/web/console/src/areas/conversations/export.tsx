@@ -7,6 +7,7 @@ import { useChange } from "../../api/queries";
 import type { Query } from "../../api/types";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
+import { copy } from "../../ui/copy";
 import { Menu } from "../../ui/menu";
 import { Problem } from "../../ui/states";
 import { notify } from "../../ui/toast";
@@ -50,7 +51,7 @@ export function ExportMenu({ query }: { query: Query<typeof PATH> }) {
           { label: texts.exportCsv, onSelect: () => download.mutate("csv") },
           {
             label: t().common.copyCurl,
-            onSelect: () => void navigator.clipboard?.writeText(toCurl("GET", EXPORT, { query })),
+            onSelect: () => void copy(toCurl("GET", EXPORT, { query })),
           },
         ]}
       >

@@ -1,5 +1,5 @@
 // The messages of a conversation, from its end backwards, and those that are added while it is open.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { type Problem, toProblem } from "../../api/problem";
@@ -26,39 +26,43 @@ export function useMessages(id: string, onNew: () => void): Messages {
   const [messages, setMessages] = useState<Message[]>();
   const [hasOlder, setOlder] = useState(false);
   const [error, setError] = useState<Problem | null>(null);
-  const isBusy = useRef(false);
   const latest = useRef<Message[]>();
-  latest.current = messages;
+  const busy = useRef(new Set<string>());
 
   const read = (query: { before?: string; after?: string }) =>
     api.get(PATH, { path: { conversation_id: id }, query: { ...query, limit: LIMIT } });
+  const show = (change: (now: Message[]) => Message[]) => {
+    latest.current = change(latest.current ?? []);
+    setMessages(latest.current);
+  };
 
-  const attempt = useCallback(async (action: () => Promise<void>) => {
-    if (isBusy.current) return;
-    isBusy.current = true;
+  // One request per end of the conversation at a time.
+  const attempt = async (end: "older" | "newer", action: () => Promise<void>) => {
+    if (busy.current.has(end)) return;
+    busy.current.add(end);
     try {
       await action();
       setError(null);
     } catch (problem) {
       setError(toProblem(problem));
     }
-    isBusy.current = false;
-  }, []);
+    busy.current.delete(end);
+  };
 
   const readOlder = () =>
-    attempt(async () => {
+    attempt("older", async () => {
       const first = latest.current?.[0];
       const page = await read(first ? { before: first.id } : {});
       setOlder(page.has_more ?? false);
-      setMessages((now) => [...page.data, ...now ?? []]);
+      show((now) => [...page.data, ...now]);
     });
 
   const readNewer = () =>
-    attempt(async () => {
+    attempt("newer", async () => {
       const last = latest.current?.at(-1);
       const page = await read(last ? { after: last.id } : {});
       if (!page.data.length) return;
-      setMessages((now) => [...now ?? [], ...page.data]);
+      show((now) => [...now, ...page.data]);
       onNew();
     });
 
@@ -79,8 +83,8 @@ export function useMessages(id: string, onNew: () => void): Messages {
     },
     retry: () => void readOlder(),
     update: (messageId, changes) =>
-      setMessages((now) =>
-        now?.map((message) => (message.id === messageId ? { ...message, ...changes } : message))
+      show((now) =>
+        now.map((message) => (message.id === messageId ? { ...message, ...changes } : message))
       ),
   };
 }
