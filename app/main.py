@@ -25,6 +25,7 @@ from app.domain.agents.definition.controllers import (
 from app.domain.agents.definition.draft_controllers import AgentDraftController
 from app.domain.agents.knowledge.controllers import KnowledgeController
 from app.domain.agents.knowledge.evaluation_controllers import EvaluationController
+from app.domain.agents.knowledge.overview_controllers import KnowledgeOverviewController
 from app.domain.agents.llm.controllers import ModelController, ProviderKeyController
 from app.domain.agents.search.controllers import WebSearchController
 from app.domain.agents.sources.controllers import SourceController
@@ -178,6 +179,7 @@ ROUTES: list[Any] = [
     ProviderKeyController,
     CredentialController,
     KnowledgeController,
+    KnowledgeOverviewController,
     SourceController,
     EvaluationController,
     DataTableController,

@@ -16,4 +16,5 @@ from .runtime import (
     load_draft_runtime,
     load_runtime,
 )
+from .schemas import Status
 from .service import create, emit_updated, find, get_name, require

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,7 @@ from . import (
 from .audience import find_restriction
 from .chunk_store import ChunkStore, Matches, SearchRequest
 from .embedders import Embedder
+from .fusion import Candidate, Key
 from .lance import TableMissing, TableRef
 from .passages import Passage, drop_repetitions, put_together
 from .previews import cut_preview
@@ -54,6 +55,16 @@ CANDIDATES: Final = 30
 _MAX_QUERY_CHARS = 2000
 # Each word costs the search of the text a part of a millisecond.
 _MAX_QUERY_WORDS = 64
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The best passages of a search with what each part of it said, and the keys of the chunks that
+    a turn would quote.
+    """
+
+    passages: list[Passage]
+    matches: Matches
+    quoted: frozenset[Key]
 
 
 class Passages(msgspec.Struct, frozen=True):
@@ -147,6 +158,50 @@ async def search(
     """Returns the best passages that the reader may know, of documents that fulfil all filters.
     `only_fitting`: those that are good enough for an answer. Raises Unavailable.
     """
+    found = await _find(services, tenant_id, base, query, limit, reader=reader, filters=filters)
+    chosen = found.fitting if only_fitting else found.candidates
+    ranked = await reranking.rerank(services, tenant_id, base, found.text, chosen)
+    return put_together(ranked[:limit])
+
+
+async def explain(
+    services: Services,
+    tenant_id: str,
+    base: KnowledgeInfo,
+    query: str,
+    limit: int,
+    *,
+    reader: Reader,
+    filters: Sequence[DocumentFilter] = (),
+) -> Found:
+    """Searches, and says why each passage was found. Raises Unavailable."""
+    found = await _find(services, tenant_id, base, query, limit, reader=reader, filters=filters)
+    ranked = await reranking.rerank(services, tenant_id, base, found.text, found.candidates)
+    fitting = {candidate.chunk.key for candidate in found.fitting}
+    keys = [candidate.chunk.key for candidate in ranked if candidate.chunk.key in fitting]
+    quoted = frozenset(keys[: base.settings.max_passages])
+    return Found(put_together(ranked[:limit]), found.matches, quoted)
+
+
+class _Candidates(NamedTuple):
+    """`text` is the question without typos; `fitting` are good enough for an answer."""
+
+    text: str
+    matches: Matches
+    candidates: list[Candidate]
+    fitting: list[Candidate]
+
+
+async def _find(
+    services: Services,
+    tenant_id: str,
+    base: KnowledgeInfo,
+    query: str,
+    limit: int,
+    *,
+    reader: Reader,
+    filters: Sequence[DocumentFilter],
+) -> _Candidates:
     text = shorten(query)
     search_table = partial(_search_table, services, tenant_id, reader=reader, filters=filters)
     try:
@@ -157,7 +212,7 @@ async def search(
             base = await _reload(services, tenant_id, base)
             text, matches = await search_table(base, text, limit)
     except TableMissing:
-        return []
+        return _Candidates(text, Matches([], []), [], [])
     except (RuntimeError, OSError, ValueError) as error:
         log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
         raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
@@ -166,11 +221,9 @@ async def search(
     terms = list_terms(text, base.languages)
     candidates = fusion.rank(matches, terms, are_vectors_weak=are_vectors_weak)
     candidates = drop_repetitions(candidates, reranking.count_candidates(base, limit))
-    if only_fitting:
-        min_fit = MIN_LOCAL_FIT if is_local else 0.0
-        candidates = select_fitting(candidates, matches, min_fit=min_fit)
-    candidates = await reranking.rerank(services, tenant_id, base, text, candidates)
-    return put_together(candidates[:limit])
+    min_fit = MIN_LOCAL_FIT if is_local else 0.0
+    fitting = select_fitting(candidates, matches, min_fit=min_fit)
+    return _Candidates(text, matches, candidates, fitting)
 
 
 def shorten(query: str) -> str:

@@ -63,6 +63,9 @@ _PASSAGE = {
     "row": None,
     "heading": "Opening hours",
     "relevance_score": 0.92,
+    "vector_score": 0.71,
+    "word_score": 6.4,
+    "is_quoted": True,
 }
 
 
@@ -243,6 +246,12 @@ class SearchRequest(ReaderChoice, kw_only=True):
 
 
 class PassageView(msgspec.Struct):
+    """`relevance_score` is that of both parts of the search together: `vector_score` is how similar
+    the passage is to the question, `word_score` how well its words match; null where that part did
+    not find it. `is_quoted`: a turn with this question alone would quote the passage, if it fits
+    into the context of its model.
+    """
+
     example: ClassVar[dict[str, Any]] = _PASSAGE
 
     document_id: str
@@ -252,3 +261,6 @@ class PassageView(msgspec.Struct):
     row: int | None
     heading: str | None
     relevance_score: float
+    vector_score: float | None
+    word_score: float | None
+    is_quoted: bool

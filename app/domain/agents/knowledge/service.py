@@ -6,6 +6,8 @@ from app.services import Services
 from db.session import Scope
 
 from . import retrieval
+from .chunk_store import Matches
+from .fusion import Key
 from .passages import Passage
 from .schemas import PassageView, SearchRequest
 
@@ -19,7 +21,7 @@ async def search(
         runtime = await agents.find_runtime(tx, services.keyring, agent_id)
     if runtime.knowledge is None:
         return Data([])
-    found = await retrieval.search(
+    found = await retrieval.explain(
         services,
         runtime.tenant_id,
         runtime.knowledge,
@@ -28,10 +30,32 @@ async def search(
         reader=reader,
         filters=[request.filter],
     )
-    return Data([_to_view(passage) for passage in found if passage.score >= request.min_score])
+    by_vector, by_words = _score(found.matches)
+    return Data(
+        [
+            _to_view(passage, by_vector, by_words, found.quoted)
+            for passage in found.passages
+            if passage.score >= request.min_score
+        ]
+    )
 
 
-def _to_view(passage: Passage) -> PassageView:
+_Scores = dict[Key, float]
+
+
+def _score(matches: Matches) -> tuple[_Scores, _Scores]:
+    """Returns the similarities of the chunks, those of a sentence encoder first, and the scores of
+    their words.
+    """
+    by_vector = {chunk.key: score for chunk, score in matches.by_vector}
+    for found in matches.by_encoding.values():
+        by_vector |= {chunk.key: score for chunk, score in found}
+    return by_vector, {chunk.key: score for chunk, score in matches.by_text}
+
+
+def _to_view(
+    passage: Passage, by_vector: _Scores, by_words: _Scores, quoted: frozenset[Key]
+) -> PassageView:
     chunk = passage.chunk
     return PassageView(
         chunk.document_id,
@@ -41,4 +65,11 @@ def _to_view(passage: Passage) -> PassageView:
         chunk.row,
         chunk.heading,
         passage.score,
+        _round(by_vector.get(chunk.key)),
+        _round(by_words.get(chunk.key)),
+        chunk.key in quoted,
     )
+
+
+def _round(score: float | None) -> float | None:
+    return None if score is None else round(score, 4)

@@ -1380,16 +1380,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat/stream": {
+    "/api/v1/public/agents/{agent_id}/conversations": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["list_conversations_as_visitor"];
         put?: never;
-        post: operations["chat_stream_as_visitor"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1444,16 +1444,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/conversations": {
+    "/api/v1/public/agents/{agent_id}/chat/stream": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["list_conversations_as_visitor"];
+        get?: never;
         put?: never;
-        post?: never;
+        post: operations["chat_stream_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1524,22 +1524,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/chat/completions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["create_completion"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/models/{model_id}": {
         parameters: {
             query?: never;
@@ -1566,6 +1550,22 @@ export interface paths {
         get: operations["list_agent_models"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_completion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2030,6 +2030,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["train_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/knowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_agent_knowledge"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3588,16 +3604,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/submit": {
+    "/api/v1/public/forms/{slug}/embed": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        get: operations["get_form_embed_code"];
         put?: never;
-        post: operations["submit_public_form"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3620,16 +3636,16 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/embed": {
+    "/api/v1/public/forms/{slug}/submit": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get: operations["get_form_embed_code"];
+        get?: never;
         put?: never;
-        post?: never;
+        post: operations["submit_public_form"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3668,38 +3684,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_form_messages"];
-        put?: never;
-        post: operations["send_form_message"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["start_form_conversation"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages/stream": {
         parameters: {
             query?: never;
@@ -3726,6 +3710,38 @@ export interface paths {
         get: operations["get_form_conversation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["start_form_conversation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_form_messages"];
+        put?: never;
+        post: operations["send_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4371,6 +4387,17 @@ export interface components {
             /** @enum {string} */
             status?: "draft" | "published" | "archived";
             draft: components["schemas"]["DraftState"];
+        };
+        AgentKnowledge: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            status: "draft" | "published" | "archived";
+            documents: components["schemas"]["DocumentFigures"];
+        };
+        AgentKnowledgePage: {
+            data: components["schemas"]["AgentKnowledge"][];
+            pagination: components["schemas"]["Pagination"];
         };
         AgentResult: {
             index: number;
@@ -5476,6 +5503,13 @@ export interface components {
             fields?: {
                 [key: string]: string | number | boolean;
             };
+        };
+        DocumentFigures: {
+            count: number;
+            passage_count: number;
+            failed_count: number;
+            working_count: number;
+            changed_at: string | null;
         };
         DocumentFilter: {
             tags?: string[];
@@ -6869,6 +6903,9 @@ export interface components {
             row: number | null;
             heading: string | null;
             relevance_score: number;
+            vector_score: number | null;
+            word_score: number | null;
+            is_quoted: boolean;
         };
         PatchAttachment: {
             is_enabled?: boolean;
@@ -11582,7 +11619,7 @@ export interface operations {
             };
         };
     };
-    chat_stream_as_visitor: {
+    list_conversations_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
@@ -11591,18 +11628,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["CustomerConversations"];
                 };
             };
         };
@@ -11678,7 +11711,7 @@ export interface operations {
             };
         };
     };
-    list_conversations_as_visitor: {
+    chat_stream_as_visitor: {
         parameters: {
             query?: never;
             header?: never;
@@ -11687,14 +11720,18 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CustomerConversations"];
+                    "text/event-stream": string;
                 };
             };
         };
@@ -11821,30 +11858,6 @@ export interface operations {
             };
         };
     };
-    create_completion: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CompletionRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Completion"];
-                    "text/event-stream": string;
-                };
-            };
-        };
-    };
     get_agent_model: {
         parameters: {
             query?: never;
@@ -11881,6 +11894,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCards"];
+                };
+            };
+        };
+    };
+    create_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompletionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                    "text/event-stream": string;
                 };
             };
         };
@@ -12760,6 +12797,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TrainingAccepted"];
+                };
+            };
+        };
+    };
+    list_agent_knowledge: {
+        parameters: {
+            query?: {
+                page?: number;
+                per_page?: number;
+                search?: string;
+                sort?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentKnowledgePage"];
                 };
             };
         };
@@ -15925,7 +15986,7 @@ export interface operations {
             };
         };
     };
-    submit_public_form: {
+    get_form_embed_code: {
         parameters: {
             query?: never;
             header?: never;
@@ -15934,18 +15995,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SubmitPublicForm"];
-            };
-        };
+        requestBody?: never;
         responses: {
-            201: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PublicSubmissionData"];
+                    "application/json": components["schemas"]["FormEmbedData"];
                 };
             };
         };
@@ -15979,7 +16036,7 @@ export interface operations {
             };
         };
     };
-    get_form_embed_code: {
+    submit_public_form: {
         parameters: {
             query?: never;
             header?: never;
@@ -15988,14 +16045,18 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitPublicForm"];
+            };
+        };
         responses: {
-            200: {
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FormEmbedData"];
+                    "application/json": components["schemas"]["PublicSubmissionData"];
                 };
             };
         };
@@ -16044,79 +16105,6 @@ export interface operations {
             };
         };
     };
-    list_form_messages: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormMessageList"];
-                };
-            };
-        };
-    };
-    send_form_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendFormMessage"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormTurnData"];
-                };
-            };
-        };
-    };
-    start_form_conversation: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartFormConversation"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StartedFormConversation"];
-                };
-            };
-        };
-    };
     stream_form_message: {
         parameters: {
             query?: never;
@@ -16161,6 +16149,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FormConversationData"];
+                };
+            };
+        };
+    };
+    start_form_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartFormConversation"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedFormConversation"];
+                };
+            };
+        };
+    };
+    list_form_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormMessageList"];
+                };
+            };
+        };
+    };
+    send_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormTurnData"];
                 };
             };
         };
