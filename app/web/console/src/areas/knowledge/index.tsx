@@ -1,11 +1,12 @@
-import { t } from "../../texts";
-import { Page } from "../../ui/page";
-import { Skeleton } from "../../ui/states";
+import { useSubPath } from "../../ui/state";
+import { AgentKnowledge } from "./agent";
+import { KnowledgeList } from "./list";
+import { DocumentScreen } from "./document";
 
-export default function Screen() {
-  return (
-    <Page title={t().rail.knowledge}>
-      <Skeleton />
-    </Page>
-  );
+export default function Knowledge() {
+  const [agentId, documentId] = useSubPath();
+  if (agentId && documentId) {
+    return <DocumentScreen key={documentId} agentId={agentId} documentId={documentId} />;
+  }
+  return agentId ? <AgentKnowledge key={agentId} agentId={agentId} /> : <KnowledgeList />;
 }
