@@ -185,7 +185,7 @@ async def test_who_is_answered_from_a_document_is_changed_unless_somebody_else_d
     await console.button("Save").click()
     await expect(console.page.get_by_text("Saved", exact=True)).to_be_visible()
     assert (await librarian.document(document["id"]))["tags"] == ["faq", "shop"]
-    await librarian.client.patch(path, {"tags": ["theirs"]})
+    await librarian.client.http.patch(path, json={"tags": ["theirs"]})
     await console.field("Tags").fill("mine")
     await console.button("Save").click()
     dialog = console.dialog("Somebody else changed this")

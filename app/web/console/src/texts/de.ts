@@ -328,7 +328,7 @@ export const de: Catalog = {
     },
     passagesDone: (done: string, total: string) => `${done} von ${total} Abschnitten sind fertig.`,
     stuck: "Hängt",
-    lastSeen: (when: string) => `Letztes Lebenszeichen ${when}`,
+    lastSeen: (when: string) => `Letztes Lebenszeichen: ${when}`,
     attempt: (attempt: string, most: string) => `Versuch ${attempt} von ${most} ist fehlgeschlagen`,
     visibility: "Für",
     visibilities: { public: "Alle", internal: "Ihre Leute" },

@@ -553,7 +553,7 @@ export const en = {
     },
     passagesDone: (done: string, total: string) => `${done} of ${total} passages are done.`,
     stuck: "Stuck",
-    lastSeen: (when: string) => `No sign of life since ${when}`,
+    lastSeen: (when: string) => `Last sign of life: ${when}`,
     attempt: (attempt: string, most: string) => `Attempt ${attempt} of ${most} failed`,
     visibility: "For",
     visibilities: { public: "Everybody", internal: "Your people" },

@@ -51,6 +51,8 @@ export function useEditor<Rec extends object, Values extends object>(
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isSaving, setSaving] = useState(false);
   const [isSaved, setSaved] = useState(false);
+  // What was read last, when it became the base or a newer answer did.
+  const adopted = useRef(record);
   const latest = useRef({ base, edits });
   latest.current = { base, edits };
 
@@ -59,7 +61,9 @@ export function useEditor<Rec extends object, Values extends object>(
 
   // What others saved is shown at once, while there is nothing of one's own to lose.
   useEffect(() => {
-    if (!isChanged && record !== base) setBase(record);
+    if (isChanged || record === adopted.current) return;
+    adopted.current = record;
+    setBase(record);
   }, [record, isChanged]);
 
   const keep = (next: Partial<Values>) => {
@@ -76,6 +80,8 @@ export function useEditor<Rec extends object, Values extends object>(
     if (!stored) keep(all);
   };
   const begin = (next: Rec) => {
+    // An answer is newer than what was read before it.
+    if (next !== latest.current.base) adopted.current = record;
     latest.current = { base: next, edits: {} };
     setBase(next);
     setEdits({});

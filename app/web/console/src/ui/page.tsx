@@ -38,7 +38,7 @@ export function Page(
   useEffect(() => {
     document.title = `${title} · Parley`;
     crumbs.value = parents;
-  }, [title, parents.map(({ to }) => to).join()]);
+  }, [title, parents.map(({ to, label }) => `${to} ${label}`).join()]);
   return (
     <div class={isWide ? "page wide" : "page"}>
       <div class="page-head">

@@ -14,7 +14,7 @@ import { ListTable } from "../../ui/list";
 import { Menu } from "../../ui/menu";
 import { Ago } from "../../ui/small";
 import { useDelayed, useFilters } from "../../ui/state";
-import { Empty, Problem } from "../../ui/states";
+import { Problem } from "../../ui/states";
 import type { Column } from "../../ui/table";
 import { notify } from "../../ui/toast";
 import { failure, leaving } from "./deletion";
@@ -41,10 +41,11 @@ export function Documents({ agentId }: { agentId: string }) {
   const texts = t().knowledge;
   const [problem, setProblem] = useState<unknown>(null);
   const rows = list.rows?.filter(({ id }) => !leaving.value.has(id));
+  const isEmpty = !isFiltered && rows?.length === 0;
   return (
-    <DropZone agentId={agentId}>
+    <DropZone agentId={agentId} isFirst={isEmpty}>
       <FailedNote agentId={agentId} />
-      {(isFiltered || (rows?.length ?? 1) > 0) && <DocumentFilters />}
+      {!isEmpty && <DocumentFilters />}
       <Problem error={problem ?? failure.value} />
       <ListTable
         label={texts.tabs.documents}
@@ -54,7 +55,7 @@ export function Documents({ agentId }: { agentId: string }) {
         linkOf={({ id }) => `/knowledge/${agentId}/${id}`}
         actionsOf={(row) => <RowMenu agentId={agentId} row={row} onProblem={setProblem} />}
         onClear={isFiltered ? clear : undefined}
-        empty={<Empty title={texts.noDocuments}>{texts.noDocumentsAbout}</Empty>}
+        empty={null}
       />
     </DropZone>
   );

@@ -1,5 +1,5 @@
 // Takes files that are chosen or dragged in, and shows those that are on their way.
-import { FilePlus2, RotateCw, Upload as UploadIcon, X } from "lucide-preact";
+import { FilePlus2, Library, RotateCw, Upload as UploadIcon, X } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 
@@ -11,7 +11,14 @@ import { Progress } from "../../ui/small";
 import { AddText } from "./add_text";
 import { addFiles, dismiss, ENDINGS, retry, type Upload, uploads } from "./uploads";
 
-export function DropZone({ agentId, children }: { agentId: string; children: ComponentChildren }) {
+// While there are no documents yet, it says what can be added.
+export function DropZone(
+  { agentId, isFirst, children }: {
+    agentId: string;
+    isFirst: boolean;
+    children: ComponentChildren;
+  },
+) {
   const [isOver, setOver] = useState(false);
   const [isInternal, setInternal] = useState(false);
   const [isWriting, setWriting] = useState(false);
@@ -34,14 +41,24 @@ export function DropZone({ agentId, children }: { agentId: string; children: Com
         addFiles(agentId, event.dataTransfer?.files ?? [], isInternal);
       }}
     >
-      <section class={`drop-zone ${isOver ? "over" : ""}`} aria-label={texts.addDocuments}>
+      <section
+        class={`drop-zone ${isOver ? "over" : ""} ${isFirst ? "large" : ""}`}
+        aria-label={texts.addDocuments}
+      >
+        {isFirst && (
+          <>
+            <Library aria-hidden="true" class="empty-icon" />
+            <h2>{texts.noDocuments}</h2>
+            <p class="soft">{texts.noDocumentsAbout}</p>
+          </>
+        )}
         <div class="row">
           <Button kind="primary" icon={UploadIcon} onClick={() => input.current?.click()}>
             {texts.chooseFiles}
           </Button>
           <Button icon={FilePlus2} onClick={() => setWriting(true)}>{texts.writeText}</Button>
         </div>
-        <p class="soft">{isOver ? texts.dropNow : texts.dropHint}</p>
+        {(isOver || !isFirst) && <p class="soft">{isOver ? texts.dropNow : texts.dropHint}</p>}
         <Switch label={texts.addInternal} value={isInternal} onChange={setInternal} />
         <input
           ref={input}

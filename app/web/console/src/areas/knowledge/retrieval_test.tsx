@@ -146,7 +146,7 @@ function Result(
           {formatNumber(score, { minimumFractionDigits: 2, maximumFractionDigits: 2 })}
         </span>
       </div>
-      <meter value={Math.max(0, share)} aria-hidden="true" />
+      <progress value={Math.max(0, share)} max={1} aria-hidden="true" />
       {(place || passage.is_quoted) && (
         <p class="soft result-place">
           {passage.is_quoted && <Badge tone="accent">{t().knowledge.quoted}</Badge>}
