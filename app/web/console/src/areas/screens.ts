@@ -111,7 +111,7 @@ export const SCREENS: Screen[] = [
     path: "/settings",
     icon: Settings,
     group: "manage",
-    needs: ["models:read", "admin:keys"],
+    needs: ["models:read", "admin:keys", "work:read", "settings:read"],
     shortcut: "s",
     component: part(() => import("./settings")),
   },

@@ -24,7 +24,8 @@ export interface ChartProps {
 
 const HEIGHT = 240;
 const TICK_WIDTH = 72;
-const AXIS_WIDTH = 72;
+const AXIS_WIDTH = 60;
+const AXIS_HEIGHT = 28;
 const GAP = 0.28;
 
 export default function Chart(props: ChartProps) {
@@ -96,6 +97,7 @@ function optionsOf(
   return {
     width: area.clientWidth,
     height: HEIGHT,
+    padding: [8, 4, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
     scales: {
@@ -105,6 +107,7 @@ function optionsOf(
     axes: [
       {
         ...axis,
+        size: AXIS_HEIGHT,
         grid: { show: false },
         splits: (chart) => spread(ticks.length, chart.width),
         values: (_, splits) => splits.map((split) => ticks[split] ?? ""),

@@ -13,6 +13,7 @@ export function Groups({ series }: { series: Series }) {
   const all = series.totals[measure] ?? 0;
   // Other groups cannot be filtered by.
   const filter = { agent: "agent", model: "model" }[series.group_by as string];
+  const rows = rowsOf(series);
   const open = ({ id }: Row) => {
     if (filter && id) setFilters({ [filter]: id, group: filter === "agent" ? "model" : "agent" });
   };
@@ -23,11 +24,20 @@ export function Groups({ series }: { series: Series }) {
     >
       <Table<Row>
         label={texts.groups[series.group_by]}
-        rows={rowsOf(series)}
+        rows={rows}
         keyOf={({ id, isOther }) => isOther ? "other" : id ?? "none"}
         {...(filter ? { onOpen: open } : {})}
         columns={[
-          { key: "name", label: t().common.name, cell: ({ name }) => name },
+          {
+            key: "name",
+            label: t().common.name,
+            cell: (row) => (
+              <>
+                <span class={`swatch series-${rows.indexOf(row)}`} />
+                {row.name}
+              </>
+            ),
+          },
           {
             key: "share",
             label: texts.share(texts.measures[measure]),

@@ -1,17 +1,13 @@
-import { KeyRound } from "lucide-preact";
-
 import { toCurl } from "../../api/client";
 import { useRead } from "../../api/queries";
-import { may } from "../../api/session";
 import type { Schemas } from "../../api/types";
 import { t } from "../../texts";
-import { LinkButton } from "../../ui/button";
 import { CopyButton } from "../../ui/copy";
 import { formatAgo, formatNumber, formatSize, formatTime } from "../../ui/format";
 import { Meter } from "../../ui/meter";
 import { Card, Section } from "../../ui/page";
 import { Badge } from "../../ui/small";
-import { Empty, Loaded } from "../../ui/states";
+import { Loaded } from "../../ui/states";
 
 type Report = Schemas["LimitsReport"];
 type Window = Schemas["WindowLimit"];
@@ -56,18 +52,33 @@ function Headroom({ report }: { report: Report }) {
       </Section>
       <Section title={texts.visitors} about={texts.visitorsAbout}>
         <Card>
-          {VISITORS.flatMap((kind) =>
-            WINDOWS.map((key) => (
-              <WindowMeter
-                key={kind + key}
-                label={texts.visitorWindow(texts.visitorKinds[kind], texts.windows[key])}
-                limit={report.visitors[kind][key]}
-              />
-            ))
-          )}
+          {VISITORS.map((kind) => (
+            <Visitors
+              key={kind}
+              label={texts.visitorKinds[kind]}
+              limits={report.visitors[kind]}
+            />
+          ))}
         </Card>
       </Section>
       <Budgets report={report} />
+    </>
+  );
+}
+
+function Visitors({ label, limits }: { label: string; limits: Schemas["VisitorLimits"] }) {
+  const texts = t().usage;
+  const limited = WINDOWS.filter((key) => limits[key].limit !== null);
+  if (!limited.length) return <Unlimited label={label} />;
+  return (
+    <>
+      {limited.map((key) => (
+        <WindowMeter
+          key={key}
+          label={texts.visitorWindow(label, texts.windows[key])}
+          limit={limits[key]}
+        />
+      ))}
     </>
   );
 }
@@ -77,7 +88,9 @@ function WindowMeter({ label, limit }: { label: string; limit: Window }) {
   if (limit.limit === null) return <Unlimited label={label} />;
   if (limit.remaining === null) return <Unlimited label={label} text={texts.notKnown} />;
   const used = limit.limit - limit.remaining;
-  const reset = limit.reset === null ? "" : new Date(limit.reset * 1000).toISOString();
+  // That of the minute has come before it is read.
+  const isSoon = limit.reset === null || limit.reset * 1000 - Date.now() < 60_000;
+  const reset = isSoon ? "" : new Date((limit.reset ?? 0) * 1000).toISOString();
   return (
     <Meter label={label} used={used} limit={limit.limit}>
       {texts.usedOf(formatNumber(used), formatNumber(limit.limit))}
@@ -186,13 +199,9 @@ function Budgets({ report }: { report: Report }) {
           </Card>
         )
         : (
-          <Empty
-            icon={KeyRound}
-            title={texts.noBudgets}
-            action={may("agents:write") && <LinkButton to="/agents">{texts.toAgents}</LinkButton>}
-          >
-            {texts.noBudgetsAbout}
-          </Empty>
+          <Card>
+            <p class="soft">{texts.noBudgets}</p>
+          </Card>
         )}
     </Section>
   );
