@@ -7,7 +7,6 @@ import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { CopyButton, CopyText } from "../../ui/copy";
 import { Filter, SearchField } from "../../ui/field";
-import { formatNumber } from "../../ui/format";
 import { Section } from "../../ui/page";
 import { Badge } from "../../ui/small";
 import { useFilters } from "../../ui/state";
@@ -113,7 +112,6 @@ function Value({ setting }: { setting: Setting }) {
 function toText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "–";
   if (typeof value === "boolean") return value ? t().common.on : t().common.off;
-  if (typeof value === "number") return formatNumber(value);
   if (Array.isArray(value)) return value.map(toText).join(", ") || "–";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
@@ -135,7 +133,7 @@ function Source({ setting: { source, variable, scope } }: { setting: Setting }) 
   return (
     <span class="row hint">
       <Badge>{texts.sources[source]}</Badge>
-      {scope === "tenant" ? texts.ofTenant : variable && <CopyText text={variable} />}
+      {scope === "tenant" ? texts.ofTenant[source] : variable && <CopyText text={variable} />}
     </span>
   );
 }

@@ -9,8 +9,7 @@ import { ChartPart } from "../../ui/chart_part";
 import { CopyButton } from "../../ui/copy";
 import { DateFilter } from "../../ui/date_filter";
 import { Filter } from "../../ui/field";
-import { formatCompact, formatCost, formatNumber } from "../../ui/format";
-import { Card, Section, Tile, Tiles } from "../../ui/page";
+import { Card, Section } from "../../ui/page";
 import { useFilters } from "../../ui/state";
 import { Empty, Loaded } from "../../ui/states";
 import { Figures } from "./figures";
@@ -29,6 +28,7 @@ import {
   type Series,
   type Sums,
 } from "./series";
+import { UsageTiles } from "./tiles";
 
 export function OverTime() {
   const [filters] = useFilters();
@@ -158,31 +158,5 @@ function Report({ series }: { series: Series }) {
       {series.group_by !== "none" && <Groups series={series} />}
       <Figures series={series} measure={measure} />
     </>
-  );
-}
-
-export function UsageTiles({ totals, to }: { totals: Sums; to?: string }) {
-  const texts = t().usage;
-  const { requests, turns, prompt_tokens, completion_tokens, total_tokens } = totals;
-  const link = to ? { to } : {};
-  return (
-    <Tiles>
-      <Tile
-        {...link}
-        label={texts.measures.total_tokens}
-        value={formatCompact(total_tokens)}
-        hint={texts.inOut(formatCompact(prompt_tokens), formatCompact(completion_tokens))}
-      />
-      <Tile {...link} label={texts.measures.cost_usd} value={formatCost(totals.cost_usd)} />
-      <Tile {...link} label={texts.measures.turns} value={formatNumber(turns)} />
-      {requests !== null && (
-        <Tile {...link} label={texts.measures.requests} value={formatCompact(requests)} />
-      )}
-      <Tile
-        {...link}
-        label={texts.measures.conversations}
-        value={formatNumber(totals.conversations)}
-      />
-    </Tiles>
   );
 }
