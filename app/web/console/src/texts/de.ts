@@ -945,6 +945,7 @@ export const de: Catalog = {
       id: "Kennung",
       trace: "Ablauf",
       openTrace: "Ablauf öffnen",
+      gone: "Diese Arbeit ist erledigt oder wurde verworfen.",
     },
     instance: {
       about:

@@ -1598,6 +1598,7 @@ export const en = {
       id: "Id",
       trace: "Trace",
       openTrace: "Open the trace",
+      gone: "This work is done, or was dismissed.",
     },
     instance: {
       about:

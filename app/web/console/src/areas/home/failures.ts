@@ -57,7 +57,7 @@ export function useFailures() {
       title: row.title,
       reason: row.error ?? "",
       at: row.finished_at ?? row.run_at,
-      to: "/settings?tab=work",
+      to: `/settings?tab=work&work=${row.id}`,
     })),
     ...(notices.data?.data ?? [])
       .filter(({ type, created_at }) => NOTICES.has(type) && created_at >= from)

@@ -26,7 +26,7 @@ export function Queues({ queues }: { queues: Queue[] }) {
         {
           key: "age",
           label: texts.age,
-          width: "144px",
+          width: "120px",
           isNumber: true,
           cell: (queue) => <Age queue={queue} />,
         },
@@ -39,7 +39,7 @@ function figure(key: "waiting" | "scheduled" | "running" | "dead"): Column<Queue
   return {
     key,
     label: t().settings.work.statuses[key],
-    width: "104px",
+    width: "96px",
     isNumber: true,
     isSecondary: key !== "dead",
     cell: (queue) =>

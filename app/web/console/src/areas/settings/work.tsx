@@ -1,5 +1,4 @@
 import { CircleCheck, RotateCw } from "lucide-preact";
-import { useState } from "preact/hooks";
 
 import { api, toCurl } from "../../api/client";
 import { useChange, useList, useRead } from "../../api/queries";
@@ -40,12 +39,10 @@ export function Work() {
 
 function WorkList({ kinds }: { kinds: Schemas["KindLoad"][] }) {
   const [filters, setFilters] = useFilters();
-  const [openId, setOpenId] = useState<string | null>(null);
   const texts = t().settings.work;
   const status = STATUSES.find((known) => known === filters.status) ?? "dead";
   const query = { status, kind: filters.kind, record_id: filters.record };
   const list = useList(WORK, { query }, { refetchInterval: REFRESH_MS });
-  const open = list.rows?.find(({ id }) => id === openId);
   const isFiltered = Boolean(filters.kind || filters.record);
   return (
     <Section title={texts.title}>
@@ -77,7 +74,7 @@ function WorkList({ kinds }: { kinds: Schemas["KindLoad"][] }) {
         list={list}
         columns={columns(status)}
         keyOf={({ id }) => id}
-        onOpen={({ id }) => setOpenId(id)}
+        onOpen={({ id }) => setFilters({ work: id })}
         onClear={isFiltered ? () => setFilters({ kind: undefined, record: undefined }) : undefined}
         empty={
           <Empty icon={CircleCheck} title={texts.emptyTitles[status]}>
@@ -85,7 +82,14 @@ function WorkList({ kinds }: { kinds: Schemas["KindLoad"][] }) {
           </Empty>
         }
       />
-      {open && <WorkDialog work={open} onClose={() => setOpenId(null)} />}
+      {filters.work && (
+        <WorkDialog
+          key={filters.work}
+          id={filters.work}
+          listed={list.rows?.find(({ id }) => id === filters.work)}
+          onClose={() => setFilters({ work: undefined })}
+        />
+      )}
     </Section>
   );
 }
@@ -124,7 +128,6 @@ function columns(status: (typeof STATUSES)[number]): Column<WorkItem>[] {
     {
       key: "title",
       label: texts.kind,
-      width: "32%",
       cell: ({ title, is_stuck }) => (
         <>
           {title}
@@ -140,6 +143,7 @@ function columns(status: (typeof STATUSES)[number]): Column<WorkItem>[] {
     {
       key: "reason",
       label: texts.reason,
+      isSecondary: true,
       cell: ({ error }) => <span class="soft">{error ?? "–"}</span>,
     },
     {
@@ -154,7 +158,6 @@ function columns(status: (typeof STATUSES)[number]): Column<WorkItem>[] {
       key: "when",
       label: texts.when[status],
       width: "136px",
-      isSecondary: true,
       cell: (work) => (
         <Ago
           at={status === "dead"

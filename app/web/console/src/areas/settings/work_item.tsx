@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 
 import { api, toCurl } from "../../api/client";
-import { useChange } from "../../api/queries";
+import { useChange, useRead } from "../../api/queries";
 import { may } from "../../api/session";
 import { BASE } from "../../base";
 import { t } from "../../texts";
@@ -10,11 +10,29 @@ import { CopyButton, CopyText } from "../../ui/copy";
 import { Dialog } from "../../ui/dialog";
 import { Facts } from "../../ui/page";
 import { Ago } from "../../ui/small";
-import { Problem } from "../../ui/states";
+import { Loaded, Problem } from "../../ui/states";
 import { notify } from "../../ui/toast";
 import { QUEUES, WORK, type WorkItem } from "./work";
 
-export function WorkDialog({ work, onClose }: { work: WorkItem; onClose: () => void }) {
+const ITEM = "/api/v1/work/{work_id}";
+
+// Of the list, or of a link to work that the list does not show.
+export function WorkDialog(
+  { id, listed, onClose }: { id: string; listed: WorkItem | undefined; onClose: () => void },
+) {
+  const query = useRead(ITEM, { path: { work_id: id } }, { enabled: !listed });
+  const work = listed ?? query.data;
+  if (work) return <OpenWork work={work} onClose={onClose} />;
+  return (
+    <Dialog title={t().settings.work.title} isDrawer onClose={onClose}>
+      {query.error?.status === 404
+        ? <p>{t().settings.work.gone}</p>
+        : <Loaded query={query}>{() => null}</Loaded>}
+    </Dialog>
+  );
+}
+
+function OpenWork({ work, onClose }: { work: WorkItem; onClose: () => void }) {
   const texts = t().settings.work;
   const path = { work_id: work.id };
   const retry = useChange(() => api.post("/api/v1/work/{work_id}/retry", { path }), [WORK, QUEUES]);
