@@ -16,6 +16,10 @@ from tests.world import Client, World
 FORMULA = "=HYPERLINK(1)"
 
 
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
 @pytest.fixture
 async def used(admin: Client, services: Services) -> Client:
     """An administrator of a tenant whose agents used two models."""
@@ -71,7 +75,7 @@ async def test_the_figures_of_the_chart_are_a_table_and_a_file(
         await console.button("Export as CSV").click()
     file = await download.value
     assert file.suggested_filename == "usage.csv"
-    lines = Path(await file.path()).read_text(encoding="utf-8").splitlines()
+    lines = read_lines(await file.path())
     assert len(lines) == 25
     # No spreadsheet takes a name for a formula.
     assert lines[0].endswith(f",'{FORMULA}")

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 
 import { api, toCurl } from "../../api/client";
 import { useChange, useRead } from "../../api/queries";
@@ -20,8 +21,10 @@ const ITEM = "/api/v1/work/{work_id}";
 export function WorkDialog(
   { id, listed, onClose }: { id: string; listed: WorkItem | undefined; onClose: () => void },
 ) {
-  const query = useRead(ITEM, { path: { work_id: id } }, { enabled: !listed });
-  const work = listed ?? query.data;
+  // It leaves the list when it is retried.
+  const last = useRef(listed);
+  const query = useRead(ITEM, { path: { work_id: id } }, { enabled: !(listed ?? last.current) });
+  const work = last.current = listed ?? query.data ?? last.current;
   if (work) return <OpenWork work={work} onClose={onClose} />;
   return (
     <Dialog title={t().settings.work.title} isDrawer onClose={onClose}>
