@@ -1380,6 +1380,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/agents/{agent_id}/conversations": {
         parameters: {
             query?: never;
@@ -1396,7 +1412,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat": {
+    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
         parameters: {
             query?: never;
             header?: never;
@@ -1405,7 +1421,23 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["chat_as_visitor"];
+        post: operations["rate_message_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/agents/{agent_id}/chat/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_stream_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1444,38 +1476,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/agents/{agent_id}/chat/stream": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_stream_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/messages/{message_id}/feedback": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["rate_message_as_visitor"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/agents/{agent_id}/session": {
         parameters: {
             query?: never;
@@ -1486,22 +1486,6 @@ export interface paths {
         get: operations["get_visitor_session"];
         put?: never;
         post: operations["open_visitor_session"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/agents/{agent_id}/chat/audio": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["chat_audio_as_visitor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1524,6 +1508,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/agents/{agent_id}/chat/audio": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["chat_audio_as_visitor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models/{model_id}": {
         parameters: {
             query?: never;
@@ -1532,22 +1532,6 @@ export interface paths {
             cookie?: never;
         };
         get: operations["get_agent_model"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/models": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_agent_models"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1566,6 +1550,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["create_completion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_agent_models"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3588,54 +3588,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_public_field_options"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/embed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["get_form_embed_code"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/upload": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post: operations["upload_form_file"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/public/forms/{slug}/submit": {
         parameters: {
             query?: never;
@@ -3668,6 +3620,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/public/forms/{slug}/fields/{field_id}/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_public_field_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["upload_form_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/embed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_form_embed_code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/public/form-recipients/confirm": {
         parameters: {
             query?: never;
@@ -3678,6 +3678,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["confirm_form_recipient"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_form_messages"];
+        put?: never;
+        post: operations["send_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3726,22 +3742,6 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["start_form_conversation"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/public/forms/{slug}/conversations/{conversation_id}/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["list_form_messages"];
-        put?: never;
-        post: operations["send_form_message"];
         delete?: never;
         options?: never;
         head?: never;
@@ -11619,27 +11619,6 @@ export interface operations {
             };
         };
     };
-    list_conversations_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CustomerConversations"];
-                };
-            };
-        };
-    };
     chat_as_visitor: {
         parameters: {
             query?: never;
@@ -11661,6 +11640,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PublicReply"];
+                };
+            };
+        };
+    };
+    list_conversations_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomerConversations"];
+                };
+            };
+        };
+    };
+    rate_message_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RateMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RatedMessage"];
+                };
+            };
+        };
+    };
+    chat_stream_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicChatRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
@@ -11711,57 +11762,6 @@ export interface operations {
             };
         };
     };
-    chat_stream_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PublicChatRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-        };
-    };
-    rate_message_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RateMessage"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RatedMessage"];
-                };
-            };
-        };
-    };
     get_visitor_session: {
         parameters: {
             query?: never;
@@ -11808,31 +11808,6 @@ export interface operations {
             };
         };
     };
-    chat_audio_as_visitor: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["VisitorRecording"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublicAudioReply"];
-                };
-            };
-        };
-    };
     speak_as_visitor: {
         parameters: {
             query?: never;
@@ -11858,6 +11833,31 @@ export interface operations {
             };
         };
     };
+    chat_audio_as_visitor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["VisitorRecording"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublicAudioReply"];
+                };
+            };
+        };
+    };
     get_agent_model: {
         parameters: {
             query?: never;
@@ -11875,25 +11875,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelCard"];
-                };
-            };
-        };
-    };
-    list_agent_models: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ModelCards"];
                 };
             };
         };
@@ -11918,6 +11899,25 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Completion"];
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    list_agent_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCards"];
                 };
             };
         };
@@ -15964,78 +15964,6 @@ export interface operations {
             };
         };
     };
-    list_public_field_options: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                field_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormOptionList"];
-                };
-            };
-        };
-    };
-    get_form_embed_code: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormEmbedData"];
-                };
-            };
-        };
-    };
-    upload_form_file: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": {
-                    field_id: string;
-                    /** Format: binary */
-                    file: string;
-                };
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UploadedFileData"];
-                };
-            };
-        };
-    };
     submit_public_form: {
         parameters: {
             query?: never;
@@ -16082,6 +16010,78 @@ export interface operations {
             };
         };
     };
+    list_public_field_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                field_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormOptionList"];
+                };
+            };
+        };
+    };
+    upload_form_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    field_id: string;
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadedFileData"];
+                };
+            };
+        };
+    };
+    get_form_embed_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormEmbedData"];
+                };
+            };
+        };
+    };
     confirm_form_recipient: {
         parameters: {
             query?: never;
@@ -16101,6 +16101,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+        };
+    };
+    list_form_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormMessageList"];
+                };
+            };
+        };
+    };
+    send_form_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                slug: string;
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendFormMessage"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormTurnData"];
                 };
             };
         };
@@ -16174,54 +16222,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StartedFormConversation"];
-                };
-            };
-        };
-    };
-    list_form_messages: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormMessageList"];
-                };
-            };
-        };
-    };
-    send_form_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                slug: string;
-                conversation_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendFormMessage"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FormTurnData"];
                 };
             };
         };
