@@ -76,6 +76,10 @@ function find(root: Schema, reference: string): unknown {
   );
 }
 
+export function isRequired({ required }: Schema, name: string): boolean {
+  return Array.isArray(required) && required.includes(name);
+}
+
 export function kindOf(schema: Schema, depth: number): Kind {
   if (Array.isArray(schema.enum) && schema.enum.length) return "choice";
   const types = (Array.isArray(schema.type) ? schema.type : [schema.type])

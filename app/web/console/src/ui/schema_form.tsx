@@ -4,33 +4,19 @@ import { useRef } from "preact/hooks";
 
 import { t } from "../texts";
 import { Button, IconButton } from "./button";
-import { NumberField, PasswordField, SelectField, Switch, TextArea, TextField } from "./field";
+import { NumberField, Switch } from "./field";
 import { JsonField } from "./json_field";
-import { type Fields, isObject, kindOf, own, resolve, type Schema, startOf } from "./schema";
-import type { Validity } from "./validity";
-
-interface Shared {
-  root: Schema;
-  // The messages of the server, by paths such as "input.address.0".
-  errors: Record<string, string>;
-  validity?: Validity | undefined;
-  // The paths of texts that nobody may read over a shoulder.
-  isSecret?: (path: string) => boolean;
-  labels?: Record<string, string> | undefined;
-}
-
-interface PartProps {
-  shared: Shared;
-  schema: Schema;
-  name: string;
-  path: string;
-  value: unknown;
-  onChange: (value: unknown) => void;
-  isRequired: boolean;
-  // The browser insists on a value: it is required in an object that is there.
-  isForced: boolean;
-  depth: number;
-}
+import {
+  type Fields,
+  isObject,
+  isRequired,
+  kindOf,
+  own,
+  resolve,
+  type Schema,
+  startOf,
+} from "./schema";
+import { Choice, describe, Legend, type PartProps, type Shared, Text } from "./schema_fields";
 
 export function SchemaForm(
   { schema, name, value, onChange, ...shared }: Omit<Shared, "root"> & {
@@ -101,10 +87,6 @@ function Properties(
   );
 }
 
-function isRequired({ required }: Schema, name: string): boolean {
-  return Array.isArray(required) && required.includes(name);
-}
-
 function Part(props: PartProps) {
   const { shared, schema, path, value, onChange, isForced, depth } = props;
   const common = describe(props);
@@ -161,81 +143,6 @@ function Part(props: PartProps) {
         />
       );
   }
-}
-
-function describe({ shared, schema, name, path, isRequired }: PartProps) {
-  return {
-    label: shared.labels?.[name] ??
-      (typeof schema.title === "string" ? schema.title : name),
-    hint: typeof schema.description === "string" ? schema.description : undefined,
-    error: shared.errors[path],
-    isOptional: !isRequired,
-  };
-}
-
-function Legend(
-  { label, hint, error, isOptional }: ReturnType<typeof describe>,
-) {
-  return (
-    <>
-      <legend dir="auto">
-        {label}
-        {isOptional && <span class="soft">{` (${t().common.optional})`}</span>}
-      </legend>
-      {hint && <p class="hint" dir="auto">{hint}</p>}
-      {error && <p class="problem" dir="auto">{error}</p>}
-    </>
-  );
-}
-
-function Choice(props: PartProps) {
-  const { schema, value, onChange, isRequired } = props;
-  const { isOptional, ...common } = describe(props);
-  const values = schema.enum ?? [];
-  const index = values.findIndex((item) => JSON.stringify(item) === JSON.stringify(value));
-  const none: [string, string][] = isRequired && index >= 0 ? [] : [["", "–"]];
-  return (
-    <SelectField
-      {...common}
-      label={isOptional ? `${common.label} (${t().common.optional})` : common.label}
-      value={index < 0 ? "" : String(index)}
-      choices={[
-        ...none,
-        ...values.map((item, position): [string, string] => [
-          String(position),
-          typeof item === "string" ? item : JSON.stringify(item),
-        ]),
-      ]}
-      onChange={(key) => onChange(key === "" ? undefined : values[Number(key)])}
-    />
-  );
-}
-
-const INPUT_TYPES: Record<string, string> = {
-  date: "date",
-  time: "time",
-  email: "email",
-  uri: "url",
-};
-const LONG = 500;
-
-function Text(props: PartProps) {
-  const { shared, schema, path, value, onChange, isRequired, isForced } = props;
-  const text = typeof value === "string" ? value : "";
-  const input = (next: string) => onChange(next === "" && !isRequired ? undefined : next);
-  const common = {
-    ...describe(props),
-    value: text,
-    onInput: input,
-    required: isForced,
-  };
-  if (shared.isSecret?.(path)) {
-    return <PasswordField {...common} autocomplete="new-password" />;
-  }
-  if ((schema.maxLength ?? 0) > LONG && !schema.format) {
-    return <TextArea {...common} rows={2} />;
-  }
-  return <TextField {...common} type={INPUT_TYPES[schema.format ?? ""] ?? "text"} />;
 }
 
 function Items(props: PartProps) {
