@@ -133,7 +133,11 @@ function SourceMenu({ agentId, row }: { agentId: string; row: Source }) {
       label={texts.actionsOf(row.name)}
       icon={Ellipsis}
       items={[
-        { label: texts.syncNow, onSelect: () => sync.mutate() },
+        {
+          label: texts.syncNow,
+          onSelect: () =>
+            sync.mutate(undefined, { onError: (error) => void (failure.value = error) }),
+        },
         { label: texts.deleteSource, isDanger: true, onSelect: () => deleteSource(agentId, row) },
       ]}
     />
