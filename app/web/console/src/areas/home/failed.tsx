@@ -23,7 +23,8 @@ export function Failed() {
       {errors.length > 0 && <LoadFailure error={errors[0]} onRetry={refetch} />}
       {!isLoading && !rows.length && !errors.length && (
         <p class="card row soft">
-          <CircleCheck aria-hidden="true" /> {texts.nothingFailed}
+          <CircleCheck aria-hidden="true" />
+          <span class="grow">{texts.nothingFailed}</span>
         </p>
       )}
     </Section>

@@ -114,6 +114,7 @@ function columns(): Column<ProviderKey>[] {
       key: "hint",
       label: texts.key,
       width: "112px",
+      isSecondary: true,
       cell: ({ key_hint }) => <code>{key_hint}</code>,
     },
     {
@@ -177,6 +178,13 @@ function DeleteKey(
     () => api.delete("/api/v1/api-keys/{key_id}", { path: { key_id: providerKey.id } }),
     [KEYS, "/api/v1/models"],
   );
+  // The table is gone with the last key.
+  const confirm = async () => {
+    const isDone = await remove.mutateAsync(undefined).then(() => true, () => false);
+    if (!isDone) return;
+    onClose();
+    notify(texts.deleted(providerKey.name));
+  };
   return (
     <Confirm
       title={texts.deleteTitle(providerKey.name)}
@@ -184,13 +192,7 @@ function DeleteKey(
       isBusy={remove.isPending}
       error={remove.error}
       onClose={onClose}
-      onConfirm={() =>
-        remove.mutate(undefined, {
-          onSuccess: () => {
-            onClose();
-            notify(texts.deleted(providerKey.name));
-          },
-        })}
+      onConfirm={confirm}
     >
       <p>{texts.deleteAbout(titleOf(providerKey.provider))}</p>
     </Confirm>

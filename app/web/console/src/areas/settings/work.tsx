@@ -104,16 +104,19 @@ function RetryAll({ kind, record }: { kind: string | undefined; record: string |
     [WORK, QUEUES],
   );
   if (!may("work:write")) return null;
+  // The button is gone once nothing is left to retry.
+  const start = async () => {
+    const answer = await retry.mutateAsync(undefined).catch(() => null);
+    if (!answer) return;
+    const { retried, dismissed, has_more } = answer;
+    notify(texts.retriedMany(retried, dismissed) + (has_more ? ` ${texts.hasMore}` : ""));
+  };
   return (
     <>
       <Button
         icon={RotateCw}
         busy={retry.isPending}
-        onClick={() =>
-          retry.mutate(undefined, {
-            onSuccess: ({ retried, dismissed, has_more }) =>
-              notify(texts.retriedMany(retried, dismissed) + (has_more ? ` ${texts.hasMore}` : "")),
-          })}
+        onClick={start}
       >
         {texts.retryAll}
       </Button>
