@@ -116,6 +116,7 @@ class Driver:
         files: Mapping[str, bytes] | None = None,
     ) -> httpx.Request:
         headers = {"x-api-key": self.embed_key} if "/public/agents/" in route.path else {}
+        headers |= {"x-parley-console": "1"} if "/console/" in route.path else {}
         more: dict[str, Any] = {}
         if files is not None:
             more["files"] = {name: (f"{name}.csv", data) for name, data in files.items()}

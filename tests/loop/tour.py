@@ -147,6 +147,7 @@ class Tour:
 
     async def _send_without_body(self, route: Route, scene: Scene) -> None:
         query = {name: value for name, value in _LARGEST_PAGE.items() if name in route.query}
+        query |= dict(route.needed_query)
         upload = UPLOADS.get(route.path, FILE)
         answer = await self.driver.send(
             route,
