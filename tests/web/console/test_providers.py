@@ -5,7 +5,7 @@ import re
 from app.domain.agents.llm.providers import PROVIDERS, SEARCH_PROVIDERS
 from app.web.console_build import SOURCE
 
-_ROW = re.compile(r'^  \["(\w+)", "([^"]+)"\],$', re.M)
+_ROW = re.compile(r'^  \["(\w+)", "([^"]+)"\],$', re.MULTILINE)
 
 
 def test_every_provider_can_be_chosen_by_its_title() -> None:
