@@ -192,7 +192,7 @@ export const de: Catalog = {
     ratings: { up: "Gut", down: "Schlecht", any: "Gut oder schlecht" },
     failures: { true: "Mit fehlgeschlagenen Antworten", false: "Ohne fehlgeschlagene Antworten" },
     reads: { true: "Ungelesen", false: "Gelesen" },
-    moreFilters: "Weitere Filter",
+    moreFilters: "Mehr",
     ofVisitor: (id: string) => `Besucher ${id}`,
     ofUser: (id: string) => `Benutzer ${id}`,
     readAll: "Alle als gelesen markieren",

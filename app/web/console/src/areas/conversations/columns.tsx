@@ -1,8 +1,8 @@
-import { ThumbsDown, ThumbsUp } from "lucide-preact";
+import { CircleAlert, type LucideIcon, ThumbsDown, ThumbsUp } from "lucide-preact";
 
 import { t } from "../../texts";
 import { formatNumber } from "../../ui/format";
-import { Ago, Badge } from "../../ui/small";
+import { Ago } from "../../ui/small";
 import type { Column } from "../../ui/table";
 import type { Conversation } from "./filters";
 
@@ -31,7 +31,7 @@ export function columns(hasAgent: boolean): Column<Conversation>[] {
       ),
     },
     ...(hasAgent ? [] : [agent]),
-    { key: "signs", label: texts.signs, width: "124px", cell: (row) => <Signs row={row} /> },
+    { key: "signs", label: texts.signs, width: "136px", cell: (row) => <Signs row={row} /> },
     {
       key: "last",
       label: texts.last,
@@ -63,21 +63,27 @@ function Signs({ row }: { row: Conversation }) {
   const texts = t().conversations;
   return (
     <span class="signs">
-      {row.failed_answers > 0 && <Badge tone="bad">{texts.failedAnswer}</Badge>}
-      {row.ratings_up > 0 && (
-        <span class="sign good" title={texts.ratings.up}>
-          <ThumbsUp aria-hidden="true" />
-          <span class="hidden">{texts.ratings.up}</span>
-          {formatNumber(row.ratings_up)}
-        </span>
-      )}
-      {row.ratings_down > 0 && (
-        <span class="sign bad" title={texts.ratings.down}>
-          <ThumbsDown aria-hidden="true" />
-          <span class="hidden">{texts.ratings.down}</span>
-          {formatNumber(row.ratings_down)}
-        </span>
-      )}
+      <Sign icon={CircleAlert} tone="bad" label={texts.failures.true} value={row.failed_answers} />
+      <Sign icon={ThumbsUp} tone="good" label={texts.ratings.up} value={row.ratings_up} />
+      <Sign icon={ThumbsDown} tone="bad" label={texts.ratings.down} value={row.ratings_down} />
+    </span>
+  );
+}
+
+function Sign(
+  { icon: Icon, tone, label, value }: {
+    icon: LucideIcon;
+    tone: "good" | "bad";
+    label: string;
+    value: number;
+  },
+) {
+  if (!value) return null;
+  return (
+    <span class={`sign ${tone}`} title={label}>
+      <Icon aria-hidden="true" />
+      <span class="hidden">{`${label}: `}</span>
+      {formatNumber(value)}
     </span>
   );
 }
