@@ -21,7 +21,7 @@ import { failure, leaving } from "./deletion";
 import { deleteDocument, download, reindex } from "./document_actions";
 import { DocumentState } from "./document_state";
 import { DropZone } from "./drop_zone";
-import { type Document, DOCUMENTS, isWorking, refreshDocuments, WORKING_MS } from "./types";
+import { type Document, DOCUMENTS, isWorking, refreshDocuments, STATUS, WORKING_MS } from "./types";
 
 type Filters = Query<typeof DOCUMENTS>;
 
@@ -67,7 +67,11 @@ function useDocuments(agentId: string, query: Filters) {
   const list = useList(DOCUMENTS, { path: { agent_id: agentId }, query }, {
     refetchInterval: isBusy && WORKING_MS,
   });
-  const busy = list.rows?.some(isWorking) ?? false;
+  // What is read may not be among the rows that the filters show.
+  const status = useRead(STATUS, { path: { agent_id: agentId } }, {
+    refetchInterval: isBusy && WORKING_MS,
+  });
+  const busy = status.data?.training.status === "training" || (list.rows?.some(isWorking) ?? false);
   useEffect(() => {
     // The figures of the agent have changed when the last document is read.
     if (isBusy && !busy) void refreshDocuments();
@@ -83,7 +87,7 @@ function FailedNote({ agentId }: { agentId: string }) {
   const failed = useRead(DOCUMENTS, { path, query: { status: "failed", per_page: 1 } });
   const retry = useChange(
     () => api.post("/api/v1/agents/{agent_id}/documents/retry-failed", { path }),
-    [DOCUMENTS],
+    [DOCUMENTS, STATUS],
   );
   const total = failed.data?.pagination.total ?? 0;
   const texts = t().knowledge;

@@ -5,6 +5,7 @@ export type Document = Schemas["DocumentView"];
 export type Source = Schemas["DocumentSourceView"];
 
 export const AGENT = "/api/v1/agents/{agent_id}";
+export const STATUS = "/api/v1/agents/{agent_id}/status";
 export const DOCUMENTS = "/api/v1/agents/{agent_id}/documents";
 export const DOCUMENT = "/api/v1/agents/{agent_id}/documents/{document_id}";
 export const CHUNKS = "/api/v1/agents/{agent_id}/documents/{document_id}/chunks";
@@ -18,5 +19,5 @@ export function isWorking({ status, progress }: Document): boolean {
 }
 
 export function refreshDocuments(): Promise<unknown> {
-  return refresh(queries, [DOCUMENTS, DOCUMENT, CHUNKS, AGENT]);
+  return refresh(queries, [DOCUMENTS, DOCUMENT, CHUNKS, AGENT, STATUS]);
 }
