@@ -1,5 +1,6 @@
 // Bundles the console into `dist`: one folder of files whose names have the hash of their content,
-// each also compressed, and `manifest.json`, which says what the page loads.
+// each also compressed, and `manifest.json`, which says what the page loads. An argument names
+// another folder than `dist`.
 import { build } from "esbuild";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
@@ -8,7 +9,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
-const DIST = join(ROOT, "dist");
+const DIST = process.argv[2] ?? join(ROOT, "dist");
 const FILES = join(DIST, "files");
 const COMPRESSED = /\.(?:js|css|txt)$/;
 const MAX_QUALITY = {

@@ -1,0 +1,109 @@
+"""What the console is built into: its size, its files, and how they are served."""
+
+import gzip
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from app.kit import node
+from app.web import console_page
+from app.web.console_build import DIST, SOURCE
+from app.web.console_page import Manifest
+from tests.processes import ROOT
+from tests.world import Client
+
+_KILOBYTE: Final = 1000
+# Of what a screen loads at once, gzipped.
+_MAX_STYLES: Final = 12 * _KILOBYTE
+_MAX_PART: Final = 40 * _KILOBYTE
+
+
+@pytest.fixture(scope="module")
+def manifest() -> Manifest:
+    return msgspec.json.decode((DIST / "manifest.json").read_bytes(), type=Manifest)
+
+
+def _size(name: str) -> int:
+    return (DIST / "files" / f"{name}.gz").stat().st_size
+
+
+def test_styles_and_parts_stay_small(manifest: Manifest) -> None:
+    assert _size(manifest.style) <= _MAX_STYLES
+    shell = {manifest.script, *manifest.preloads}
+    parts = {name: _size(name) for name in manifest.files - shell if name.endswith(".js")}
+    assert {name: size for name, size in parts.items() if size > _MAX_PART} == {}
+
+
+def test_two_builds_are_identical(tmp_path: Path) -> None:
+    node.run(SOURCE / "build.mjs", tmp_path)
+    built, stored = tmp_path / "files", DIST / "files"
+    names = sorted(path.name for path in built.iterdir())
+    assert names == sorted(path.name for path in stored.iterdir())
+    assert [name for name in names if _read(built / name) != _read(stored / name)] == []
+
+
+def _read(path: Path) -> bytes:
+    content = path.read_bytes()
+    # The header of gzip has the system that compressed it.
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def test_the_wheel_has_what_was_built_and_no_sources(manifest: Manifest, tmp_path: Path) -> None:
+    uv = ROOT / ".venv" / "bin" / "uv"
+    command = [str(uv), "build", "--wheel", "--quiet", "-o", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("app/web/console/")}
+    assert {f"app/web/console/dist/files/{name}" for name in manifest.files} <= names
+    assert "app/web/console/dist/manifest.json" in names
+    assert [name for name in names if "/node_modules/" in name or "/src/" in name] == []
+
+
+async def test_files_may_be_kept_for_good(anonymous: Client, manifest: Manifest) -> None:
+    answer = await anonymous.get(f"/console/files/{manifest.script}")
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert answer.headers["content-encoding"] in {"br", "gzip"}
+    plain = await anonymous.get(
+        f"/console/files/{manifest.style}", headers={"accept-encoding": "identity"}
+    )
+    assert "content-encoding" not in plain.headers
+    assert plain.content == (DIST / "files" / manifest.style).read_bytes()
+
+
+async def test_a_file_that_does_not_exist_is_not_the_page(anonymous: Client) -> None:
+    for name in ("part-OLDOLDOL.js", "..%2Fmanifest.json", "manifest.json"):
+        answer = await anonymous.get(f"/console/files/{name}")
+        assert answer.status_code == 404, name
+        assert answer.headers["content-type"] == "application/json", name
+
+
+async def test_every_screen_is_the_same_page_with_a_strict_policy(anonymous: Client) -> None:
+    pages = [await anonymous.get(f"/console{path}") for path in ("", "/agents", "/a/b/c")]
+    assert {page.status_code for page in pages} == {200}
+    assert len({page.text for page in pages}) == 1
+    policy = pages[0].headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert pages[0].headers["cache-control"] == "no-cache"
+
+
+async def test_without_a_build_the_page_says_what_to_do(
+    anonymous: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reason = tmp_path / "reason"
+    reason.write_text("npm error <no> registry", encoding="utf-8")
+    monkeypatch.setattr(console_page, "_MANIFEST", tmp_path / "manifest.json")
+    monkeypatch.setattr(console_page, "REASON", reason)
+    answer = await anonymous.get("/console")
+    assert answer.status_code == 503
+    assert "npm error &lt;no&gt; registry" in answer.text
+    assert "./scripts/up" in answer.text
+    assert (await anonymous.get("/console/files/licenses.txt")).status_code == 404
