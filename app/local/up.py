@@ -351,7 +351,7 @@ class Up:
             f"""
   Parley is ready after {seconds:.1f} s
 
-    address    {url}
+    console    {url}/console
     docs       {url}/docs{demo}
     e-mail     {email}
     password   {login_hint}

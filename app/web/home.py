@@ -10,6 +10,7 @@ from litestar.status_codes import HTTP_200_OK, HTTP_302_FOUND
 from app import __version__
 from app.http.dependencies import Services
 from app.settings import Settings
+from app.web.console_page import describe_console, find_screen
 
 _JSON_OR_HTML = [MediaType.JSON.value, MediaType.HTML.value]
 # Browsers send about 200 characters, and parsing takes time for each type.
@@ -23,6 +24,7 @@ class Home(msgspec.Struct, omit_defaults=True):
     version: str
     docs: str
     openapi: str
+    console: str | None = None
     demo: str | None = None
 
 
@@ -35,18 +37,20 @@ class Home(msgspec.Struct, omit_defaults=True):
     sync_to_thread=False,
 )
 def home_page(request: Request[Any, Any, Any], services: Services) -> Redirect | Response[Home]:
-    """Sends a browser to the documentation, and tells a program where to go on."""
+    """Sends a browser to the console, and tells a program where to go on."""
     if not _prefers_html(request):
         return Response(
             _describe(services.settings), headers={"vary": "Accept"}, status_code=HTTP_200_OK
         )
-    return Redirect("/docs", headers={"vary": "Accept"}, status_code=HTTP_302_FOUND)
+    target = find_screen(services.settings, "") or "/docs"
+    return Redirect(target, headers={"vary": "Accept"}, status_code=HTTP_302_FOUND)
 
 
 def _describe(settings: Settings) -> Home:
     url = settings.public_url
     demo = f"{url}/demo" if settings.demo else None
-    return Home("Parley", __version__, f"{url}/docs", f"{url}/openapi.json", demo)
+    console = describe_console(settings)
+    return Home("Parley", __version__, f"{url}/docs", f"{url}/openapi.json", console, demo)
 
 
 def _prefers_html(request: Request[Any, Any, Any]) -> bool:

@@ -1,25 +1,25 @@
 """The address without a path: a page for people, the ways on for programs."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from app import __version__
 from app.services import Services
-from app.web import home
+from app.web import console_page, home
 from tests.http.test_requests import LIMIT_HEADERS
 from tests.world import Client, World
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 
 
-async def test_a_browser_is_sent_to_the_documentation(
-    world: World, subtests: pytest.Subtests
-) -> None:
+async def test_a_browser_is_sent_to_the_console(world: World, subtests: pytest.Subtests) -> None:
     for method in ("GET", "HEAD"):
         anonymous = world.anonymous()
         with subtests.test(method=method):
             answer = await anonymous(method, "/", headers={"accept": BROWSER})
-            assert (answer.status_code, answer.headers["location"]) == (302, "/docs")
+            assert (answer.status_code, answer.headers["location"]) == (302, "/console")
             assert (answer.headers["cache-control"], answer.headers["vary"]) == (
                 "no-store",
                 "Accept",
@@ -54,7 +54,17 @@ async def test_a_program_learns_where_to_go_on(world: World, subtests: pytest.Su
                 "version": __version__,
                 "docs": f"{url}/docs",
                 "openapi": f"{url}/openapi.json",
+                "console": f"{url}/console",
             }
+
+
+async def test_without_a_console_a_browser_is_sent_to_the_documentation(
+    anonymous: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(console_page, "_MANIFEST", tmp_path / "manifest.json")
+    answer = await anonymous("GET", "/", headers={"accept": BROWSER})
+    assert (answer.status_code, answer.headers["location"]) == (302, "/docs")
+    assert "console" not in (await anonymous("GET", "/")).json()
 
 
 def test_a_program_learns_of_the_demo_where_there_is_one(services: Services) -> None:

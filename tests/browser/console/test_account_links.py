@@ -197,7 +197,7 @@ async def test_a_new_user_is_asked_to_verify_their_address_and_does_so_by_a_clic
     banner = console.page.get_by_role("region", name="Verify your e-mail address")
     await expect(banner).to_contain_text(user.email)
     # What the role permits is shown once the address is verified.
-    await expect(console.page.get_by_role("link", name="Agents")).to_have_count(0)
+    await expect(console.page.get_by_role("link", name="Agents", exact=True)).to_have_count(0)
     await banner.get_by_role("button", name="Send the mail again").click()
     await expect(banner).to_contain_text("A mail is on its way")
     assert await console.find_problems_in_long_runs("console-unverified") == []
@@ -207,7 +207,7 @@ async def test_a_new_user_is_asked_to_verify_their_address_and_does_so_by_a_clic
     assert console.path == "/verify-email"
     await console.widen()
     await console.page.get_by_role("link", name="Go to the console").click()
-    await expect(console.page.get_by_role("link", name="Agents")).to_be_visible()
+    await expect(console.page.get_by_role("link", name="Agents", exact=True)).to_be_visible()
     await expect(banner).to_have_count(0)
     await console.page.goto(link)
     await expect_page(console.page, "This link was used", "Your e-mail address is verified")

@@ -198,6 +198,10 @@ async def test_a_super_administrator_manages_tenants_and_looks_at_one(
     await conflict.get_by_role("button", name="Save yours").click()
     await expect(console.heading).to_have_text(f"{name} of mine")
     await expect(console.page.get_by_role("table", name="History")).to_contain_text("Name")
+    await delete_tenant(console, name)
+
+
+async def delete_tenant(console: Console, name: str) -> None:
     await console.button("Delete the tenant").click()
     await console.dialog("Delete Tenant of").get_by_role("button", name="Delete").click()
     await expect(console.heading).to_have_text("People")

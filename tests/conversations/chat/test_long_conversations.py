@@ -201,6 +201,8 @@ async def test_texts_are_for_readers_of_the_conversation(
             assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
+# The plan depends on the statistics that other tests leave.
+@pytest.mark.long
 async def test_the_end_of_a_long_conversation_is_read_without_its_beginning(
     talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

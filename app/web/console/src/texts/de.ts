@@ -1,4 +1,4 @@
-// The texts of the console in German. Sections that are not here are in English.
+// The texts of the console in German.
 import type { Catalog } from ".";
 import { en } from "./en";
 
@@ -6,7 +6,6 @@ const count = (number: number, one: string, many: string) =>
   `${number.toLocaleString("de")} ${number === 1 ? one : many}`;
 
 export const de: Catalog = {
-  ...en,
   accounts: {
     thisLink: "Dieser Link",
     firstName: "Vorname",
@@ -86,7 +85,6 @@ export const de: Catalog = {
     recipientDoneAbout: "Einsendungen von Formularen dürfen nun an sie gesendet werden.",
   },
   agents: {
-    ...en.agents,
     agent: "Agent",
     newAgent: "Neuer Agent",
     create: "Agent anlegen",
@@ -99,6 +97,171 @@ export const de: Catalog = {
     price: (input: string, output: string) =>
       `${input} Eingabe, ${output} Ausgabe je Million Tokens`,
     statuses: { draft: "Entwurf", published: "Veröffentlicht", archived: "Archiviert" },
+    noModels:
+      "Noch ist kein Modell verwendbar. Hinterlegen Sie zuerst den Schlüssel eines Anbieters.",
+    addKey: "Schlüssel hinterlegen",
+    tabs: {
+      behaviour: "Verhalten",
+      knowledge: "Wissen",
+      tools: "Werkzeuge",
+      subAgents: "Unteragenten",
+      embedding: "Einbetten",
+      logging: "Protokoll",
+      versions: "Versionen",
+      history: "Verlauf",
+    },
+    temperature: "Temperatur",
+    temperatureHint: "0 ist am berechenbarsten, 2 am vielfältigsten.",
+    maxTokens: "Längste Antwort",
+    maxTokensHint: "In Tokens; ein Token ist etwa drei Viertel eines Wortes.",
+    descriptionHint: "Für Ihre Kollegen, und für Agenten, die an diesen delegieren.",
+    saveDraft: "Entwurf speichern",
+    hasDraft: "Unveröffentlichte Änderungen",
+    draft: "Entwurf",
+    live: "Live",
+    publish: "Veröffentlichen",
+    publishTitle: "Änderungen veröffentlichen",
+    publishFirst:
+      "Der Agent wird für die Personen und Websites verfügbar, die ihn verwenden dürfen.",
+    publishOver: "Über die Änderungen anderer veröffentlichen",
+    published: "Der Agent ist veröffentlicht",
+    outdated:
+      "Der Agent hat sich geändert, seit dieser Entwurf begonnen wurde. Die Veröffentlichung ersetzt die Felder unten durch die des Entwurfs.",
+    note: "Was sich geändert hat",
+    noteHint: "Für die Liste der Versionen",
+    discardDraft: "Entwurf verwerfen",
+    discardAbout:
+      "Die nicht veröffentlichten Änderungen gehen verloren. Was live ist, bleibt, wie es ist.",
+    archive: "Archivieren",
+    unarchive: "Als Entwurf zurückholen",
+    delete: "Agenten löschen",
+    deleteTitle: (name: string) => `${name} löschen?`,
+    deleteAbout:
+      "Seine Gespräche, Dokumente, Versionen und Einbettungsschlüssel werden mit ihm gelöscht. Das kann nicht rückgängig gemacht werden.",
+    deleted: (name: string) => `${name} ist gelöscht`,
+    version: "Version",
+    versionTitle: (version: number) => `Version ${version}`,
+    versionsAbout:
+      "Jede Änderung des Verhaltens, die live ging. Öffnen Sie eine, um zu sehen, worin sie sich von heute unterscheidet.",
+    restore: "Diese Version wiederherstellen",
+    restored: (version: number) => `Version ${version} ist wieder live`,
+    sameAsLive: "Diese Version verhält sich wie die aktuelle.",
+    historyAbout: "Jede Änderung des Agenten und seiner Einstellungen.",
+    loggingAbout: "Was von den Gesprächen mit diesem Agenten aufbewahrt wird.",
+    logMessages: "Nachrichten aufbewahren",
+    logToolCalls: "Aufrufe von Werkzeugen aufbewahren",
+    logTokenUsage: "Verbrauch von Tokens aufbewahren",
+    retentionDays: "Tage, die Gespräche aufbewahrt werden",
+    retentionHint: "Ältere werden gelöscht.",
+    toolsAbout:
+      "Was der Agent außer Antworten tun darf. Wann er ein Werkzeug verwendet, entscheidet er selbst.",
+    noTools: "Noch keine Werkzeuge",
+    noToolsAbout:
+      "Mit Werkzeugen schlägt ein Agent nach, rechnet und handelt in anderen Systemen. Legen Sie eines an, und verbinden Sie es hier.",
+    attachTool: "Weiteres Werkzeug",
+    attach: "Verbinden",
+    detach: (name: string) => `${name} trennen`,
+    detached: (name: string) => `${name} ist getrennt`,
+    webSearch: "Websuche",
+    webSearchAbout: "Der Agent sucht im Web, was er nicht weiß, und nennt seine Quellen.",
+    webSearchOn: "Im Web suchen",
+    searchEngine: "Suchmaschine",
+    maxResults: "Ergebnisse je Suche",
+    safeSearch: "Nicht jugendfreie Inhalte weglassen",
+    subAgentsAbout: "Agenten, denen dieser Aufgaben übergibt.",
+    noSubAgents: "Noch keine Unteragenten",
+    noSubAgentsAbout:
+      "Einem Agenten, der eine Sache gut kann, vertraut man leichter. Lassen Sie diesen solche Aufgaben an ihn übergeben.",
+    attachAgent: "Agenten verbinden",
+    createSubAgent: "Neuer Unteragent",
+    relationships: { template: "Verbunden", direct: "Eigener" },
+    delegationPrompt: "Wann er eine Aufgabe bekommt",
+    delegationHint: "Der Agent liest das, um zu entscheiden.",
+    removeSubAgent: (name: string) => `${name} entfernen`,
+    remove: "Entfernen",
+    removeDirectAbout:
+      "Er gehört nur zu diesem Agenten und wird deshalb gelöscht. Das kann nicht rückgängig gemacht werden.",
+    removeAttachedAbout:
+      "Dieser Agent übergibt ihm keine Aufgaben mehr. Der andere Agent bleibt, wie er ist.",
+    noKnowledge: "Noch keine Dokumente",
+    noKnowledgeAbout:
+      "Geben Sie dem Agenten Dokumente, dann antwortet er daraus und nennt die Passagen, die er verwendet hat.",
+    addDocuments: "Dokumente hinzufügen",
+    openKnowledge: "Sein Wissen öffnen",
+    documents: "Dokumente",
+    passages: "Passagen",
+    embed: {
+      about:
+        "Stellen Sie den Agenten auf Ihre Website. Jede Website bekommt einen eigenen Schlüssel mit eigenen Regeln.",
+      newKey: "Neuer Einbettungsschlüssel",
+      create: "Schlüssel anlegen",
+      emptyTitle: "Stellen Sie den Agenten auf Ihre Website",
+      emptyAbout:
+        "Legen Sie einen Schlüssel an, kopieren Sie eine Zeile in Ihre Seiten, und Ihre Besucher sprechen mit dem Agenten.",
+      domains: "Websites",
+      domainsHint:
+        "Eine je Zeile, etwa shop.example.com oder *.example.com. Keine bedeutet: jede Website.",
+      anywhere: "Jede Website",
+      key: "Schlüssel",
+      namePlaceholder: "Unser Shop",
+      rules: {
+        require_session_token: "Nur mit Besuchertoken",
+        require_user_token: "Nur angemeldete Kunden",
+        allow_voice: "Sprache",
+        allow_feedback: "Bewertung von Antworten",
+        allow_attachments: "Anhänge",
+      },
+      ruleHints: {
+        require_session_token:
+          "Der Schlüssel allein kann nicht chatten; das Widget bekommt für jeden Besucher ein Token.",
+        require_user_token: "Ihr Server signiert, wer der Kunde ist.",
+        allow_voice: "Besucher dürfen mit dem Agenten sprechen und seine Antworten hören.",
+        allow_feedback: "Besucher dürfen Antworten mit Daumen hoch oder runter bewerten.",
+        allow_attachments: "Besucher dürfen Dateien senden.",
+      },
+      maxMessages: "Nachrichten pro Tag",
+      maxTokens: "Tokens pro Tag",
+      snippet: "Codezeile",
+      snippetAbout:
+        "Kopieren Sie diese Zeile in Ihre Seiten. Der Schlüssel wird nur jetzt angezeigt.",
+      secretAbout:
+        "Wenn sich Ihre Kunden auf Ihrer Website anmelden, signiert Ihr Server mit diesem Geheimnis, wer sie sind. Es wird nur jetzt angezeigt.",
+      copySecret: "Geheimnis kopieren",
+      done: "Ich habe es kopiert",
+      preview: "Der Chat, wie Besucher ihn sehen",
+      revoke: "Widerrufen",
+      revokeTitle: (name: string) => `${name} widerrufen?`,
+      revokeAbout:
+        "Die Websites mit diesem Schlüssel verlieren den Agenten sofort. Das kann nicht rückgängig gemacht werden.",
+      revoked: (name: string) => `${name} ist widerrufen`,
+    },
+    tryIt: {
+      title: "Ausprobieren",
+      empty:
+        "Sprechen Sie mit dem Agenten, wie er im Editor steht, gespeichert oder nicht. Sonst sieht das niemand.",
+      message: "Nachricht",
+      send: "Senden",
+      stop: "Anhalten",
+      restart: "Neues Gespräch",
+      compare: "Zwei Modelle vergleichen",
+      compareWith: "Modell zum Vergleich",
+      again: "Noch einmal fragen",
+      inspect: "Was das Modell gesehen hat",
+      stopped: "Angehalten",
+      waiting: "Wartet auf das Modell …",
+      queue: (position: string) => `Platz ${position} in der Warteschlange des lokalen Modells …`,
+      thinking: (time: string) => `Denkt seit ${time} nach …`,
+      tokens: (input: string, output: string) => `${input} Tokens hinein, ${output} heraus`,
+      input: "Eingabe",
+      output: "Ausgabe",
+      callStatuses: {
+        failed: "Fehlgeschlagen",
+        timeout: "Zeitüberschreitung",
+        requested: "Wartet",
+        completed: "Fertig",
+      },
+      sources: (number: number) => count(number, "Quelle", "Quellen"),
+    },
     emptyTitle: "Legen Sie Ihren ersten Agenten an",
     emptyAbout:
       "Ein Agent ist ein Modell mit Anweisungen. Geben Sie ihm Wissen und Werkzeuge, sprechen Sie hier mit ihm, und stellen Sie ihn auf Ihre Website, wenn er gut ist.",
@@ -501,6 +664,28 @@ export const de: Catalog = {
     applyAll: "Alle übernehmen",
     discard: "Verwerfen",
     changes: { added: "Neu", changed: "Geändert", removed: "Entfernt" },
+  },
+  history: {
+    title: "Verlauf",
+    empty: "Noch keine Änderungen",
+    emptyAbout: "Hier steht jede Änderung: von wem, wann, und was anders ist.",
+    action: "Änderung",
+    actions: {
+      created: "Angelegt",
+      changed: "Geändert",
+      published: "Veröffentlicht",
+      archived: "Archiviert",
+      restored: "Wiederhergestellt",
+      revoked: "Widerrufen",
+      deleted: "Gelöscht",
+    },
+    fields: "Felder",
+    actor: "Von",
+    when: "Wann",
+    system: "Parley",
+    before: "Vorher",
+    after: "Nachher",
+    truncated: "Lange Werte und weitere Änderungen sind weggelassen.",
   },
   localCopy: {
     offer: (when: string) => `Es gibt nicht gespeicherte Änderungen (${when}).`,

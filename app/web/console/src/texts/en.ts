@@ -418,7 +418,7 @@ export const en = {
           "The key itself cannot chat; the widget gets a token for each visitor.",
         require_user_token: "Your server signs who the customer is.",
         allow_voice: "Visitors may speak to the agent, and hear its answers.",
-        allow_feedback: "Visitors may give an answer a thumb.",
+        allow_feedback: "Visitors may rate an answer with a thumb up or down.",
         allow_attachments: "Visitors may send files.",
       },
       maxMessages: "Messages a day",
@@ -437,7 +437,7 @@ export const en = {
     },
     tryIt: {
       title: "Try it",
-      empty: "Talk to the agent as it is in the editor, saved or not. Nobody else notices.",
+      empty: "Talk to the agent as it is in the editor, saved or not. Nobody else sees it.",
       message: "Message",
       send: "Send",
       stop: "Stop",
@@ -1612,9 +1612,6 @@ export const en = {
       effective: (value: string) => `(in effect: ${value})`,
     },
   },
-
-  // reference
-  reference: {},
 
   units: {
     ago: "ago",
