@@ -11,6 +11,7 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const DIST = process.argv[2] ?? join(ROOT, "dist");
 const FILES = join(DIST, "files");
+const AREA = /^src\/(?:areas\/(\w+)\/index\.tsx|texts\/en\/(\w+)\.ts)$/;
 const COMPRESSED = /\.(?:js|css|txt)$/;
 const MAX_QUALITY = {
   params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
@@ -47,11 +48,30 @@ const names = [...outputs.map(({ name }) => name), "licenses.txt"].sort();
 await Promise.all(names.filter((name) => COMPRESSED.test(name)).map(compress));
 await writeFile(join(DIST, "manifest.json"), JSON.stringify(describe(names), null, 2) + "\n");
 
-// `script` and `style` are what the page names; `preloads` are what the script imports at once.
+// `script` and `style` are what the page names; `preloads` are what the script imports at once;
+// `areas` are the scripts that the first screen of an area needs beside them, in English.
 function describe(files) {
   const entry = outputs.find(({ entryPoint }) => entryPoint === "src/main.tsx");
   const style = entry.cssBundle && relative(FILES, join(ROOT, entry.cssBundle));
-  return { script: entry.name, style, preloads: listImports(entry).sort(), files };
+  const preloads = listImports(entry).sort();
+  return {
+    script: entry.name,
+    style,
+    preloads,
+    areas: listAreas([entry.name, ...preloads]),
+    files,
+  };
+}
+
+function listAreas(shell) {
+  const areas = {};
+  for (const output of outputs) {
+    const area = AREA.exec(output.entryPoint ?? "")?.slice(1).find(Boolean);
+    if (!area) continue;
+    const names = [output.name, ...listImports(output)].filter((name) => !shell.includes(name));
+    areas[area] = [...new Set([...(areas[area] ?? []), ...names])].sort();
+  }
+  return areas;
 }
 
 function listImports(output, found = new Set()) {

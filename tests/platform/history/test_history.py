@@ -69,12 +69,12 @@ async def test_every_change_of_a_record_leaves_an_entry(
             values = await case.create(owner)
             client = case.client(owner)
             record_id = values[parameter] if parameter else client.user_id
-            count = len(await _read(client, kind, record_id))
+            before = await _read(client, kind, record_id)
             path = case.path.format(**values)
             answer = await client(case.method, path, json=case.changes[0])
             assert answer.status_code == 200, answer.text
             latest, *older = await _read(client, kind, record_id)
-            assert len(older) == count
+            assert older[:1] == before[:1]
             assert latest["actor"]["id"] == client.user_id
             assert latest["action"] == "changed"
             assert latest["changes"]
@@ -83,7 +83,7 @@ async def test_every_change_of_a_record_leaves_an_entry(
             # Nothing changes, so there is nothing to tell.
             await client(case.method, path, json=case.changes[0])
             if not case.is_hidden:
-                assert len(await _read(client, kind, record_id)) == count + 1
+                assert (await _read(client, kind, record_id))[0] == latest
     assert seen == KINDS.keys() - {"service_key", "provider_key"}
 
 

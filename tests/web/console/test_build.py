@@ -17,25 +17,35 @@ from tests.processes import ROOT
 from tests.world import Client
 
 _KILOBYTE: Final = 1000
-# Of what a screen loads at once, gzipped.
+# Gzipped: what every screen loads, what one of them needs beside, and an editor of code.
+_MAX_SHELL: Final = 60 * _KILOBYTE
 _MAX_STYLES: Final = 12 * _KILOBYTE
-_MAX_PART: Final = 40 * _KILOBYTE
+_MAX_AREA: Final = 40 * _KILOBYTE
+_MAX_EDITOR: Final = 115 * _KILOBYTE
+
+
+class BuiltManifest(Manifest, frozen=True):
+    areas: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
-def manifest() -> Manifest:
-    return msgspec.json.decode((DIST / "manifest.json").read_bytes(), type=Manifest)
+def manifest() -> BuiltManifest:
+    return msgspec.json.decode((DIST / "manifest.json").read_bytes(), type=BuiltManifest)
 
 
-def _size(name: str) -> int:
-    return (DIST / "files" / f"{name}.gz").stat().st_size
+def _size(*names: str) -> int:
+    return sum((DIST / "files" / f"{name}.gz").stat().st_size for name in names)
 
 
-def test_styles_and_parts_stay_small(manifest: Manifest) -> None:
-    assert _size(manifest.style) <= _MAX_STYLES
+def test_what_a_screen_loads_stays_small(manifest: BuiltManifest) -> None:
     shell = {manifest.script, *manifest.preloads}
+    assert _size(*shell) <= _MAX_SHELL
+    assert _size(manifest.style) <= _MAX_STYLES
+    assert {"home", "agents", "conversations", "settings"} <= manifest.areas.keys()
+    sizes = {area: _size(*names) for area, names in manifest.areas.items()}
+    assert {area: size for area, size in sizes.items() if size > _MAX_AREA} == {}
     parts = {name: _size(name) for name in manifest.files - shell if name.endswith(".js")}
-    assert {name: size for name, size in parts.items() if size > _MAX_PART} == {}
+    assert {name: size for name, size in parts.items() if size > _MAX_EDITOR} == {}
 
 
 def test_two_builds_are_identical(tmp_path: Path) -> None:

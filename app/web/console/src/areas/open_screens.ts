@@ -2,10 +2,10 @@
 import type { ComponentType } from "preact";
 import { lazy } from "preact-iso";
 
-import { loadPart } from "../shell/parts";
+import { loadScreen } from "../shell/parts";
 import { SignInScreen } from "./sign_in/screen";
 
-const Accounts = lazy(() => loadPart(() => import("./accounts"))) as ComponentType;
+const Accounts = lazy(() => loadScreen(() => import("./accounts"), ["accounts"])) as ComponentType;
 
 export const OPEN_SCREENS: Record<string, ComponentType> = {
   "/sign-in": SignInScreen,

@@ -14,8 +14,8 @@ import {
 import type { ComponentType } from "preact";
 import { lazy } from "preact-iso";
 
-import type { Catalog } from "../texts";
-import { loadPart } from "../shell/parts";
+import type { Catalog, Part } from "../texts";
+import { loadScreen } from "../shell/parts";
 
 export interface Screen {
   key: keyof Catalog["rail"];
@@ -29,8 +29,11 @@ export interface Screen {
   component: ComponentType;
 }
 
-function part(load: () => Promise<{ default: ComponentType }>): ComponentType {
-  return lazy(() => loadPart(load)) as ComponentType;
+function part(
+  load: () => Promise<{ default: ComponentType }>,
+  ...texts: Part[]
+): ComponentType {
+  return lazy(() => loadScreen(load, texts)) as ComponentType;
 }
 
 export const SCREENS: Screen[] = [
@@ -41,7 +44,7 @@ export const SCREENS: Screen[] = [
     group: "",
     needs: [],
     shortcut: "h",
-    component: part(() => import("./home")),
+    component: part(() => import("./home"), "home", "usage"),
   },
   {
     key: "agents",
@@ -50,7 +53,7 @@ export const SCREENS: Screen[] = [
     group: "build",
     needs: ["agents:read"],
     shortcut: "a",
-    component: part(() => import("./agents")),
+    component: part(() => import("./agents"), "agents", "turns"),
   },
   {
     key: "knowledge",
@@ -59,7 +62,7 @@ export const SCREENS: Screen[] = [
     group: "build",
     needs: ["agents:write"],
     shortcut: "k",
-    component: part(() => import("./knowledge")),
+    component: part(() => import("./knowledge"), "knowledge"),
   },
   {
     key: "tools",
@@ -68,7 +71,7 @@ export const SCREENS: Screen[] = [
     group: "build",
     needs: ["tools:read"],
     shortcut: "t",
-    component: part(() => import("./tools")),
+    component: part(() => import("./tools"), "tools"),
   },
   {
     key: "credentials",
@@ -77,7 +80,7 @@ export const SCREENS: Screen[] = [
     group: "build",
     needs: ["credentials:read"],
     shortcut: "v",
-    component: part(() => import("./credentials")),
+    component: part(() => import("./credentials"), "credentials"),
   },
   {
     key: "conversations",
@@ -86,7 +89,7 @@ export const SCREENS: Screen[] = [
     group: "look",
     needs: [],
     shortcut: "c",
-    component: part(() => import("./conversations")),
+    component: part(() => import("./conversations"), "conversations", "turns"),
   },
   {
     key: "usage",
@@ -95,7 +98,7 @@ export const SCREENS: Screen[] = [
     group: "look",
     needs: ["usage:read"],
     shortcut: "u",
-    component: part(() => import("./usage")),
+    component: part(() => import("./usage"), "usage"),
   },
   {
     key: "people",
@@ -104,7 +107,7 @@ export const SCREENS: Screen[] = [
     group: "manage",
     needs: [],
     shortcut: "p",
-    component: part(() => import("./people")),
+    component: part(() => import("./people"), "people", "accounts"),
   },
   {
     key: "settings",
@@ -113,6 +116,6 @@ export const SCREENS: Screen[] = [
     group: "manage",
     needs: ["models:read", "admin:keys", "work:read", "settings:read"],
     shortcut: "s",
-    component: part(() => import("./settings")),
+    component: part(() => import("./settings"), "settings"),
   },
 ];

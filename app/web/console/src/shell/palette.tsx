@@ -114,7 +114,7 @@ function useEntries(text: string): Entry[] {
     ...(may("agents:write")
       ? [{
         group: t().palette.actions,
-        label: t().agents.newAgent,
+        label: t().common.newAgent,
         run: () => route(href("/agents", { new: "1" })),
       }]
       : []),

@@ -1,4 +1,6 @@
 // Parts of the console that are loaded when they are needed.
+import { loadTexts, type Part } from "../texts";
+
 const KEY = "parley-reloaded";
 
 // After an upgrade, the files that an open page names are gone: the page is loaded again, once.
@@ -13,4 +15,9 @@ export async function loadPart<T>(load: () => Promise<T>): Promise<T> {
     location.reload();
     return new Promise(() => {});
   }
+}
+
+// A screen and the texts that it shows.
+export function loadScreen<T>(load: () => Promise<T>, texts: Part[]): Promise<T> {
+  return loadPart(async () => (await Promise.all([load(), loadTexts(texts)]))[0]);
 }

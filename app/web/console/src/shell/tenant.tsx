@@ -17,7 +17,7 @@ export function TenantMenu() {
     { enabled: Boolean(id) && isSuperAdmin(), staleTime: 300_000 },
   );
   if (!isSuperAdmin()) return null;
-  const texts = t().people.tenants;
+  const texts = t().tenantMenu;
   const name = id ? chosen.data?.name ?? id : texts.all;
   const items = [
     ...(id ? [{ label: texts.all, icon: Globe, onSelect: () => selectTenant(null) }] : []),

@@ -10,7 +10,7 @@ import { Button } from "../ui/button";
 import { Problem } from "../ui/states";
 
 export function VerifyBanner() {
-  const texts = t().accounts;
+  const texts = t().verify;
   const user = session.value?.user;
   const [isChecking, setChecking] = useState(false);
   const send = useChange(() => api.post("/auth/verify-email/resend", {}));
@@ -20,10 +20,10 @@ export function VerifyBanner() {
     await refresh().finally(() => setChecking(false));
   };
   return (
-    <section class="note warn banner" aria-label={texts.verifyTitle}>
+    <section class="note warn banner" aria-label={texts.title}>
       <MailWarning aria-hidden="true" />
       <span role="status" dir="auto">
-        {send.isSuccess ? texts.verifySent(user.email) : texts.verifyBanner(user.email)}
+        {send.isSuccess ? texts.sent(user.email) : texts.banner(user.email)}
       </span>
       {!send.isSuccess && (
         <Button busy={send.isPending} onClick={() => send.mutate(undefined)}>

@@ -28,7 +28,7 @@ export function TurnContext(
   const query = useRead(PATH, { path });
   return (
     <Dialog
-      title={t().conversations.seen.title}
+      title={t().turns.title}
       isDrawer
       onClose={onClose}
       actions={<CopyButton text={toCurl("GET", PATH, { path })} label={t().common.copyCurl} />}
@@ -39,7 +39,7 @@ export function TurnContext(
 }
 
 function Seen({ context }: { context: Context }) {
-  const texts = t().conversations.seen;
+  const texts = t().turns;
   const { system_message: system, passages, tools } = context;
   const facts = factsOf(context);
   if (!facts.length && !system) {
@@ -71,18 +71,18 @@ function Seen({ context }: { context: Context }) {
 
 // Only what is known: it depends on the role, and on what the agent logs.
 function factsOf(context: Context): [string, ComponentChildren][] {
-  const texts = t().conversations.seen;
+  const texts = t().turns;
   const { model, parameters, usage, version } = context;
   const isKnown = (value: number | null | undefined): value is number => typeof value === "number";
   const rows: [string, ComponentChildren | false][] = [
-    [t().agents.model, model && <code key="model" dir="auto">{model}</code>],
+    [texts.model, model && <code key="model" dir="auto">{model}</code>],
     [texts.version, isKnown(version) && formatNumber(version)],
     [texts.temperature, parameters && formatNumber(parameters.temperature)],
     [texts.maxTokens, parameters && formatNumber(parameters.max_tokens)],
     [texts.history, isKnown(context.history_messages) && formatNumber(context.history_messages)],
     [
       texts.tokens,
-      usage && t().agents.tryIt.tokens(
+      usage && texts.tokensBoth(
         formatNumber(usage.prompt_tokens),
         formatNumber(usage.completion_tokens),
       ),

@@ -43,7 +43,7 @@ export function CutText(
       <pre class="code" tabIndex={0} aria-label={label} dir="auto">{text}{rest}</pre>
       {next !== null && (
         <Button busy={read.isPending} onClick={() => read.mutate(next)}>
-          {t().conversations.moreText(formatNumber(total - next))}
+          {t().turns.moreText(formatNumber(total - next))}
         </Button>
       )}
       <Problem error={read.error} />
@@ -52,7 +52,7 @@ export function CutText(
 }
 
 export function ToolCalls({ calls, load }: { calls: ToolCall[]; load?: LoadBody }) {
-  const texts = t().agents.tryIt;
+  const texts = t().turns;
   return (
     <>
       {calls.map((call) => (
@@ -88,7 +88,7 @@ function CallBody(
     load: LoadBody | undefined;
   },
 ) {
-  const label = t().agents.tryIt[part];
+  const label = t().turns[part];
   const total = call[`${part}_chars`];
   if (!total || !load) return <Json value={call[part]} label={label} />;
   return (
@@ -107,7 +107,7 @@ export function Sources({ sources }: { sources: Source[] }) {
     <details class="fold">
       <summary>
         <ChevronRight aria-hidden="true" />
-        {t().agents.tryIt.sources(sources.length)}
+        {t().turns.sources(sources.length)}
       </summary>
       <SourceList sources={sources} />
     </details>

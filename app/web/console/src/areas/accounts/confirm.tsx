@@ -17,10 +17,10 @@ export function VerifyEmail() {
     if (session.peek()) await refresh().catch(() => false);
   };
   return (
-    <MailedLink title={texts.verifyTitle} lookUp={() => lookUpLink("verify_email", token)}>
+    <MailedLink title={t().verify.title} lookUp={() => lookUpLink("verify_email", token)}>
       {({ email }) => (
         <Confirmation
-          title={texts.verifyTitle}
+          title={t().verify.title}
           about={texts.verifyAbout(email)}
           action={texts.verifyAction}
           confirm={verify}

@@ -103,7 +103,7 @@ function Join({ token, invitation }: JoinProps) {
 
 function describe({ inviter, tenant_name, role }: Invitation): string {
   const texts = t().accounts;
-  const name = t().people.roles[role];
+  const name = t().roles[role];
   return inviter ? texts.invitedBy(inviter, tenant_name, name) : texts.invited(tenant_name, name);
 }
 

@@ -41,7 +41,7 @@ export function AgentList() {
       icon={Plus}
       onClick={() => setFilters({ new: "1" })}
     >
-      {texts.newAgent}
+      {t().common.newAgent}
     </Button>
   );
   return (

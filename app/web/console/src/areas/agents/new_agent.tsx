@@ -33,7 +33,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   };
   return (
     <Dialog
-      title={texts.newAgent}
+      title={t().common.newAgent}
       onClose={onClose}
       actions={
         <>

@@ -104,7 +104,7 @@ function Answer({ conversationId, agentId, message, canRate, onChange, onInspect
             <PencilRuler aria-hidden="true" />
           </a>
         )}
-        <IconButton icon={ScanEye} label={texts.seen.title} onClick={onInspect} />
+        <IconButton icon={ScanEye} label={t().turns.title} onClick={onInspect} />
       </div>
       <Comment rating={rating} />
     </div>

@@ -55,7 +55,7 @@ export function KnowledgeList() {
             icon={Library}
             title={texts.emptyTitle}
             action={
-              <LinkButton kind="primary" to="/agents?new=1">{t().agents.newAgent}</LinkButton>
+              <LinkButton kind="primary" to="/agents?new=1">{t().common.newAgent}</LinkButton>
             }
           >
             {texts.emptyAbout}

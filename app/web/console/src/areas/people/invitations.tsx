@@ -104,10 +104,10 @@ function listColumns(): Column<Invitation>[] {
     { key: "email", label: texts.email, cell: ({ email }) => email },
     {
       key: "role",
-      label: texts.role,
+      label: t().common.role,
       width: "160px",
       isSecondary: true,
-      cell: ({ role }) => texts.roles[role],
+      cell: ({ role }) => t().roles[role],
     },
     {
       key: "status",

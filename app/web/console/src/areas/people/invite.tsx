@@ -68,7 +68,7 @@ function InviteForm(
           required
         />
         <SelectField
-          label={texts.role}
+          label={t().common.role}
           hint={texts.invitations.roleHint}
           value={role}
           choices={givenRoles()}

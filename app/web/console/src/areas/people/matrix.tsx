@@ -92,7 +92,7 @@ function Matrix({ permissions, records }: { permissions: Permission[]; records: 
           </div>
         )}
       </div>
-      <EditNotes editor={editor} toValues={toValues} labels={t().people.roles} />
+      <EditNotes editor={editor} toValues={toValues} labels={t().roles} />
       <Grid
         permissions={permissions.filter((one) => matches(one, wanted))}
         saved={toValues(records)}
@@ -113,7 +113,7 @@ function RoleHistory() {
     <Section title={t().history.title}>
       <div class="filters">
         <Filter
-          label={t().people.role}
+          label={t().common.role}
           value={role}
           choices={others}
           all={label}
@@ -150,7 +150,7 @@ function Grid(props: GridProps) {
         <thead>
           <tr>
             <th scope="col">{texts.matrix.permission}</th>
-            {ROLES.map((role) => <th key={role} scope="col">{texts.roles[role]}</th>)}
+            {ROLES.map((role) => <th key={role} scope="col">{t().roles[role]}</th>)}
           </tr>
         </thead>
         {categories.map((category) => (
@@ -205,7 +205,7 @@ function Cell(
       <input
         type="checkbox"
         checked={isGranted}
-        aria-label={texts.matrix.cell(permission.key, texts.roles[role])}
+        aria-label={texts.matrix.cell(permission.key, t().roles[role])}
         onChange={() => editor.set({ [role]: toggle(editor.values[role], permission.key) })}
       />
     </td>

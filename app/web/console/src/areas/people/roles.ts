@@ -20,7 +20,7 @@ export function nameOf({ first_name, last_name, email }: User): string {
 }
 
 export function roleChoices(): Choice[] {
-  return ROLES.map((role) => [role, t().people.roles[role]]);
+  return ROLES.map((role) => [role, t().roles[role]]);
 }
 
 // Nobody gives out a role above their own, or changes somebody who has one.

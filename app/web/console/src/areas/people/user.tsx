@@ -60,7 +60,7 @@ function Account({ user, isMe }: { user: User; isMe: boolean }) {
         <RecordHistory
           kind="user"
           recordId={user.id}
-          labels={{ role: t().people.role, status: t().common.status }}
+          labels={{ role: t().common.role, status: t().common.status }}
         />
       </Section>
     </>
@@ -82,7 +82,7 @@ function AccountFacts({ user }: { user: User }) {
             {!user.email_verified && <Badge tone="warn">{texts.users.unverified}</Badge>}
           </span>,
         ],
-        [texts.role, texts.roles[user.role]],
+        [t().common.role, t().roles[user.role]],
         ...(tenantName ? [[texts.users.tenant, tenantName] as [string, string]] : []),
         [
           texts.users.mfa,

@@ -74,7 +74,7 @@ function ChangeRole({ user, onClose }: Props) {
     event.preventDefault();
     if (role !== user.role) {
       if (!await change.mutateAsync(undefined).catch(() => null)) return;
-      notify(texts.users.roleChanged(nameOf(user), texts.roles[role]));
+      notify(texts.users.roleChanged(nameOf(user), t().roles[role]));
     }
     onClose();
   };
@@ -93,7 +93,7 @@ function ChangeRole({ user, onClose }: Props) {
     >
       <form id="role" class="stack" onSubmit={submit}>
         <SelectField
-          label={texts.role}
+          label={t().common.role}
           hint={texts.users.changeRoleAbout}
           value={role}
           choices={givenRoles()}

@@ -92,7 +92,7 @@ function UserFilters() {
         onInput={(value) => setFilters({ search: value })}
       />
       <Filter
-        label={texts.role}
+        label={t().common.role}
         value={filters.role}
         choices={roleChoices()}
         onChange={(value) => setFilters({ role: value })}
@@ -133,10 +133,10 @@ function listColumns(names: Map<string, string>): Column<User>[] {
     ...(names.size ? [tenantColumn] : []),
     {
       key: "role",
-      label: texts.role,
+      label: t().common.role,
       width: "168px",
       isSecondary: true,
-      cell: ({ role }) => texts.roles[role],
+      cell: ({ role }) => t().roles[role],
     },
     {
       key: "mfa",

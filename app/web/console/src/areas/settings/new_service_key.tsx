@@ -76,7 +76,7 @@ function KeyForm(
           required
         />
         <SelectField
-          label={t().people.role}
+          label={t().common.role}
           hint={texts.roleHint}
           value={role}
           choices={givenRoles()}

@@ -71,7 +71,7 @@ function columns(): Column<ServiceKey>[] {
       isSecondary: true,
       cell: ({ key_prefix }) => <code>{key_prefix}…</code>,
     },
-    { key: "role", label: t().people.role, cell: ({ role }) => t().people.roles[role] },
+    { key: "role", label: t().common.role, cell: ({ role }) => t().roles[role] },
     {
       key: "agents",
       label: t().rail.agents,

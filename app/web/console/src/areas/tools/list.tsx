@@ -46,7 +46,7 @@ export function ToolList() {
       icon={Plus}
       onClick={() => setFilters({ new: "1" })}
     >
-      {texts.newTool}
+      {t().common.newTool}
     </Button>
   );
   const rows = list.rows?.filter(({ id }) => !leaving.value.has(id));

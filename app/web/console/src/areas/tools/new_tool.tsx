@@ -15,7 +15,7 @@ import { blank } from "./values";
 export function ChooseType({ onClose }: { onClose: () => void }) {
   const texts = t().tools;
   return (
-    <Dialog title={texts.newTool} onClose={onClose} isWide>
+    <Dialog title={t().common.newTool} onClose={onClose} isWide>
       <p class="soft">{texts.chooseType}</p>
       <div class="options columns">
         {(Object.keys(TYPES) as ToolType[]).map((type) => {
@@ -43,7 +43,7 @@ export function NewTool({ type }: { type: ToolType }) {
   const record = useMemo(() => blank(type), [type]);
   return (
     <Page
-      title={t().tools.newTool}
+      title={t().common.newTool}
       parents={[{ label: t().rail.tools, to: "/tools" }]}
       beside={<Badge>{t().tools.types[type]}</Badge>}
     >

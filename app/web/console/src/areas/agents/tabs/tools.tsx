@@ -50,7 +50,7 @@ export function Tools({ agent, onChanged }: TabProps) {
                       icon={Wrench}
                       title={texts.noTools}
                       action={may("tools:write") && (
-                        <LinkButton to="/tools?new=1">{t().tools.newTool}</LinkButton>
+                        <LinkButton to="/tools?new=1">{t().common.newTool}</LinkButton>
                       )}
                     >
                       {texts.noToolsAbout}

@@ -59,7 +59,7 @@ function describeFigures({ usage, milliseconds, status }: Turn): string {
   if (status !== "complete") return "";
   return [
     milliseconds !== null && formatDuration(milliseconds),
-    usage && t().agents.tryIt.tokens(
+    usage && t().turns.tokensBoth(
       formatNumber(usage.prompt_tokens),
       formatNumber(usage.completion_tokens),
     ),
