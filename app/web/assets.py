@@ -23,6 +23,8 @@ _TYPES = {".js": "text/javascript", ".css": "text/css"}
 _REFERENCE = re.compile(r"""(["'])(\.{1,2}/[a-z0-9_/.-]+\.(?:js|css))\1""")
 # Lines that are comments: types, which are for `deno check`, and what explains the script.
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
+# Comments and indentation of style sheets.
+_FILLER = re.compile(r"^\s+|/\*.*?\*/\s*", re.MULTILINE | re.DOTALL)
 _DIGEST_CHARS = 16
 # Scripts at an address without a hash, by their names under /embed.
 _ENTRIES: Final = {"widget.js": "widget/launcher.js", "form.js": "form/embed.js"}
@@ -44,8 +46,7 @@ class Asset(msgspec.Struct, frozen=True):
 def load(path: str, folder: str = "") -> Asset:
     """Reads a file of `static`. `folder` is where a page finds it, if not at its own address."""
     text = (_STATIC / path).read_text(encoding="utf-8")
-    if path.endswith(".js"):
-        text = _COMMENT.sub("", text)
+    text = (_COMMENT if path.endswith(".js") else _FILLER).sub("", text)
 
     def replace(match: re.Match[str]) -> str:
         target = _resolve(path, match[2])

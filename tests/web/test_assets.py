@@ -21,6 +21,13 @@ async def test_a_file_is_kept_for_good_at_the_address_of_its_content(anonymous: 
     assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
 
 
+def test_styles_are_served_without_comments_and_indentation() -> None:
+    styles = assets.load("widget/panel.css").content.decode()
+    assert "/*" not in styles
+    assert re.search(r"^\s", styles, re.MULTILINE) is None
+    assert styles.count("{") == styles.count("}") > 10
+
+
 async def test_the_address_of_an_older_release_has_the_newest_file(anonymous: Client) -> None:
     answer = await anonymous.get("/assets/0123456789abcdef/shared/theme.css")
     assert answer.status_code == 200
