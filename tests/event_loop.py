@@ -37,7 +37,7 @@ class _Loop(uvloop.Loop):
             super().call_exception_handler(context)
 
 
-class _Policy(uvloop.EventLoopPolicy):
+class _Policy(uvloop.EventLoopPolicy):  # type: ignore[misc]
     def _loop_factory(self) -> _Loop:
         return _Loop()
 
