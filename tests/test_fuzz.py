@@ -31,7 +31,9 @@ def document(server: Server) -> Any:
         _drop_slow_patterns(schema.get("properties", {}))
     document = schemathesis.openapi.from_dict(content)
     document.config.update(base_url=server.url)
-    return document.exclude(path="/api/v1/notifications/stream")
+    return document.exclude(path="/api/v1/notifications/stream").exclude(
+        path="/api/v1/event-log/stream"
+    )
 
 
 def _drop_slow_patterns(properties: dict[str, Any]) -> None:

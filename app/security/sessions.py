@@ -118,6 +118,11 @@ async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionS
     )
 
 
+async def is_live(db: Database, tenant_id: str, session_id: str) -> bool:
+    status = await read_status(db, tenant_id, session_id)
+    return status is not None and status.is_live
+
+
 async def _mark_seen(tx: Tx, sql: str, tenant_id: str, session_id: str) -> None:
     """Does not fail the request, which is allowed already. `tx` is no transaction that it could
     leave in a failed state.

@@ -43,7 +43,7 @@ _OTHER_PATHS = {
 }
 _LARGEST_PAGE = {"page": "1", "per_page": "100"}
 # Reads that end only when the client leaves.
-_ENDLESS = {"/api/v1/notifications/stream"}
+_ENDLESS = {"/api/v1/notifications/stream", "/api/v1/event-log/stream"}
 
 
 class Scene(msgspec.Struct):

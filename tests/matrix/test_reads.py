@@ -41,6 +41,7 @@ _STATEMENTS = {
 _NOT_READS = {
     "/api/v1/notification-channels/{channel_id}/reveal",
     "/api/v1/notifications/stream",
+    "/api/v1/event-log/stream",
     "/api/v1/agents/{agent_id}/documents/{document_id}/content",
     "/api/v1/avatars/{key}",
     "/api/v1/conversations/export",

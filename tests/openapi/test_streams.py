@@ -27,6 +27,7 @@ _STREAMS = {
     "POST /api/v1/public/agents/{agent_id}/chat/stream": _CHAT,
     f"POST {_MESSAGES}/stream": _FORM,
     "GET /api/v1/notifications/stream": {"notification"},
+    "GET /api/v1/event-log/stream": {"events"},
     "POST /v1/chat/completions": {"message"},
     "POST /v1/responses": set(response_events.EVENTS),
 }

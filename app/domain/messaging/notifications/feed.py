@@ -151,6 +151,7 @@ async def stream(
     """Yields new notifications until the session ends, or an hour is over."""
     loop = asyncio.get_running_loop()
     end = loop.time() + STREAM_SECONDS
+    ids = (principal.tenant_id, principal.session_id)
     with services.get(Feed).listen(principal.user_id) as hint:
         new = await _start_after(services, principal, last_id)
         # The stream is open.
@@ -163,10 +164,5 @@ async def stream(
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(POLL_SECONDS, end - loop.time())):
                     await hint.wait()
-            if loop.time() >= end or not await _is_live(services, principal):
+            if loop.time() >= end or not await sessions.is_live(services.db, *ids):
                 return
-
-
-async def _is_live(services: Services, principal: Principal) -> bool:
-    status = await sessions.read_status(services.db, principal.tenant_id, principal.session_id)
-    return status is not None and status.is_live

@@ -8,6 +8,7 @@ from db.retention import CASCADE_BATCH, RetentionRule
 from db.storage_quota import CountedTable, UncountedTable
 
 from .events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
+from .live import LiveEvents
 from .request_spans import RequestSpans
 from .service import IS_SETTLED
 
@@ -18,7 +19,7 @@ AREA: Final = Area(
         Permission("events:read", "Read the event log, event types and subscriptions", DEVELOPERS),
         Permission("events:write", "Manage subscriptions and emit test events", DEVELOPERS),
     ),
-    shared=lambda services: (RequestSpans(services.db),),
+    shared=lambda services: (RequestSpans(services.db), LiveEvents(services.db)),
     retention=(
         # With their deliveries.
         retention_queries.by_plan(

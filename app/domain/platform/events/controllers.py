@@ -1,16 +1,24 @@
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Literal
 
+import msgspec
 from litestar import Controller, get
 from litestar.params import QueryParameter
 
 from app.domain.area import Areas
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import From, To, parse_time
+from app.http.sse import MEDIA_TYPE, EventStream
+from app.kit import sse
 from app.kit.paging import Flat
+from app.security.principal import Principal as _Principal
+from app.services import Services as _Services
 
-from . import catalogue, service, tracing
+from . import catalogue, live, service, tracing
+from .live import LiveEvents
 from .queries import Filter
-from .schemas import Categories, Entry, EventTypes, FullEventType, TraceView
+from .schemas import Categories, Entry, EventTypes, FullEventType, NewEvents, TraceView
 
 CategoryName = Literal["agent", "workflow", "form", "approval", "data_table", "system"]
 ShortText = Annotated[str | None, QueryParameter(max_length=200)]
@@ -39,6 +47,21 @@ class EventLogController(Controller):
         )
         return await service.list_page(tx, filters, page_in)
 
+    @get(
+        "/stream",
+        summary="Stream what happens",
+        media_type=MEDIA_TYPE,
+        events={"events": NewEvents},
+    )
+    async def stream_event_log(self, services: Services, principal: Principal) -> EventStream:
+        """Server-sent events: `events` with the types of the events that were recorded since the
+        one before, at most one each second. It tells when to read something again; the list of
+        events has the rest. The stream ends with the session, and after an hour: connect again
+        then.
+        """
+        services.get(LiveEvents).check_streams(principal.user_id)
+        return EventStream(_encode(services, principal))
+
     @get("/{event_id:str}", summary="Get one event")
     async def get_event(self, tx: Tx, event_id: Id) -> Entry:
         return await service.get(tx, event_id)
@@ -51,6 +74,15 @@ class EventLogController(Controller):
         output and error are for callers who may see them elsewhere.
         """
         return await tracing.get_trace(tx, services.get(Areas), principal, correlation_id)
+
+
+async def _encode(services: _Services, principal: _Principal) -> AsyncGenerator[bytes, None]:
+    async with aclosing(live.stream(services, principal)) as batches:
+        async for types in batches:
+            if types:
+                yield sse.event("events", msgspec.json.encode(NewEvents(types)))
+            else:
+                yield sse.comment("connected")
 
 
 class EventTypeController(Controller):

@@ -48,6 +48,14 @@ class Entry(msgspec.Struct, omit_defaults=True):
     omitted: bool = False
 
 
+class NewEvents(msgspec.Struct):
+    """Types of events that were recorded."""
+
+    example: ClassVar[dict[str, Any]] = {"types": ["agent.chat.message", "agent.chat.completed"]}
+
+    types: list[str]
+
+
 class TraceView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "correlation_id": _ENTRY["correlation_id"],

@@ -6,6 +6,7 @@ import { LocationProvider, Route, Router, useLocation } from "preact-iso";
 import { useEffect } from "preact/hooks";
 
 import { required } from "../../static/shared/dom.js";
+import "./api/live";
 import { queries } from "./api/queries";
 import { refresh, session } from "./api/session";
 import { OPEN_SCREENS } from "./areas/open_screens";

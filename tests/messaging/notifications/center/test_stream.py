@@ -7,7 +7,7 @@ import httpx
 from app.domain.messaging.notifications.feed import MAX_STREAMS_PER_USER
 from app.services import Services
 from tests.assertions import refused, wait_until
-from tests.http_clients import open_client
+from tests.event_reader import open_events
 from tests.messaging.notifications.center.api import (
     PATH,
     list_notifications,
@@ -22,13 +22,7 @@ from tests.world import Client, World
 
 async def _request(server: Server, caller: Client) -> httpx.Response:
     """Returns the answer with its body where it is no stream."""
-    headers = {"authorization": f"Bearer {caller.token}"}
-    async with (
-        open_client(base_url=server.url, headers=headers) as client,
-        client.stream("GET", f"{PATH}/stream") as answer,
-    ):
-        if answer.status_code != 200:
-            await answer.aread()
+    async with open_events(server, caller, f"{PATH}/stream") as answer:
         return answer
 
 

@@ -12,6 +12,7 @@ import { useRef } from "preact/hooks";
 
 import { useEffect } from "preact/hooks";
 
+import { onChanged } from "./changes";
 import { api, type Options, Problem } from "./client";
 import { session, tenant } from "./session";
 import type { Answer, Input, PathOf } from "./types";
@@ -198,9 +199,11 @@ export function useKeyset<P extends PathOf<"get">>(
     };
     void poll();
     const timer = setInterval(poll, POLL_MS);
+    const forget = onChanged(path, poll);
     document.addEventListener("visibilitychange", poll);
     return () => {
       clearInterval(timer);
+      forget();
       document.removeEventListener("visibilitychange", poll);
     };
   }, [JSON.stringify(key)]);

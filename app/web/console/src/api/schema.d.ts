@@ -1220,6 +1220,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/event-log/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["stream_event_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/event-log/trace/{correlation_id}": {
         parameters: {
             query?: never;
@@ -6720,6 +6736,9 @@ export interface components {
             options?: string[] | null;
             indexed?: boolean | null;
         };
+        NewEvents: {
+            types: string[];
+        };
         NewIdentitySecret: {
             id: string;
             identity_secret: string;
@@ -11596,6 +11615,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EntryFlatPage"];
+                };
+            };
+        };
+    };
+    stream_event_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
