@@ -3,11 +3,13 @@ from collections.abc import Iterator
 import pytest
 
 from app.domain.messaging.notifications import feed
+from app.domain.platform.events import live
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_streams() -> Iterator[None]:
     """The client here waits for the end of every response."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feed, "STREAM_SECONDS", 0.0)
+        for module in (feed, live):
+            patch.setattr(module, "STREAM_SECONDS", 0.0)
         yield
