@@ -12,6 +12,8 @@ const ROOT = dirname(fileURLToPath(import.meta.url));
 const DIST = process.argv[2] ?? join(ROOT, "dist");
 const FILES = join(DIST, "files");
 const AREA = /^src\/(?:areas\/(\w+)\/index\.tsx|texts\/en\/(\w+)\.ts)$/;
+// What is loaded when a screen shows it, such as the editor of code.
+const PART = /^src\/ui\/(\w+)\.tsx$/;
 const COMPRESSED = /\.(?:js|css|txt)$/;
 const MAX_QUALITY = {
   params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
@@ -49,7 +51,8 @@ await Promise.all(names.filter((name) => COMPRESSED.test(name)).map(compress));
 await writeFile(join(DIST, "manifest.json"), JSON.stringify(describe(names), null, 2) + "\n");
 
 // `script` and `style` are what the page names; `preloads` are what the script imports at once;
-// `areas` are the scripts that the first screen of an area needs beside them, in English.
+// `areas` are the scripts that the first screen of an area needs beside them, in English; `parts`
+// are those of what screens load later.
 function describe(files) {
   const entry = outputs.find(({ entryPoint }) => entryPoint === "src/main.tsx");
   const style = entry.cssBundle && relative(FILES, join(ROOT, entry.cssBundle));
@@ -58,20 +61,22 @@ function describe(files) {
     script: entry.name,
     style,
     preloads,
-    areas: listAreas([entry.name, ...preloads]),
+    areas: listScripts(AREA, [entry.name, ...preloads]),
+    parts: listScripts(PART, [entry.name, ...preloads]),
     files,
   };
 }
 
-function listAreas(shell) {
-  const areas = {};
+// The scripts of entry points by the names that the pattern finds in their paths.
+function listScripts(pattern, shell) {
+  const scripts = {};
   for (const output of outputs) {
-    const area = AREA.exec(output.entryPoint ?? "")?.slice(1).find(Boolean);
-    if (!area) continue;
+    const key = pattern.exec(output.entryPoint ?? "")?.slice(1).find(Boolean);
+    if (!key) continue;
     const names = [output.name, ...listImports(output)].filter((name) => !shell.includes(name));
-    areas[area] = [...new Set([...(areas[area] ?? []), ...names])].sort();
+    scripts[key] = [...new Set([...(scripts[key] ?? []), ...names])].sort();
   }
-  return areas;
+  return scripts;
 }
 
 function listImports(output, found = new Set()) {

@@ -25,6 +25,7 @@ export function Shortcuts() {
     [["↑", "↓"], texts.rows],
     [["Enter"], texts.open],
     [["Esc"], texts.close],
+    [["Ctrl", "M"], texts.indent],
     ...screens.map(({ key, shortcut }): [string[], string] => [
       ["g", shortcut],
       texts.go(t().rail[key] as string),

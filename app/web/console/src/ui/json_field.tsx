@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { t } from "../texts";
-import { TextArea } from "./field";
+import { CodeField } from "./code_field";
 import { useReport, type Validity } from "./validity";
 
 interface JsonFieldProps {
@@ -19,7 +19,6 @@ interface JsonFieldProps {
   isOptional?: boolean;
   // Only an object can be entered.
   isObject?: boolean;
-  rows?: number;
 }
 
 export function JsonField(props: JsonFieldProps) {
@@ -32,7 +31,6 @@ export function JsonField(props: JsonFieldProps) {
     onChange,
     validity,
     isOptional,
-    rows,
   } = props;
   const [text, setText] = useState(() => show(value));
   const emitted = useRef(JSON.stringify(value));
@@ -52,16 +50,13 @@ export function JsonField(props: JsonFieldProps) {
     onChange(parsed);
   };
   return (
-    <TextArea
+    <CodeField
       label={label}
       hint={hint}
       error={problem ?? error}
-      class="code-input"
-      spellcheck={false}
-      dir="ltr"
+      language="json"
       value={text}
       onInput={input}
-      rows={rows ?? 4}
       isOptional={isOptional ?? false}
     />
   );

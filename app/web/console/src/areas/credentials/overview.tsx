@@ -148,7 +148,6 @@ function EditForm({ record }: { record: Credential }) {
           validity={validity}
           isObject
           isOptional
-          rows={2}
         />
       </Section>
       <div class="save-bar">

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
+import { CodeField } from "../../ui/code_field";
 import { Checkbox, NumberField, SelectField, Switch, TextArea, TextField } from "../../ui/field";
 import { JsonField } from "../../ui/json_field";
 import { Section } from "../../ui/page";
@@ -48,7 +49,6 @@ export function ConfigForm(props: Props) {
             validity={validity}
             error={errors.config}
             isObject
-            rows={12}
           />
         )
         : (
@@ -104,7 +104,14 @@ function ConfigField(props: Props & { field: FieldSpec }) {
     case "switch":
       return <Switch {...common} value={value === true} onChange={set} />;
     case "code":
-      return <CodeField {...common} value={text} onInput={set} />;
+      return (
+        <CodeField
+          {...common}
+          language={config.runtime === "javascript" ? "javascript" : "python"}
+          value={text}
+          onInput={set}
+        />
+      );
     case "lines":
       return (
         <TextArea
@@ -166,32 +173,6 @@ function ConfigField(props: Props & { field: FieldSpec }) {
 function labelOf(choice: string): string {
   const labels: Partial<Record<string, string>> = t().tools.choices;
   return labels[choice] ?? choice;
-}
-
-export function CodeField(
-  { label, hint, error, value, onInput, rows = 12 }: {
-    label: string;
-    hint?: string | undefined;
-    error?: string | undefined;
-    value: string;
-    onInput: (value: string) => void;
-    rows?: number;
-  },
-) {
-  return (
-    <TextArea
-      label={label}
-      hint={hint}
-      error={error}
-      class="code-input"
-      spellcheck={false}
-      autocapitalize="off"
-      dir="ltr"
-      rows={rows}
-      value={value}
-      onInput={onInput}
-    />
-  );
 }
 
 function Operations(

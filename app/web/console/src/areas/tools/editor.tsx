@@ -216,7 +216,6 @@ function SchemaFields(
         validity={validity}
         isObject
         isOptional
-        rows={6}
       />
       <JsonField
         name="output_schema"

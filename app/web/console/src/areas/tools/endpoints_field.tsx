@@ -150,7 +150,6 @@ function EndpointForm(
         validity={validity}
         isObject
         isOptional
-        rows={2}
       />
       <PairsField
         name={`${path}.default_headers`}

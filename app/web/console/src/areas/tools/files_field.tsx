@@ -3,10 +3,11 @@ import { Plus, Trash2 } from "lucide-preact";
 
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
+import { CodeField } from "../../ui/code_field";
+import type { Language } from "../../ui/code_languages";
 import { TextField } from "../../ui/field";
 import { useRows } from "../../ui/rows";
 import { useReport, type Validity } from "../../ui/validity";
-import { CodeField } from "./config_form";
 
 export function FilesField(
   { name, label, hint, error, value, onChange, validity }: {
@@ -37,9 +38,9 @@ export function FilesField(
           />
           <CodeField
             label={texts.content}
+            language={languageOf(key)}
             value={content}
             onInput={(next) => table.set(id, { value: next })}
-            rows={8}
           />
           {table.rows.length > 1 && (
             <div>
@@ -62,4 +63,19 @@ export function FilesField(
       </div>
     </fieldset>
   );
+}
+
+const ENDINGS: Record<string, Language> = {
+  py: "python",
+  js: "javascript",
+  mjs: "javascript",
+  cjs: "javascript",
+  sh: "bash",
+  bash: "bash",
+  json: "json",
+};
+
+function languageOf(file: string): Language {
+  const ending = file.slice(file.lastIndexOf(".") + 1).toLowerCase();
+  return Object.hasOwn(ENDINGS, ending) ? ENDINGS[ending] ?? "text" : "text";
 }

@@ -102,7 +102,6 @@ export function RunTool({ tool }: { tool: Tool }) {
                 onChange={(value) => setInput((value ?? {}) as Fields)}
                 validity={validity}
                 isObject
-                rows={8}
               />
             )
             : (

@@ -91,6 +91,7 @@ export const shell: Language["shell"] = {
     open: "Zeile öffnen",
     go: (screen: string) => `Gehe zu ${screen}`,
     close: "Schließen",
+    indent: "Tab in Code einrücken lassen, oder das Feld verlassen",
   },
   errors: {
     title: "Das konnte nicht geladen werden",
@@ -194,6 +195,7 @@ export const shell: Language["shell"] = {
     double: "Jeder Name kann nur einmal verwendet werden",
     notJson: (reason) => `Das ist kein gültiges JSON: ${reason}`,
     notAnObject: "Das muss ein JSON-Objekt in geschweiften Klammern sein",
+    codeKeys: "Tab verlässt dieses Feld. Mit Strg-M rückt Tab ein, und verlässt es wieder.",
   },
 };
 

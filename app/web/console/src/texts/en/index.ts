@@ -90,6 +90,7 @@ export const shell = {
     open: "Open the row",
     go: (screen: string) => `Go to ${screen}`,
     close: "Close",
+    indent: "Let Tab indent code, or leave the field",
   },
   errors: {
     title: "This could not be loaded",
@@ -190,6 +191,7 @@ export const shell = {
     double: "Each name can be used once",
     notJson: (reason: string) => `This is not valid JSON: ${reason}`,
     notAnObject: "This must be a JSON object, in braces",
+    codeKeys: "Tab leaves this field. Ctrl-M lets Tab indent, and leave again.",
   },
 };
 
