@@ -25,6 +25,10 @@ _IF_MATCH: Final = (
     "412 `precondition_failed`"
 )
 _IF_NONE_MATCH: Final = "Entity tags: the answer is 304 while one of them is the record's ETag"
+_IF_ABSENT: Final = (
+    "`*`: the record is created only while there is none; or else the answer is 412 "
+    "`precondition_failed`"
+)
 _ETAG: Final = {
     "description": "A tag of the fields that a PUT or PATCH can change, for If-Match",
     "schema": {"type": "string"},
@@ -131,6 +135,8 @@ def _describe_preconditions(operation: Operation, handler: HTTPRouteHandler) -> 
         parameters.append((preconditions.IF_MATCH, _IF_MATCH))
     if preconditions.takes_if_none_match(handler):
         parameters.append((preconditions.IF_NONE_MATCH, _IF_NONE_MATCH))
+    if preconditions.creates_record(handler):
+        parameters.append((preconditions.IF_NONE_MATCH, _IF_ABSENT))
     for name, description in parameters:
         parameter = {
             "name": name,

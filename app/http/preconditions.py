@@ -3,7 +3,8 @@
 The option `record` of a route that changes a record is all that the route declares. The answers
 that show the record carry its tag. With If-Match, the first step of the request's transaction locks
 the record, reads it as its GET does, and compares the tags, so that of two requests with the same
-tag only one succeeds. Without If-Match nothing is read or locked.
+tag only one succeeds. If-None-Match of a PUT that creates records does the same, so that of two
+requests with `*` only one creates the record. Without these headers nothing is read or locked.
 """
 
 import inspect
@@ -23,7 +24,7 @@ from app.http.records import Lock
 from app.http.route_options import RouteOptionError, list_handlers, options_of
 from app.http.transaction import request_tx
 from app.kit.errors import NotFound, PreconditionFailed
-from app.kit.etags import RecordTag, TagList, build_tag, read_tags, require_match
+from app.kit.etags import RecordTag, TagList, build_tag, read_tags, require_match, require_no_match
 from app.kit.views import Data
 from db.session import Tx
 
@@ -44,6 +45,13 @@ class RecordRoute(msgspec.Struct, frozen=True):
     absent: type[NotFound] | None = None
 
 
+class Conditions(msgspec.Struct, frozen=True):
+    """The headers of a change."""
+
+    match: TagList | None = None
+    none_match: TagList | None = None
+
+
 def route_of(handler: BaseRouteHandler) -> RecordRoute | None:
     route: RecordRoute | None = handler.opt.get(_KEY)
     return route
@@ -57,6 +65,11 @@ def takes_if_match(handler: BaseRouteHandler) -> bool:
 def takes_if_none_match(handler: BaseRouteHandler) -> bool:
     route = route_of(handler)
     return route is not None and route.reader is handler
+
+
+def creates_record(handler: BaseRouteHandler) -> bool:
+    route = route_of(handler)
+    return route is not None and route.absent is not None
 
 
 # Reading the declarations
@@ -136,12 +149,20 @@ def begin(request: Request[Any, Any, Any]) -> None:
     _current.set(None if route is None else (request, route))
     if route is None or route.lock is None:
         return
-    tags = _read_header(request, IF_MATCH)
-    if tags is None or (tags.is_any and route.absent is None):
-        # The handler answers 404 for a record that does not exist.
+    conditions = _read_conditions(request, route)
+    if conditions == Conditions():
         return
     tx = request_tx(request)
-    tx.on_begin = partial(_begin_with_check, tx.on_begin, partial(_check, request, tx, route, tags))
+    check = partial(_check, request, tx, route, conditions)
+    tx.on_begin = partial(_begin_with_check, tx.on_begin, check)
+
+
+def _read_conditions(request: Request[Any, Any, Any], route: RecordRoute) -> Conditions:
+    match = _read_header(request, IF_MATCH)
+    if route.absent is not None:
+        return Conditions(match, _read_header(request, IF_NONE_MATCH))
+    # The handler answers 404 for a record that does not exist.
+    return Conditions(None if match is not None and match.is_any else match)
 
 
 def _read_header(request: Request[Any, Any, Any], name: str) -> TagList | None:
@@ -160,7 +181,7 @@ async def _begin_with_check(
 
 
 async def _check(
-    request: Request[Any, Any, Any], tx: Tx, route: RecordRoute, tags: TagList
+    request: Request[Any, Any, Any], tx: Tx, route: RecordRoute, conditions: Conditions
 ) -> None:
     """Raises PreconditionFailed, or the error of the GET when there is no such record."""
     lock = route.lock
@@ -168,15 +189,19 @@ async def _check(
         parameters = {"user_id": principal_of(request).user_id, **request.path_params}
         await lock(tx, parameters)
     try:
-        answer = await _read(request, tx, route.reader)
+        answer = _unwrap(await _read(request, tx, route.reader))
     except NotFound as error:
         if route.absent is None or not isinstance(error, route.absent):
             raise
+        if conditions.match is None:
+            return
         raise PreconditionFailed(
             "This record no longer exists", details={"current": None}
         ) from error
-    if not tags.is_any:
-        require_match(route.tag, _unwrap(answer), tags)
+    if conditions.match is not None:
+        require_match(route.tag, answer, conditions.match)
+    if conditions.none_match is not None:
+        require_no_match(route.tag, answer, conditions.none_match)
 
 
 async def _read(request: Request[Any, Any, Any], tx: Tx, reader: HTTPRouteHandler) -> object:

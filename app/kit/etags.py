@@ -116,6 +116,18 @@ def require_match(tag: RecordTag, answer: object, tags: TagList) -> None:
     )
 
 
+def require_no_match(tag: RecordTag, answer: object, tags: TagList) -> None:
+    """Raises PreconditionFailed if If-None-Match has the tag of the answer, or `*`."""
+    current = tag.compute(answer)
+    if current is None or not tags.matches_weakly(current):
+        return
+    raise PreconditionFailed(
+        "This record exists already. Read it, and send the change with its ETag as If-Match",
+        details={"current": current},
+        headers={"ETag": current},
+    )
+
+
 def _read_values(answer: object, fields: Mapping[str, str]) -> list[object] | None:
     """Returns None unless the answer has all fields. A field of a struct may be unset."""
     try:

@@ -226,6 +226,37 @@ async def test_a_draft_that_is_gone_is_not_stored_again(developer: Client) -> No
     assert refused(unknown, 404, "agent_not_found")
 
 
+async def test_of_first_drafts_at_the_same_time_one_is_stored(
+    world: World, developer: Client, subtests: pytest.Subtests
+) -> None:
+    path = f"{_AGENTS}/{(await create_agent(developer))['id']}/draft"
+    first = {"if-none-match": "*"}
+    answers = await asyncio.gather(
+        *(developer.put(path, {"name": f"Name {n}"}, headers=first) for n in range(8))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, *[412] * 7]
+    [winner] = [answer for answer in answers if answer.status_code == 200]
+    stored = await developer.get(path)
+    assert stored.json()["name"] == winner.json()["name"]
+    tag = stored.headers["etag"]
+    for header, status in [("*", 412), (tag, 412), (f"W/{tag}", 412), ("a", 422), ('"a"', 200)]:
+        with subtests.test(if_none_match=header):
+            headers = {"if-none-match": header}
+            answer = await developer.put(path, {"name": stored.json()["name"]}, headers=headers)
+            assert answer.status_code == status, answer.text
+            if status == 412:
+                assert answer.json()["error"]["details"] == {"current": tag}
+                assert answer.headers["etag"] == tag
+    both = {"if-match": tag, "if-none-match": "*"}
+    assert refused(await developer.put(path, {}, headers=both), 412, "precondition_failed")
+    await developer.delete(path)
+    assert (await developer.put(path, {"name": "A"}, headers=first)).status_code == 200
+    stranger = await world.user()
+    assert refused(await stranger.put(path, {}, headers=first), 404, "agent_not_found")
+    viewer = await world.user("viewer", developer.tenant_id)
+    assert refused(await viewer.put(path, {}, headers=first), 403, "forbidden")
+
+
 async def test_a_batch_changes_what_it_has_seen(developer: Client) -> None:
     created = await create_agent(developer)
     tag = (await developer.get(f"{_AGENTS}/{created['id']}")).headers["etag"]

@@ -131,19 +131,21 @@ async def test_what_was_not_saved_is_offered_after_a_reload(console: Console, ta
 async def test_a_change_of_somebody_else_is_shown_and_not_overwritten(
     console: Console, second_tab: Console, talk: Talker
 ) -> None:
-    colleague = await talk.world.user("agent_developer", talk.client.tenant_id)
-    await type_and_save_as(second_tab, talk, colleague, "Saved first.")
     await open_agent(console, talk)
-    await expect(console.field("Instructions")).to_have_value("Saved first.")
     await type_prompt(console, "Mine.")
-    await second_tab.field("Instructions").fill("Theirs.")
-    await save(second_tab)
+    colleague = await talk.world.user("agent_developer", talk.client.tenant_id)
+    # The first draft is theirs.
+    await type_and_save_as(second_tab, talk, colleague, "Theirs.")
     await console.button("Save draft").click()
     dialog = console.dialog("Somebody else changed this")
     await expect(dialog.locator("del")).to_have_text("Theirs.")
     await expect(dialog.locator("ins")).to_have_text("Mine.")
     await dialog.get_by_role("button", name="Save yours").click()
     await expect(console.page.get_by_text("Saved", exact=True)).to_be_visible()
+    await second_tab.field("Instructions").fill("Later.")
+    await second_tab.button("Save draft").click()
+    dialog = second_tab.dialog("Somebody else changed this")
+    await expect(dialog.locator("del")).to_have_text("Mine.")
     draft = (await talk.client.get(f"{talk.path}/draft")).json()
     assert draft["system_prompt"] == "Mine."
 

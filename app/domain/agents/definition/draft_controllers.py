@@ -33,7 +33,7 @@ class AgentDraftController(Controller):
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
     ) -> AgentDraft:
         """Any subset of the fields of an agent, in place of the draft before. The agent does not
-        change until the draft is published.
+        change until the draft is published. `If-None-Match: *` stores only a first draft.
         """
         return await drafts.save(tx, principal, agent_id, data)
 

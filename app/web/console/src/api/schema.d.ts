@@ -9593,6 +9593,7 @@ export interface operations {
             query?: never;
             header?: {
                 "If-Match"?: string;
+                "If-None-Match"?: string;
             };
             path: {
                 agent_id: string;
