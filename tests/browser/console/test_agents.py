@@ -1,6 +1,7 @@
 """Agents in the console: the list, the editor with its draft, and the chat beside it."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -94,6 +95,34 @@ async def test_the_chat_runs_with_what_is_in_the_editor(console: Console, talk: 
     await expect(console.button("What the model saw")).to_be_visible()
     assert PROMPT in talk.asked[-1]["messages"][0]["content"]
     assert await read_live_prompt(talk) == "You are a test."
+
+
+async def test_what_is_in_the_editor_is_compared_with_what_is_live_and_with_what_was(
+    console: Console, talk: Talker
+) -> None:
+    talk.script(Reply(texts=["Fine."]))
+    await talk.client.put(talk.path, {"system_prompt": "You were changed."})
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await console.button("Compare side by side").click()
+    sides = console.page.get_by_role("region", name="Try it").get_by_role("group")
+    await console.field("Message").fill("How are you?")
+    await console.page.keyboard.press("Enter")
+    for side in sides.first, sides.last:
+        await expect(side).to_contain_text("Fine.")
+        await expect(side).to_contain_text("11 tokens in, 7 out · $0.00")
+    assert {read_prompt(request) for request in talk.asked} == {PROMPT, "You were changed."}
+    await expect(console.button("Stop")).to_have_count(0)
+    await console.field("Compare with").select_option("version:1")
+    await expect(sides.last).to_contain_text("How are you?")
+    await expect(sides.last).to_contain_text("Fine.")
+    assert read_prompt(talk.asked[-1]) == "You are a test."
+    assert await console.find_problems_in_long_runs("console-agent-compare") == []
+
+
+def read_prompt(request: dict[str, Any]) -> str:
+    prompt: str = request["messages"][0]["content"]
+    return prompt.partition("\n")[0]
 
 
 async def test_a_saved_draft_is_live_once_it_is_published(console: Console, talk: Talker) -> None:

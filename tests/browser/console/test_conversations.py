@@ -271,18 +271,31 @@ async def test_an_answer_is_rated_with_a_thumb_and_a_comment(
 async def test_the_console_shows_what_the_model_saw_and_asks_again_in_the_draft(
     console: Console, talk: Talker
 ) -> None:
-    talk.script(Reply(texts=["At nine."]), Reply(texts=["At ten."]))
-    reply = await talk.say("When do you open?")
+    talk.script(*(Reply(texts=[text]) for text in ("Hello.", "At nine.", "At ten.")))
+    first = await talk.say("Good morning")
+    await talk.say("When do you open?", conversation_id=first["conversation_id"])
     await console.sign_in(talk.client)
-    await console.open(f"/conversations/{reply['conversation_id']}", title="When do you open?")
-    await console.button("What the model saw").click()
+    await console.open(f"/conversations/{first['conversation_id']}", title="Good morning")
+    await console.button("What the model saw").last.click()
     drawer = console.dialog("What the model saw")
     await expect(drawer.get_by_label("System message")).to_contain_text("You are a test.")
     await expect(drawer).to_contain_text("11 tokens in, 7 out")
     await console.page.keyboard.press("Escape")
-    await expect(console.button("What the model saw")).to_be_focused()
-    await console.page.get_by_role("link", name="Open in the draft").click()
-    await expect(console.page.get_by_role("log")).to_contain_text("At ten.")
+    await expect(console.button("What the model saw").last).to_be_focused()
+    await console.page.get_by_role("link", name="Open in the draft").last.click()
+    turns = console.page.get_by_role("log").get_by_role("listitem")
+    await expect(turns).to_contain_text(["Good morning", "When do you open?"])
+    await expect(turns).to_contain_text(["Hello.", "At ten."])
+    assert [message["content"] for message in talk.asked[-1]["messages"][1:]] == [
+        "Good morning",
+        "Hello.",
+        "When do you open?",
+    ]
+    assert await console.find_problems_in_long_runs("console-agent-replay") == []
+    await console.widen()
+    await console.button("What the model saw then").click()
+    await expect(drawer).to_contain_text("11 tokens in, 7 out")
+    await console.page.keyboard.press("Escape")
     await console.button("What the model saw").click()
     await expect(drawer.get_by_label("System message")).to_contain_text("You are a test.")
 

@@ -120,8 +120,10 @@ function Workbench({ state }: { state: AgentState }) {
               agentId={agent.id}
               draft={differences(agent, editor.values)}
               model={editor.values.primary_model}
-              replay={filters.replay}
-              onReplayed={() => setFilters({ replay: undefined })}
+              replay={filters.replay
+                ? { messageId: filters.replay, conversationId: filters.of ?? "" }
+                : undefined}
+              onReplayed={() => setFilters({ replay: undefined, of: undefined })}
             />
           </div>
         )}

@@ -97,7 +97,7 @@ function Answer({ conversationId, agentId, message, canRate, onChange, onInspect
         {may("agents:write") && (
           <a
             class="icon-button"
-            href={href(`/agents/${agentId}`, { replay: id })}
+            href={href(`/agents/${agentId}`, { replay: id, of: conversationId })}
             aria-label={texts.openInDraft}
             title={texts.openInDraft}
           >

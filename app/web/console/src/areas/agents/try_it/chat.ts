@@ -3,30 +3,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { readEvents } from "../../../../../static/shared/event-stream.js";
 import { send } from "../../../api/client";
-import { type Problem, Problem as ProblemClass, toProblem } from "../../../api/problem";
-import type { Schemas } from "../../../api/types";
-import type { ToolCall } from "../../../ui/turn_parts";
+import { toProblem } from "../../../api/problem";
 import type { Fields } from "../state";
-
-export interface Turn {
-  id: number;
-  question: string;
-  answer: string;
-  calls: ToolCall[];
-  sources: Schemas["SourceView"][];
-  status: "waiting" | "running" | "complete" | "stopped" | "failed";
-  // The place in the queue of the local model, or how long it has worked.
-  wait: { position?: number; seconds?: number };
-  error: Problem | null;
-  messageId: string | null;
-  usage: Schemas["TokenUsage"] | null;
-  milliseconds: number | null;
-  model: string;
-}
+import { loadPast } from "./past";
+import { type AnswerId, apply, type EventData, newTurn, type Turn } from "./turns";
 
 export interface Chat {
   turns: Turn[];
-  conversationId: string | null;
   isBusy: boolean;
   ask: (question: Question) => Promise<void>;
   stop: () => void;
@@ -34,14 +17,18 @@ export interface Chat {
 }
 
 export interface Question {
+  // Empty for that of an answer: it is shown with the history before it.
   text: string;
   // The answer whose question is asked again, with the history before it.
-  replayOf?: string;
+  replayOf?: AnswerId;
+  // The answer is of a conversation that the chat does not show.
+  isFromElsewhere?: boolean;
 }
 
 let lastId = 0;
 
-export function useChat(agentId: string, getDraft: () => Fields, model: string): Chat {
+// `getDraft` returns what differs from the live agent.
+export function useChat(agentId: string, getDraft: () => Fields): Chat {
   const [turns, setTurns] = useState<Turn[]>([]);
   const [conversationId, setConversationId] = useState<string | null>(null);
   const running = useRef<AbortController | null>(null);
@@ -50,21 +37,27 @@ export function useChat(agentId: string, getDraft: () => Fields, model: string):
   const change = (id: number, next: (turn: Turn) => Partial<Turn>) =>
     setTurns((all) => all.map((turn) => (turn.id === id ? { ...turn, ...next(turn) } : turn)));
 
-  const ask = async ({ text, replayOf }: Question) => {
+  const showPast = async (id: number, answer: AnswerId) => {
+    const { past, question } = await loadPast(answer);
+    setTurns((all) => [...past, ...all.filter((turn) => turn.id >= id)]);
+    change(id, () => ({ question }));
+  };
+
+  const ask = async ({ text, replayOf, isFromElsewhere }: Question) => {
     const id = ++lastId;
     const started = performance.now();
     const controller = new AbortController();
     running.current = controller;
-    setTurns((all) => [...all, newTurn(id, text, model)]);
+    const original = isFromElsewhere && replayOf ? replayOf : null;
+    setTurns((all) => [...all, newTurn(id, { question: text, original })]);
+    // Without it, the answer is still of use.
+    if (!text && replayOf?.conversationId) void showPast(id, replayOf).catch(() => {});
     try {
       const body = {
         draft: getDraft(),
-        ...(text ? { message: text } : {}),
         ...(replayOf
-          ? { replay_of: replayOf }
-          : conversationId
-          ? { conversation_id: conversationId }
-          : {}),
+          ? { replay_of: replayOf.messageId }
+          : { message: text, ...(conversationId ? { conversation_id: conversationId } : {}) }),
       };
       const path = "/api/v1/agents/{agent_id}/preview";
       const parts = { path: { agent_id: agentId }, body };
@@ -75,9 +68,9 @@ export function useChat(agentId: string, getDraft: () => Fields, model: string):
         }
         change(id, (turn) => apply(turn, event));
       }
-      change(id, ({ status, error }) => ({
+      change(id, ({ status, error, milliseconds }) => ({
         status: error ? "failed" : status === "running" ? "complete" : status,
-        milliseconds: performance.now() - started,
+        milliseconds: milliseconds ?? performance.now() - started,
       }));
     } catch (error) {
       const isStopped = controller.signal.aborted;
@@ -86,13 +79,12 @@ export function useChat(agentId: string, getDraft: () => Fields, model: string):
         () => isStopped ? { status: "stopped" } : { status: "failed", error: toProblem(error) },
       );
     } finally {
-      running.current = null;
+      if (running.current === controller) running.current = null;
     }
   };
 
   return {
     turns,
-    conversationId,
     isBusy: turns.some(({ status }) => status === "waiting" || status === "running"),
     ask,
     stop: () => running.current?.abort(),
@@ -102,66 +94,4 @@ export function useChat(agentId: string, getDraft: () => Fields, model: string):
       setConversationId(null);
     },
   };
-}
-
-function newTurn(id: number, question: string, model: string): Turn {
-  return {
-    id,
-    question,
-    answer: "",
-    calls: [],
-    sources: [],
-    status: "waiting",
-    wait: {},
-    error: null,
-    messageId: null,
-    usage: null,
-    milliseconds: null,
-    model,
-  };
-}
-
-// Every field that one of the events has.
-interface EventData {
-  conversation_id?: string;
-  delta?: string;
-  position?: number;
-  seconds?: number;
-  id?: string;
-  tool?: string;
-  message_id?: string;
-  usage?: Schemas["TokenUsage"];
-  sources?: Schemas["SourceView"][];
-  code?: string;
-  message?: string;
-}
-
-function apply(turn: Turn, { event, data }: ServerEvent<EventData>): Partial<Turn> {
-  switch (event) {
-    case "queue":
-    case "progress":
-      return { wait: data };
-    case "content_delta":
-      return { status: "running", answer: turn.answer + (data.delta ?? "") };
-    case "tool_use":
-      return { status: "running", calls: [...turn.calls, data as ToolCall] };
-    case "tool_result":
-      return {
-        calls: turn.calls.map((call) => (call.id === data.id ? { ...call, ...data } : call)),
-      };
-    case "message_stop":
-      return {
-        messageId: data.message_id ?? null,
-        usage: data.usage ?? null,
-        sources: data.sources ?? [],
-        status: "complete",
-      };
-    case "error":
-      return {
-        status: "failed",
-        error: new ProblemClass(200, data.code ?? "error", data.message ?? "", {}, null),
-      };
-    default:
-      return {};
-  }
 }

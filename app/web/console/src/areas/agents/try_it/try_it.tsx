@@ -1,14 +1,16 @@
 // The agent beside its editor: one conversation, or two with the same questions to compare.
 import { ArrowUp, Columns2, Plus, Square } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { t } from "../../../texts";
 import { Button, IconButton } from "../../../ui/button";
-import { useModels } from "../model_field";
+import { TurnContext } from "../../../ui/turn_context";
 import type { Fields } from "../state";
-import { type Chat, type Turn, useChat } from "./chat";
-import { Inspect } from "./inspect";
-import { TurnView } from "./turn";
+import { type Chat, type Question, useChat } from "./chat";
+import { OtherSidePicker, useFirstChoice, useOtherSide } from "./other_side";
+import { describeSpending, isAnswered, sumSpending, TurnView } from "./turn";
+import { type AnswerId, answerOf, type Turn } from "./turns";
 
 interface TryItProps {
   agentId: string;
@@ -16,32 +18,34 @@ interface TryItProps {
   draft: Fields;
   model: string;
   // An answer of another conversation whose question is asked again at once.
-  replay?: string | undefined;
+  replay?: AnswerId | undefined;
   onReplayed: () => void;
 }
 
 export function TryIt({ agentId, draft, model, replay, onReplayed }: TryItProps) {
-  const [other, setOther] = useState<string | null>(null);
-  const [inspected, setInspected] = useState<[Chat, Turn] | null>(null);
+  const [choice, setChoice] = useState<string>();
+  const [inspected, setInspected] = useState<AnswerId | null>(null);
   const texts = t().agents.tryIt;
-  const models = useModels();
-  const first = useChat(agentId, () => draft, model);
-  const second = useChat(
-    agentId,
-    () => ({ ...draft, primary_model: other ?? model }),
-    other ?? model,
-  );
-  const chats = other === null ? [first] : [first, second];
+  const other = useOtherSide(agentId, choice, draft);
+  const firstChoice = useFirstChoice(draft);
+  const first = useChat(agentId, () => draft);
+  const second = useChat(agentId, () => other?.fields ?? {});
+  const chats = other ? [first, second] : [first];
   const isBusy = chats.some((chat) => chat.isBusy);
-  const ask = (text: string, replayOf?: string) => {
-    for (const chat of chats) void chat.ask({ text, ...(replayOf ? { replayOf } : {}) });
-  };
-  const reset = () => chats.forEach((chat) => chat.reset());
+  const ask = (question: Question) => chats.forEach((chat) => void chat.ask(question));
   useEffect(() => {
     if (!replay) return;
-    ask("", replay);
+    ask({ text: "", replayOf: replay, isFromElsewhere: true });
     onReplayed();
-  }, [replay]);
+  }, [replay?.messageId]);
+  // The other side answers the last question, too, with the history that it had.
+  useEffect(() => {
+    const last = first.turns.at(-1);
+    second.reset();
+    const answer = last && answerOf(last);
+    if (choice && answer) void second.ask({ text: "", replayOf: answer });
+  }, [choice]);
+  const isEven = first.turns.filter(isAnswered).length === second.turns.filter(isAnswered).length;
   return (
     <section class="try-it" aria-label={texts.title}>
       <div class="section-head">
@@ -51,45 +55,71 @@ export function TryIt({ agentId, draft, model, replay, onReplayed }: TryItProps)
             icon={Columns2}
             label={texts.compare}
             aria-pressed={other !== null}
-            onClick={() => setOther(other === null ? models.at(-1)?.id ?? model : null)}
+            onClick={() => setChoice(other ? undefined : firstChoice)}
           />
-          <IconButton icon={Plus} label={texts.restart} onClick={reset} />
+          <IconButton
+            icon={Plus}
+            label={texts.restart}
+            onClick={() => chats.forEach((chat) => chat.reset())}
+          />
         </div>
       </div>
       <div class="chats">
         {chats.map((chat, index) => (
-          <div key={index} class="chat">
-            {other !== null && (
-              index === 0 ? <p class="chat-model soft clip">{model}</p> : (
-                <select
-                  class="chat-model"
-                  aria-label={texts.compareWith}
-                  value={other}
-                  onChange={(event) => setOther(event.currentTarget.value)}
-                >
-                  {models.map(({ id }) => (
-                    <option key={id} value={id} selected={id === other}>{id}</option>
-                  ))}
-                </select>
-              )
+          <div
+            key={index}
+            class="chat"
+            role="group"
+            aria-label={index ? texts.other : texts.inEditor}
+          >
+            {other && (
+              <Side turns={isEven ? chat.turns : []}>
+                {index === 0
+                  ? (
+                    <p class="chat-side clip">
+                      {texts.inEditor} <span class="soft">{model}</span>
+                    </p>
+                  )
+                  : (
+                    <OtherSidePicker
+                      side={other}
+                      onChange={setChoice}
+                    />
+                  )}
+              </Side>
             )}
             <Log
               chat={chat}
-              onAgain={(turn) => chat.ask({ text: turn.question, replayOf: turn.messageId ?? "" })}
-              onInspect={(turn) => setInspected([chat, turn])}
+              onAgain={(turn) => {
+                const answer = answerOf(turn);
+                if (answer) ask({ text: turn.question, replayOf: answer });
+              }}
+              onInspect={setInspected}
             />
           </div>
         ))}
       </div>
-      <Composer isBusy={isBusy} onSend={ask} onStop={() => chats.forEach((chat) => chat.stop())} />
-      {inspected && (
-        <Inspect
-          conversationId={inspected[0].conversationId ?? ""}
-          messageId={inspected[1].messageId ?? ""}
-          onClose={() => setInspected(null)}
-        />
-      )}
+      <Composer
+        isBusy={isBusy}
+        onSend={(text) => ask({ text })}
+        onStop={() => chats.forEach((chat) => chat.stop())}
+      />
+      {inspected && <TurnContext {...inspected} onClose={() => setInspected(null)} />}
     </section>
+  );
+}
+
+// One of two that are compared: which it is, and what all its answers have taken.
+function Side({ turns, children }: { turns: Turn[]; children: ComponentChildren }) {
+  return (
+    <div class="chat-head">
+      {children}
+      <p class="hint">
+        {turns.some(isAnswered)
+          ? t().agents.tryIt.allAnswers(describeSpending(sumSpending(turns)))
+          : t().agents.tryIt.noAnswers}
+      </p>
+    </div>
   );
 }
 
@@ -97,7 +127,7 @@ function Log(
   { chat, onAgain, onInspect }: {
     chat: Chat;
     onAgain: (turn: Turn) => void;
-    onInspect: (turn: Turn) => void;
+    onInspect: (answer: AnswerId) => void;
   },
 ) {
   const list = useRef<HTMLDivElement>(null);
