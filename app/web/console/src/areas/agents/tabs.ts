@@ -10,6 +10,7 @@ import { Logging } from "./tabs/logging";
 import { SubAgents } from "./tabs/sub_agents";
 import { Tools } from "./tabs/tools";
 import { Versions } from "./tabs/versions";
+import { Voice } from "./tabs/voice";
 
 export interface TabProps {
   agent: Agent;
@@ -26,6 +27,7 @@ export const TABS: TabRow[] = [
   { key: "tools", component: Tools },
   { key: "subAgents", component: SubAgents },
   { key: "embedding", component: Embedding },
+  { key: "voice", component: Voice },
   { key: "logging", component: Logging },
   { key: "versions", component: Versions },
   { key: "history", component: History },

@@ -20,6 +20,7 @@ const agents: Catalog["agents"] = {
     tools: "Werkzeuge",
     subAgents: "Unteragenten",
     embedding: "Einbetten",
+    voice: "Sprache",
     logging: "Protokoll",
     versions: "Versionen",
     history: "Verlauf",
@@ -147,6 +148,34 @@ const agents: Catalog["agents"] = {
     revokeAbout:
       "Die Websites mit diesem Schlüssel verlieren den Agenten sofort. Das kann nicht rückgängig gemacht werden.",
     revoked: (name: string) => `${name} ist widerrufen`,
+  },
+  voice: {
+    speakTitle: "Wie er klingt",
+    speakAbout:
+      "Die Modelle zum Sprechen und Zuhören sind die dieser Instanz, für alle Agenten dieselben.",
+    sample: "Guten Tag! Wie kann ich helfen?",
+    text: "Text zum Vorlesen",
+    voiceName: "Stimme",
+    voiceHint: "Ein Name, den das Sprachmodell kennt, beim eingebauten etwa en-us oder de.",
+    speak: "Vorlesen",
+    recording: "Der gesprochene Text",
+    listenTitle: "Was er versteht",
+    listenAbout:
+      "Stellen Sie eine Frage mündlich. Sie wird niedergeschrieben, und der Live-Agent antwortet wie im Chat; das Gespräch bleibt erhalten.",
+    record: "Frage aufnehmen",
+    finish: "Beenden und fragen",
+    isRecording: "Nimmt auf …",
+    isListening: "Hört zu …",
+    chooseRecording: "Aufnahme wählen",
+    noMicrophone:
+      "Das Mikrofon ist nicht verfügbar. Erlauben Sie es im Browser für diese Seite, oder wählen Sie eine Aufnahme.",
+    answer: "Die Antwort",
+    openConversation: "Gespräch öffnen",
+    visitorsTitle: "Besucher",
+    visitorsAbout: "Wo Besucher mit dem Agenten sprechen und seine Antworten hören dürfen.",
+    noKeys: "Der Agent hat noch keine Einbettungsschlüssel.",
+    openEmbed: "Auf eine Website setzen",
+    moreKeys: "Mehr anzeigen",
   },
   tryIt: {
     title: "Ausprobieren",
