@@ -88,5 +88,10 @@ class Console:
     def field(self, label: str) -> Locator:
         return self.page.get_by_label(label, exact=True)
 
+    async def pick(self, label: str, name: str) -> None:
+        """Searches for a record by its name, and chooses it."""
+        await self.field(label).last.fill(name)
+        await self.page.get_by_role("listbox").get_by_role("option", name=name).click()
+
     def dialog(self, title: str) -> Locator:
         return self.page.get_by_role("dialog", name=title)

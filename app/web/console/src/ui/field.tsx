@@ -13,7 +13,7 @@ interface Common {
   isOptional?: boolean;
 }
 
-interface Control {
+export interface Control {
   id: string;
   "aria-describedby": string | undefined;
   "aria-invalid": boolean | undefined;

@@ -2,6 +2,8 @@ import type { LucideIcon } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 
+import { placeBelow } from "./place";
+
 export interface MenuItem {
   label: string;
   icon?: LucideIcon;
@@ -23,14 +25,7 @@ export function Menu(
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const place = () => {
-    if (!button.current || !list.current) return;
-    const { bottom, top, left, right } = button.current.getBoundingClientRect();
-    const { offsetHeight: height, offsetWidth: width } = list.current;
-    const below = bottom + height + 8 < innerHeight;
-    list.current.style.top = `${below ? bottom + 4 : Math.max(4, top - height - 4)}px`;
-    list.current.style.left = `${
-      Math.max(4, left + width > innerWidth - 4 ? right - width : left)
-    }px`;
+    if (button.current && list.current) placeBelow(button.current, list.current);
   };
   const handleKey = (event: KeyboardEvent) => {
     const all = [...(list.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];

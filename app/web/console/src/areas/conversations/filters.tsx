@@ -2,13 +2,13 @@
 import { SlidersHorizontal, X } from "lucide-preact";
 import { useState } from "preact/hooks";
 
-import { useRead } from "../../api/queries";
 import { may } from "../../api/session";
 import type { Query, Schemas } from "../../api/types";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { DateFilter, momentOf } from "../../ui/date_filter";
 import { type Choice, Filter, SearchField } from "../../ui/field";
+import { RecordFilter } from "../../ui/record_picker";
 
 export const PATH = "/api/v1/conversations";
 export type Conversation = Schemas["ConversationSummary"];
@@ -118,47 +118,28 @@ function Choices(
   );
 }
 
-const MANY = 100;
-
 function AgentFilter({ values, onChange }: BarProps) {
-  const agents = useRead("/api/v1/agents", { query: { per_page: MANY, sort: "name" } }, {
-    enabled: may("agents:read"),
-    staleTime: 60_000,
-  });
-  const choices = (agents.data?.data ?? []).map(({ id, name }): Choice => [id, name]);
+  if (!may("agents:read")) return null;
   return (
-    <Filter
+    <RecordFilter
+      kind="agent"
       label={t().conversations.agent}
       value={values.agent_id}
-      choices={withChosen(choices, values.agent_id)}
       onChange={(agent_id) => onChange({ agent_id })}
     />
   );
 }
 
 function UserFilter({ values, onChange }: BarProps) {
-  const users = useRead("/users", { query: { per_page: MANY } }, {
-    enabled: may("admin:users"),
-    staleTime: 60_000,
-  });
   if (!may("admin:users")) return null;
-  const choices = (users.data?.users ?? []).map((user): Choice => [
-    user.id,
-    `${user.first_name} ${user.last_name}`.trim() || user.email,
-  ]);
   return (
-    <Filter
+    <RecordFilter
+      kind="user"
       label={t().conversations.user}
       value={values.user_id}
-      choices={withChosen(choices, values.user_id)}
       onChange={(user_id) => onChange({ user_id })}
     />
   );
-}
-
-// A link may have chosen what is not among the first of the choices.
-function withChosen(choices: Choice[], value: string | undefined): Choice[] {
-  return !value || choices.some(([key]) => key === value) ? choices : [...choices, [value, value]];
 }
 
 // Filters that a conversation's details set, and that have no control of their own.

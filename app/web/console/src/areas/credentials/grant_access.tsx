@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { useChange, useList } from "../../api/queries";
+import { useChange } from "../../api/queries";
 import { may } from "../../api/session";
 import type { Schemas } from "../../api/types";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { SearchField, SelectField, TextField } from "../../ui/field";
-import { useDelayed } from "../../ui/state";
-import { Failure, Problem, Skeleton } from "../../ui/states";
+import { SelectField, TextField } from "../../ui/field";
+import { RecordField } from "../../ui/record_picker";
+import { Problem } from "../../ui/states";
 import type { Credential } from "./types";
 
 type Kind = Schemas["AccessRule"]["integration_type"];
@@ -67,47 +67,19 @@ export function GrantAccess(
           }}
         />
         {(kind === "tool" && may("tools:read")) || (kind === "agent" && may("agents:read"))
-          ? <Choice kind={kind} value={id} onChange={setId} error={error} />
+          ? (
+            <RecordField
+              key={kind}
+              kind={kind}
+              label={texts.actors[kind]}
+              value={id}
+              onChange={setId}
+              error={error}
+            />
+          )
           : <TextField label={texts.id} value={id} onInput={setId} error={error} required />}
         {!error && <Problem error={grant.error} />}
       </form>
     </Dialog>
-  );
-}
-
-function Choice(
-  { kind, value, onChange, error }: {
-    kind: Kind;
-    value: string;
-    onChange: (id: string) => void;
-    error: string | undefined;
-  },
-) {
-  const [search, setSearch] = useState("");
-  const delayed = useDelayed(search) || undefined;
-  const query = { query: { search: delayed, sort: "name" } };
-  const tools = useList("/v1/tools", query, { enabled: kind === "tool" });
-  const agents = useList("/api/v1/agents", query, { enabled: kind === "agent" });
-  const list = kind === "tool" ? tools : agents;
-  const texts = t().credentials;
-  if (!list.rows) {
-    return list.error
-      ? <Failure error={list.error} onRetry={list.refetch} />
-      : <Skeleton rows={2} />;
-  }
-  return (
-    <>
-      {(search || list.hasMore) && <SearchField value={search} onInput={setSearch} />}
-      <SelectField
-        label={texts.actors[kind]}
-        value={value}
-        error={error}
-        choices={[
-          ["", texts.choose],
-          ...list.rows.map(({ id, name }): [string, string] => [id, name]),
-        ]}
-        onChange={onChange}
-      />
-    </>
   );
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { useChange, useRead } from "../../api/queries";
+import { useChange } from "../../api/queries";
 import { isSuperAdmin, session, tenant } from "../../api/session";
 import type { Schemas } from "../../api/types";
 import { BASE } from "../../base";
@@ -10,6 +10,7 @@ import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/content";
 import { Dialog } from "../../ui/dialog";
 import { SelectField, TextField } from "../../ui/field";
+import { RecordField } from "../../ui/record_picker";
 import { Problem } from "../../ui/states";
 import { givenRoles, type Role } from "./roles";
 
@@ -91,15 +92,12 @@ function TenantField(
     error: string | undefined;
   },
 ) {
-  const tenants = useRead("/api/v1/tenants", { query: { per_page: 100, sort: "name" } });
-  const rows = tenants.data?.data ?? [];
-  const own = rows.some(({ id }) => id === value) ? [] : [[value, value] as const];
   return (
-    <SelectField
+    <RecordField
+      kind="tenant"
       label={t().people.users.tenant}
       hint={t().people.invitations.tenantHint}
       value={value}
-      choices={[...own, ...rows.map(({ id, name }) => [id, name] as const)]}
       onChange={onChange}
       error={error}
     />

@@ -1,16 +1,19 @@
+import { Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { useChange, useRead } from "../../api/queries";
+import { useChange } from "../../api/queries";
 import { may } from "../../api/session";
 import type { Schemas } from "../../api/types";
 import { BASE } from "../../base";
 import { t } from "../../texts";
-import { Button } from "../../ui/button";
+import { Button, IconButton } from "../../ui/button";
 import { Snippet } from "../../ui/content";
 import { momentOf } from "../../ui/date_filter";
 import { Dialog } from "../../ui/dialog";
-import { Checkbox, SelectField, Switch, TextField } from "../../ui/field";
+import { SelectField, Switch, TextField } from "../../ui/field";
+import { RecordField } from "../../ui/record_picker";
+import { useRecordName } from "../../ui/records";
 import { Problem } from "../../ui/states";
 import { givenRoles, type Role } from "../people/roles";
 import { SERVICE_KEYS } from "./service_keys";
@@ -109,9 +112,6 @@ function AgentChoice(
   },
 ) {
   const texts = t().settings.service;
-  const agents = useRead("/api/v1/agents", { query: { per_page: 100, sort: "name" } });
-  const rows = agents.data?.data ?? [];
-  if (!rows.length) return null;
   return (
     <>
       <Switch
@@ -123,20 +123,35 @@ function AgentChoice(
       {value && (
         <fieldset class="group nested">
           <legend class="hidden">{t().rail.agents}</legend>
-          {rows.map(({ id, name }) => (
-            <Checkbox
+          {value.map((id) => (
+            <ChosenAgent
               key={id}
-              label={name}
-              value={value.includes(id)}
-              onChange={(isOn) =>
-                onChange(isOn ? [...value, id] : value.filter((other) => other !== id))}
+              id={id}
+              onRemove={() => onChange(value.filter((other) => other !== id))}
             />
           ))}
+          <RecordField
+            kind="agent"
+            label={texts.addAgent}
+            value=""
+            onChange={(id) => onChange([...value, id])}
+            without={value}
+          />
           {value.length === 0 && <p class="hint">{texts.chooseAgents}</p>}
         </fieldset>
       )}
       {error && <p class="problem">{error}</p>}
     </>
+  );
+}
+
+function ChosenAgent({ id, onRemove }: { id: string; onRemove: () => void }) {
+  const name = useRecordName("agent", id);
+  return (
+    <div class="row">
+      <span class="grow clip" dir="auto">{name}</span>
+      <IconButton icon={Trash2} label={t().settings.service.removeAgent(name)} onClick={onRemove} />
+    </div>
   );
 }
 

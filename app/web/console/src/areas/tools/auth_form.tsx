@@ -1,12 +1,11 @@
 // The authentication of a tool: a credential of the vault, or secrets of its own.
-import { useList } from "../../api/queries";
 import { may } from "../../api/session";
-import type { Query } from "../../api/types";
 import { href } from "../../base";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { PasswordField, SelectField, TextField } from "../../ui/field";
 import { Section } from "../../ui/page";
+import { RecordField } from "../../ui/record_picker";
 import { PairsField } from "../../ui/pairs_field";
 import type { Validity } from "../../ui/validity";
 import { AccessNote } from "./access_note";
@@ -65,18 +64,7 @@ export function AuthForm(props: Props) {
 function CredentialPart({ auth, errors, validity }: Props) {
   const texts = t().tools;
   const spec = AUTH_TYPES[auth.type as Exclude<AuthType, "none">];
-  const [type] = spec.credentials;
-  const list = useList("/v1/credentials", {
-    query: {
-      type: (spec.credentials.length === 1 ? type : undefined) as Query<
-        "/v1/credentials"
-      >["type"],
-      sort: "name",
-    },
-  }, { enabled: may("credentials:read") });
   const chosen = auth.values.credential_id as string | undefined;
-  const fitting = (list.rows ?? []).filter((row) => spec.credentials.includes(row.type));
-  const known = fitting.some(({ id }) => id === chosen);
   const set = (key: string, value: unknown) =>
     auth.set({ values: { ...auth.values, [key]: value } });
   const error = errors["auth_config.credential_id"];
@@ -84,7 +72,9 @@ function CredentialPart({ auth, errors, validity }: Props) {
     <div class="stack">
       {may("credentials:read")
         ? (
-          <SelectField
+          <RecordField
+            kind="credential"
+            types={spec.credentials}
             label={texts.credential}
             hint={
               <a href={href("/credentials", { new: "1" })}>
@@ -93,11 +83,7 @@ function CredentialPart({ auth, errors, validity }: Props) {
             }
             error={error}
             value={chosen ?? ""}
-            choices={[
-              ["", texts.chooseCredential],
-              ...(chosen && !known ? [[chosen, chosen] as const] : []),
-              ...fitting.map(({ id, name }) => [id, name] as const),
-            ]}
+            none={texts.chooseCredential}
             onChange={(value) => set("credential_id", value)}
           />
         )
@@ -109,11 +95,6 @@ function CredentialPart({ auth, errors, validity }: Props) {
             onInput={(value) => set("credential_id", value)}
           />
         )}
-      {list.hasMore && (
-        <div>
-          <Button kind="plain" onClick={list.more}>{t().common.more}</Button>
-        </div>
-      )}
       {auth.type === "api_key" && auth.isTouched &&
         PLACE.map((field) => (
           <SecretInput

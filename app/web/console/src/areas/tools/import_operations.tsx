@@ -1,14 +1,14 @@
 // Which operations of an OpenAPI document become endpoints of a tool.
 import { useState } from "preact/hooks";
 
-import { useList } from "../../api/queries";
 import { may } from "../../api/session";
 import type { Problem as ProblemType } from "../../api/problem";
 import type { Schemas } from "../../api/types";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
-import { Checkbox, SearchField, SelectField, TextField } from "../../ui/field";
+import { Checkbox, SearchField, TextField } from "../../ui/field";
 import { Section } from "../../ui/page";
+import { RecordField } from "../../ui/record_picker";
 import { Badge } from "../../ui/small";
 import { Problem } from "../../ui/states";
 import { AUTH_TYPES } from "./types";
@@ -168,32 +168,20 @@ function CredentialChoice(
   const types = document.security.flatMap(({ auth_type: type }) =>
     type && type !== "none" ? AUTH_TYPES[type].credentials : []
   );
-  const list = useList("/v1/credentials", { query: { sort: "name" } }, {
-    enabled: types.length > 0 && may("credentials:read"),
-  });
   const texts = t().tools;
   if (!types.length || !may("credentials:read")) {
     return <p class="hint">{types.length ? texts.credentialLater : texts.noSecurity}</p>;
   }
-  const fitting = (list.rows ?? []).filter(({ type }) => types.includes(type));
   return (
-    <>
-      <SelectField
-        label={texts.credential}
-        hint={texts.credentialLater}
-        error={error}
-        value={value}
-        choices={[
-          ["", t().common.none],
-          ...fitting.map(({ id, name }): [string, string] => [id, name]),
-        ]}
-        onChange={onChange}
-      />
-      {list.hasMore && (
-        <div>
-          <Button kind="plain" onClick={list.more}>{t().common.more}</Button>
-        </div>
-      )}
-    </>
+    <RecordField
+      kind="credential"
+      types={types}
+      label={texts.credential}
+      hint={texts.credentialLater}
+      error={error}
+      value={value}
+      none={t().common.none}
+      onChange={onChange}
+    />
   );
 }

@@ -187,6 +187,13 @@ export const shell: Language["shell"] = {
     messages: (number: number) => count(number, "Nachricht", "Nachrichten"),
     tokens: (number: number) => count(number, "Token", "Tokens"),
   },
+  picker: {
+    choose: "Tippen zum Suchen …",
+    choices: "Auswahl",
+    loading: "Lädt …",
+    nothing: "Nichts passt",
+    more: "Es gibt mehr: Tippen Sie einen Teil des Namens.",
+  },
   forms: {
     value: "Wert",
     add: "Hinzufügen",

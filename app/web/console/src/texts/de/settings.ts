@@ -75,6 +75,8 @@ const settings: Catalog["settings"] = {
     onlySome: "Nur für einige Agenten",
     onlySomeHint: "Der Schlüssel gilt dann für nichts anderes.",
     chooseAgents: "Wählen Sie mindestens einen Agenten.",
+    addAgent: "Weiterer Agent",
+    removeAgent: (name: string) => `${name} entfernen`,
     lastDay: "Letzter Tag",
     lastDayHint: "Ohne ihn gilt der Schlüssel, bis Sie ihn widerrufen.",
     createdTitle: "Der Schlüssel ist bereit",

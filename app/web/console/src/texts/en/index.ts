@@ -183,6 +183,13 @@ export const shell = {
     messages: (number: number) => count(number, "message", "messages"),
     tokens: (number: number) => count(number, "token", "tokens"),
   },
+  picker: {
+    choose: "Type to search …",
+    choices: "Choices",
+    loading: "Loading …",
+    nothing: "Nothing fits",
+    more: "There are more: type a part of the name.",
+  },
   forms: {
     value: "Value",
     add: "Add",

@@ -73,6 +73,8 @@ export default {
     onlySome: "Only for some agents",
     onlySomeHint: "The key then works for nothing else.",
     chooseAgents: "Choose one agent at least.",
+    addAgent: "Another agent",
+    removeAgent: (name: string) => `Remove ${name}`,
     lastDay: "Last day",
     lastDayHint: "Without it, the key works until you revoke it.",
     createdTitle: "The key is ready",

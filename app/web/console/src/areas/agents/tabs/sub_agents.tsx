@@ -8,8 +8,9 @@ import type { Schemas } from "../../../api/types";
 import { t } from "../../../texts";
 import { Button, IconButton } from "../../../ui/button";
 import { Confirm, Dialog } from "../../../ui/dialog";
-import { SelectField, Switch, TextArea, TextField } from "../../../ui/field";
+import { Switch, TextArea, TextField } from "../../../ui/field";
 import { Section } from "../../../ui/page";
+import { RecordField } from "../../../ui/record_picker";
 import { Badge } from "../../../ui/small";
 import { Empty, Loaded, Problem } from "../../../ui/states";
 import type { TabProps } from "../tabs";
@@ -84,14 +85,11 @@ function AttachDialog({ agentId, onClose }: { agentId: string; onClose: () => vo
   const texts = t().agents;
   const [chosen, setChosen] = useState("");
   const [prompt, setPrompt] = useState("");
-  const agents = useRead("/api/v1/agents", { query: { per_page: 100, sort: "name" } });
-  const others = (agents.data?.data ?? []).filter(({ id }) => id !== agentId);
-  const id = chosen || others[0]?.id || "";
   const attach = useChange(
     () =>
       api.post(`${SUB_AGENTS}/attach`, {
         path: { agent_id: agentId },
-        body: { agent_id: id, delegation_prompt: prompt },
+        body: { agent_id: chosen, delegation_prompt: prompt },
       }),
     [SUB_AGENTS],
   );
@@ -103,18 +101,19 @@ function AttachDialog({ agentId, onClose }: { agentId: string; onClose: () => vo
         <Button
           kind="primary"
           busy={attach.isPending}
-          disabled={!id}
-          onClick={() => id && attach.mutate(undefined, { onSuccess: onClose })}
+          disabled={!chosen}
+          onClick={() => chosen && attach.mutate(undefined, { onSuccess: onClose })}
         >
           {texts.attach}
         </Button>
       }
     >
-      <SelectField
+      <RecordField
+        kind="agent"
         label={texts.agent}
-        value={id}
-        choices={others.map((other) => [other.id, other.name])}
+        value={chosen}
         onChange={setChosen}
+        without={[agentId]}
       />
       <DelegationPrompt value={prompt} onInput={setPrompt} />
       <Problem error={attach.error} />

@@ -6,8 +6,9 @@ import { useChange, useRead } from "../../../api/queries";
 import { may } from "../../../api/session";
 import { t } from "../../../texts";
 import { Button, IconButton, LinkButton } from "../../../ui/button";
-import { SelectField, Switch } from "../../../ui/field";
+import { Switch } from "../../../ui/field";
 import { Section } from "../../../ui/page";
+import { RecordField } from "../../../ui/record_picker";
 import { Badge } from "../../../ui/small";
 import { Empty, Loaded, Problem } from "../../../ui/states";
 import { doLater } from "../../../ui/toast";
@@ -91,29 +92,27 @@ export function Tools({ agent, onChanged }: TabProps) {
 
 function Attach({ agent, attached }: { agent: TabProps["agent"]; attached: string[] }) {
   const [chosen, setChosen] = useState("");
-  const tools = useRead("/v1/tools", { query: { per_page: 100 } });
   const attach = useChange(
     (tool_id: string) => api.post(TOOLS, { path: { agent_id: agent.id }, body: { tool_id } }),
     [TOOLS],
   );
-  const rest = (tools.data?.data ?? []).filter(({ id }) => !attached.includes(id));
-  if (!rest.length) return null;
-  const id = rest.some((tool) => tool.id === chosen) ? chosen : rest[0].id;
+  if (!may("tools:read")) return null;
   return (
     <form
       class="inline-form"
       onSubmit={(event) => {
         event.preventDefault();
-        attach.mutate(id);
+        if (chosen) void attach.mutateAsync(chosen).then(() => setChosen(""), () => {});
       }}
     >
-      <SelectField
+      <RecordField
+        kind="tool"
         label={t().agents.attachTool}
-        value={id}
-        choices={rest.map((tool) => [tool.id, tool.name])}
+        value={chosen}
         onChange={setChosen}
+        without={attached}
       />
-      <Button type="submit" busy={attach.isPending}>{t().agents.attach}</Button>
+      <Button type="submit" busy={attach.isPending} disabled={!chosen}>{t().agents.attach}</Button>
       <Problem error={attach.error} />
     </form>
   );
