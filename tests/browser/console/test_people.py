@@ -54,6 +54,28 @@ async def test_an_administrator_finds_a_user_and_changes_their_role_with_the_key
     await expect(console.row("Grace Hopper")).to_contain_text("Developer")
 
 
+async def test_what_was_done_is_said_on_the_next_screen_too(
+    console: Console, services: Services, world: World, admin: Client
+) -> None:
+    user = await world.user("viewer", admin.tenant_id)
+    await name_user(services, user, "Grace", "Hopper")
+    await admin.post(f"/users/{user.user_id}/deactivate", {})
+    requests: list[Route] = []
+
+    def hold(route: Route) -> None:
+        requests.append(route)
+
+    await console.page.route("**/reactivate", hold)
+    await console.sign_in(admin)
+    await console.open(f"/people/{user.user_id}", title="Grace Hopper")
+    await console.button("Actions").click()
+    await console.page.get_by_role("menuitem", name="Reactivate").click()
+    await console.page.get_by_role("link", name="Agents").click()
+    await expect(console.heading).to_have_text("Agents")
+    await requests[0].continue_()
+    await expect(console.page.get_by_text("Grace Hopper can sign in again")).to_be_visible()
+
+
 async def test_an_account_is_deactivated_reset_and_deleted(
     console: Console, world: World, admin: Client
 ) -> None:

@@ -70,6 +70,15 @@ export function keyOf<P extends PathOf<"get">>(path: P, input: Input<P, "get">):
   return [path, input];
 }
 
+interface Callbacks<Result> {
+  onSuccess?: (result: Result) => void;
+  onError?: (error: Problem) => void;
+}
+
+type MutateArguments<Value, Result> = undefined extends Value
+  ? [value?: Value, callbacks?: Callbacks<Result>]
+  : [value: Value, callbacks?: Callbacks<Result>];
+
 // Changes something. `refreshes` are the paths of what screens have to read again.
 export function useChange<Value, Result>(
   change: (value: Value) => Promise<Result>,
@@ -80,10 +89,16 @@ export function useChange<Value, Result>(
   // would be missing.
   const latest = useRef(change);
   latest.current = change;
-  return useMutation<Result, Problem, Value>({
+  const mutation = useMutation<Result, Problem, Value>({
     mutationFn: (value) => latest.current(value),
     onSuccess: () => refresh(client, refreshes),
   });
+  // The library forgets such a callback when its component is gone: after a refresh that removes
+  // it, or when somebody has gone on to another screen.
+  const mutate = (...[value, { onSuccess, onError } = {}]: MutateArguments<Value, Result>) =>
+    void mutation.mutateAsync(value as Value)
+      .then(onSuccess, (error: Problem) => onError?.(error));
+  return { ...mutation, mutate };
 }
 
 export function refresh(client: QueryClient, paths: PathOf<"get">[]): Promise<unknown> {

@@ -16,6 +16,16 @@ export function useFilters(): [Values, (changes: Values) => void] {
   return [query, change];
 }
 
+// Does something later, such as going to another screen, unless somebody has gone elsewhere since.
+export function whileHere<Args extends unknown[]>(
+  action: (...args: Args) => void,
+): (...args: Args) => void {
+  const { pathname } = location;
+  return (...args) => {
+    if (location.pathname === pathname) action(...args);
+  };
+}
+
 // A value that follows another one when it has not changed for a while.
 export function useDelayed<T>(value: T, milliseconds = 250): T {
   const [delayed, set] = useState(value);

@@ -15,7 +15,7 @@ import { Menu } from "../../ui/menu";
 import { Page } from "../../ui/page";
 import { Badge, Tabs } from "../../ui/small";
 import { Failure, Problem, Skeleton } from "../../ui/states";
-import { useFilters } from "../../ui/state";
+import { useFilters, whileHere } from "../../ui/state";
 import { notify } from "../../ui/toast";
 import { Behaviour } from "./behaviour";
 import { AgentStatus } from "./list";
@@ -199,13 +199,15 @@ function AgentMenu(
           isBusy={remove.isPending}
           error={remove.error}
           onClose={() => setQuestion(null)}
-          onConfirm={() =>
+          onConfirm={() => {
+            const leave = whileHere(() => route(href("/agents"), true));
             remove.mutate(undefined, {
               onSuccess: () => {
-                route(href("/agents"), true);
+                leave();
                 notify(texts.deleted(agent.name));
               },
-            })}
+            });
+          }}
         >
           <p>{texts.deleteAbout}</p>
         </Confirm>

@@ -8,6 +8,7 @@ import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField } from "../../ui/field";
+import { whileHere } from "../../ui/state";
 import { Problem } from "../../ui/states";
 import { ModelField, NoModels, useModels } from "./model_field";
 
@@ -29,7 +30,9 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   const errors = create.error?.fields ?? {};
   const submit = (event: Event) => {
     event.preventDefault();
-    create.mutate(undefined, { onSuccess: ({ id }) => route(href(`/agents/${id}`)) });
+    create.mutate(undefined, {
+      onSuccess: whileHere(({ id }) => route(href(`/agents/${id}`))),
+    });
   };
   return (
     <Dialog

@@ -13,6 +13,7 @@ import { copy } from "../../ui/copy";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { Page } from "../../ui/page";
 import { Badge } from "../../ui/small";
+import { whileHere } from "../../ui/state";
 import { Empty, Failure, Problem, Skeleton } from "../../ui/states";
 import { TurnContext } from "../../ui/turn_context";
 import { deleteConversation } from "./deletion";
@@ -140,7 +141,10 @@ function Actions(
       <Button
         icon={Mail}
         busy={unread.isPending}
-        onClick={() => unread.mutate(undefined, { onSuccess: () => route(href("/conversations")) })}
+        onClick={() =>
+          unread.mutate(undefined, {
+            onSuccess: whileHere(() => route(href("/conversations"))),
+          })}
       >
         {texts.markUnread}
       </Button>
