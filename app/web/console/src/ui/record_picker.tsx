@@ -34,6 +34,10 @@ export function RecordField(
   );
 }
 
+export function RecordName({ kind, id }: { kind: Kind; id: string }) {
+  return <span dir="auto">{useRecordName(kind, id)}</span>;
+}
+
 // In a bar of filters.
 export function RecordFilter(
   { label, value, onChange, ...picker }: Omit<PickerProps, "value" | "onChange"> & {

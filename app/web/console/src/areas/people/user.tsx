@@ -1,4 +1,5 @@
 import { Check, X } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 
 import { toCurl } from "../../api/client";
 import { useRead } from "../../api/queries";
@@ -9,6 +10,7 @@ import { CopyButton, CopyText } from "../../ui/copy";
 import { formatTime } from "../../ui/format";
 import { RecordHistory } from "../../ui/history";
 import { Card, Facts, Page, Section } from "../../ui/page";
+import { RecordName } from "../../ui/record_picker";
 import { Ago, Avatar, Badge } from "../../ui/small";
 import { Loaded } from "../../ui/states";
 import { isWithinReach, nameOf, type User } from "./roles";
@@ -70,7 +72,8 @@ function Account({ user, isMe }: { user: User; isMe: boolean }) {
 function AccountFacts({ user }: { user: User }) {
   const texts = t().people;
   const names = useTenantNames();
-  const tenantName = names.get(user.tenant_id);
+  const tenantName = names.get(user.tenant_id) ??
+    <RecordName key="tenant" kind="tenant" id={user.tenant_id} />;
   return (
     <Facts
       rows={[
@@ -83,7 +86,7 @@ function AccountFacts({ user }: { user: User }) {
           </span>,
         ],
         [t().common.role, t().roles[user.role]],
-        ...(tenantName ? [[texts.users.tenant, tenantName] as [string, string]] : []),
+        ...(names.size ? [[texts.users.tenant, tenantName] as [string, ComponentChildren]] : []),
         [
           texts.users.mfa,
           <span class="row" key="mfa">

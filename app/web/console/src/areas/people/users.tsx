@@ -7,6 +7,7 @@ import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { Filter, SearchField } from "../../ui/field";
 import { ListTable } from "../../ui/list";
+import { RecordName } from "../../ui/record_picker";
 import { Ago, Badge } from "../../ui/small";
 import { Empty } from "../../ui/states";
 import { useDelayed, useFilters } from "../../ui/state";
@@ -23,7 +24,7 @@ export function UserStatus({ user }: { user: User }) {
   );
 }
 
-// The names of tenants, for those who see several.
+// The names of the first tenants, for those who see several.
 export function useTenantNames(): Map<string, string> {
   const isNeeded = isSuperAdmin() && !tenant.value;
   const tenants = useRead("/api/v1/tenants", { query: { per_page: 100 } }, {
@@ -120,7 +121,7 @@ function listColumns(names: Map<string, string>): Column<User>[] {
     key: "tenant",
     label: texts.users.tenant,
     isSecondary: true,
-    cell: ({ tenant_id }) => names.get(tenant_id) ?? tenant_id,
+    cell: ({ tenant_id }) => names.get(tenant_id) ?? <RecordName kind="tenant" id={tenant_id} />,
   };
   return [
     { key: "name", label: t().common.name, cell: (user) => <UserName user={user} /> },
