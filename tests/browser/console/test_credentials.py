@@ -45,6 +45,8 @@ async def test_a_credential_is_added_by_keyboard_alone(console: Console, admin: 
     await keyboard.press("Enter")
     await expect(console.field("Name")).to_be_focused()
     await keyboard.type("Shop")
+    # The fields of the type load after the dialog.
+    await expect(console.field("Key")).to_be_visible()
     await keyboard.press("Tab")
     await keyboard.press("Tab")
     await expect(console.field("Key")).to_be_focused()

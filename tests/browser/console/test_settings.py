@@ -55,10 +55,14 @@ async def test_a_provider_key_is_added_tested_and_deleted_by_keyboard(
     assert "sk-proj" not in await console.page.content()
     menu = console.page.get_by_role("button", name="Actions for Scripted")
     await menu.press("Enter")
+    # The menu opens a moment later.
+    items = console.page.get_by_role("menuitem")
+    await expect(items.first).to_be_focused()
     await keyboard.press("Enter")
     result = console.page.get_by_text("Scripted works.")
     await expect(result).to_contain_text("lists")
     await menu.press("Enter")
+    await expect(items.first).to_be_focused()
     await keyboard.press("ArrowDown")
     await keyboard.press("Enter")
     await (
