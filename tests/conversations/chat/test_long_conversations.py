@@ -33,6 +33,19 @@ FROM conversations c, generate_series(1, $2::int) AS n,
                      (3, 'tus', 'token_usage', NULL, '{}')) AS e (place, id, type, role, data)
 WHERE c.id = $1 AND (n % 2 = 0 OR e.type = 'message') ORDER BY n, e.place
 """
+_ADD_SHORT_CONVERSATIONS = """
+INSERT INTO conversations (tenant_id, id, agent_id, user_id, source)
+SELECT tenant_id, id || '-' || n, agent_id, user_id, source
+FROM conversations, generate_series(1, $2::int) AS n WHERE id = $1
+"""
+_ADD_SHORT_MESSAGES = """
+INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content)
+SELECT tenant_id, 'short_' || id || '-' || n, agent_id, id, 'message', 'user', 'Text ' || n
+FROM conversations, generate_series(1, 2) AS n WHERE starts_with(id, $1 || '-')
+"""
+_DELETE_STATISTICS = """
+DELETE FROM pg_statistic WHERE starelid = 'conversation_entries'::regclass
+"""
 _SET_BODIES = """
 UPDATE conversation_entries SET data = data || $2::text::jsonb
 WHERE conversation_id = $1 AND type = 'tool_call' AND data->>'id' = 'call_2'
@@ -201,19 +214,41 @@ async def test_texts_are_for_readers_of_the_conversation(
             assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
-# The plan depends on the statistics that other tests leave.
-@pytest.mark.long
-async def test_the_end_of_a_long_conversation_is_read_without_its_beginning(
-    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation_id = await start_conversation(talk)
+async def _seed(services: Services, conversation_id: str, statistics: str) -> None:
+    """Makes the conversation long, and the statistics of Postgres those of the case."""
+    if statistics == "few rows":
+        await execute(services, "ANALYZE conversation_entries")
+    if statistics == "many short conversations":
+        await execute(services, _ADD_SHORT_CONVERSATIONS, conversation_id, 2000)
+        await execute(services, _ADD_SHORT_MESSAGES, conversation_id)
+        await execute(services, "ANALYZE conversations, conversation_entries")
     await execute(services, _ADD_MESSAGES, conversation_id, 5000)
-    await execute(services, "ANALYZE conversation_entries")
-    middle = f"msg_{conversation_id}_2500"
-    for params in ({"limit": 20}, {"limit": 20, "before": middle}, {"limit": 20, "after": middle}):
-        with query_plans.record_statements(monkeypatch, "conversation_entries") as statements:
-            assert len((await _get(talk.client, conversation_id, **params))["data"]) == 20
-        [statement] = statements
-        plan = await query_plans.explain(services, statement)
-        assert plan.rows_read("conversation_entries") <= 200
-        assert plan.scans_without_index("conversation_entries") == []
+    if statistics == "one long conversation":
+        await execute(services, "ANALYZE conversations, conversation_entries")
+    if statistics == "none":
+        await execute(services, _DELETE_STATISTICS)
+
+
+async def test_a_page_of_a_long_conversation_reads_no_other_messages(
+    talk: Talker,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
+) -> None:
+    cases = ("few rows", "many short conversations", "one long conversation", "none")
+    for statistics in cases:
+        conversation_id = await start_conversation(talk)
+        await _seed(services, conversation_id, statistics)
+        middle = f"msg_{conversation_id}_2500"
+        for place in ({}, {"before": middle}, {"after": middle}):
+            with (
+                subtests.test(statistics=statistics, place=place),
+                query_plans.record_statements(monkeypatch, "conversation_entries") as statements,
+            ):
+                page = await _get(talk.client, conversation_id, limit=20, **place)
+                assert len(page["data"]) == 20
+                [statement] = statements
+                plan = await query_plans.explain(services, statement)
+                assert plan.rows_read("conversation_entries") <= 50
+                assert plan.scans_without_index("conversation_entries") == []
+    await execute(services, "ANALYZE conversations, conversation_entries")

@@ -11,7 +11,6 @@ import msgspec
 from app.security.principal import Principal
 from db import fast
 from db.fast import Row, tenant_of
-from db.lists import Where
 from db.session import Tx
 from db.views import View
 
@@ -49,25 +48,58 @@ _MESSAGE = View(
     sources="coalesce(e.data->'sources', '[]')",
     error="e.data->'error'",
     attachments="coalesce(e.data->'attachments', '[]')",
-    feedback=feedback_queries.select_sql("e.id", "e.tenant_id", "$user"),
+    feedback=feedback_queries.select_sql("e.id", "e.tenant_id", "$4"),
 )
+# A walk from entry to entry, because the planner does not know how long a conversation is: for a
+# short one it would read all entries and sort them. Each step is `LIMIT 1` by the index of the
+# conversation, which no statistics make more expensive than that. The calls of an answer are before
+# it, hence on the way.
 _PAGE = f"""
+WITH RECURSIVE entries AS (
+    SELECT (NULL::conversation_entries).*, $start AS place, 0 AS messages
+    FROM conversations c
+    WHERE ($1::text IS NULL OR c.tenant_id = $1) AND c.id = $2
+      AND ($3::text IS NULL OR c.user_id = $3)
+  UNION ALL
+    SELECT e.*, e.seq, w.messages + (e.type = 'message' AND e.replaced_by IS NULL)::int
+    FROM entries w CROSS JOIN LATERAL (
+        SELECT * FROM conversation_entries n
+        WHERE n.conversation_id = $2 AND n.seq $beyond w.place
+        ORDER BY n.seq $direction LIMIT 1
+    ) e
+    WHERE w.messages < $5
+)
 SELECT {_MESSAGE.columns}, CASE WHEN {_IS_LONG} THEN length(e.content) END AS content_chars
-FROM (
-    SELECT * FROM conversation_entries WHERE $where ORDER BY seq $direction LIMIT $limit
-) e LEFT JOIN LATERAL (
+FROM entries e LEFT JOIN LATERAL (
     SELECT json_agg(s.data || {_shorten("input")} || {_shorten("output")} ORDER BY s.seq) AS calls
     FROM (
         SELECT *, coalesce(octet_length(e.content), 0)
                   + sum(octet_length(input) + octet_length(output)) OVER (ORDER BY seq) AS bytes
         FROM (SELECT t.seq, t.data, {_text_of("input")} AS input, {_text_of("output")} AS output
-              FROM {calls_of("e")} AND t.data->>'message_id' = e.id) texts
+              FROM entries t
+              WHERE ($1::text IS NULL OR t.tenant_id = $1) AND t.type = 'tool_call'
+                AND t.seq < e.seq AND t.data->>'message_id' = e.id) texts
     ) s
 ) c ON e.role = 'assistant'
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.type = 'message' AND e.replaced_by IS NULL
 ORDER BY e.seq
 """
-_PLACE = """(SELECT p.seq FROM conversation_entries p
-    WHERE $tenant AND p.conversation_id = $2 AND p.type = 'message' AND p.id = $n)"""
+# By its id alone, which no statistics change: `IS TRUE` is used with no index.
+_PLACE = """(
+    SELECT p.seq FROM conversation_entries p
+    WHERE p.id = $6 AND ($1::text IS NULL OR p.tenant_id = $1)
+      AND (p.conversation_id = $2) IS TRUE AND p.type = 'message')"""
+_END = str(2**63 - 1)
+
+
+def _page_sql(start: str, beyond: str, direction: str) -> str:
+    sql = _PAGE.replace("$start", f"{start}::bigint").replace("$beyond", beyond)
+    return sql.replace("$direction", direction)
+
+
+_LAST = _page_sql(_END, "<", "DESC")
+_BEFORE = _page_sql(_PLACE, "<", "DESC")
+_AFTER = _page_sql(_PLACE, ">", "ASC")
 
 
 class MessageRange(msgspec.Struct, frozen=True):
@@ -84,25 +116,16 @@ async def list_range(
     tx: Tx, principal: Principal, conversation_id: str, wanted: MessageRange, limit: int
 ) -> list[MessageView]:
     """Returns up to `limit` messages, the oldest first."""
-    where = Where(tenant_of(tx), "type = 'message' AND replaced_by IS NULL")
-    where.add("conversation_id = $n", conversation_id)
-    user = where.bind(principal.user_id)
-    if not principal.may("conversations:read"):
-        # Refers to no column of the messages, so that Postgres evaluates it once.
-        own = f"{where.tenant_condition} AND id = $2 AND user_id = {user}"
-        where.require(f"EXISTS (SELECT 1 FROM conversations WHERE {own})")
-    place = _PLACE.replace("$tenant", where.tenant_condition.replace("tenant_id", "p.tenant_id"))
+    only_user = None if principal.may("conversations:read") else principal.user_id
+    args: list[object] = [conversation_id, only_user, principal.user_id, limit]
+    sql = _LAST
     if wanted.before is not None:
-        where.add(f"seq < {place}", wanted.before)
-    if wanted.after is not None:
-        where.add(f"seq > {place}", wanted.after)
-    # Not by the index of tenants: joined with that of the conversation, it reads all messages.
-    own_rows = where.sql.replace("tenant_id = $1", "tenant_id IS NOT DISTINCT FROM $1", 1)
-    sql = _PAGE.replace("$where", own_rows).replace("$limit", where.bind(limit))
-    sql = sql.replace("$direction", "DESC" if wanted.after is None else "ASC").replace(
-        "$user", user
-    )
-    rows = await fast.rows(tx, where.tenant, sql, *where.args)
+        sql = _BEFORE
+        args.append(wanted.before)
+    elif wanted.after is not None:
+        sql = _AFTER
+        args.append(wanted.after)
+    rows = await fast.rows(tx, tenant_of(tx), sql, *args)
     return [_build(row) for row in rows]
 
 
