@@ -1,4 +1,6 @@
-"""Measures the list of a tenant's conversations: 100,000 of them against a thousand, by filter."""
+"""Measures the list of a tenant's conversations, by filter, and their export: 100,000 of them
+against a thousand.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from tests.world import Client, World
 
 _FEW = 1_000
 _MANY = 100_000
+_EXPORTS = 3
 _PATH = "/api/v1/conversations"
 # One of a hundred of each rare kind, the newest first. Ratings and failed answers are counted by
 # triggers, here by the rows themselves.
@@ -60,6 +63,17 @@ async def bench(world: World, row: Row) -> None:
         small, large = await time_list(few, _PATH, params), await time_list(many, _PATH, query)
         row(f"conversations: {name}", f"{large:.1f} ms", f"{small:.1f} ms",
             f"{large / small:.1f}-fold", "≤ 100 ms", holds=large <= 100)  # fmt: skip
+    await _bench_export(few, many, row)
+
+
+async def _bench_export(few: Client, many: Client, row: Row) -> None:
+    """Exports the newest thousand conversations of both tenants."""
+    since = datetime.now(UTC) - timedelta(minutes=_FEW)
+    query = {"from": since.isoformat(), "format": "jsonl"}
+    path = f"{_PATH}/export"
+    small, large = [await time_list(user, path, query, _EXPORTS) for user in (few, many)]
+    row(f"conversations: export of {_FEW}", f"{large:.0f} ms", f"{small:.0f} ms",
+        f"{large / small:.1f}-fold", "≤ 3-fold", holds=large <= 3 * small)  # fmt: skip
 
 
 async def _create_tenant(world: World, count: int) -> Client:
