@@ -1,6 +1,7 @@
 """Conversations in the console: the list with its filters and views, and a conversation."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,8 @@ async def test_the_console_shows_what_the_model_saw_and_asks_again_in_the_draft(
     drawer = console.dialog("What the model saw")
     await expect(drawer.get_by_label("System message")).to_contain_text("You are a test.")
     await expect(drawer).to_contain_text("11 tokens in, 7 out")
+    trace = drawer.get_by_role("link", name="Open the trace")
+    await expect(trace).to_have_attribute("href", re.compile(r"^/trace/cor_\w+$"))
     await console.page.keyboard.press("Escape")
     await expect(console.button("What the model saw").last).to_be_focused()
     await console.page.get_by_role("link", name="Open in the draft").last.click()

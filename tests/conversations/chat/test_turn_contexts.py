@@ -66,6 +66,13 @@ async def test_the_context_of_an_answer_is_what_the_model_was_asked_with(talk: T
     assert found["cost_usd"] == 0
 
 
+async def test_the_context_of_an_answer_names_its_trace(talk: Talker) -> None:
+    reply = await talk.say("Hi")
+    found = await _read(talk, reply)
+    trace = await talk.client.get(f"/api/v1/event-log/trace/{found['correlation_id']}")
+    assert reply["message"]["id"] in trace.text
+
+
 async def test_an_earlier_answer_keeps_the_prompt_that_it_had(
     talk: Talker, services: Services
 ) -> None:
@@ -114,7 +121,7 @@ async def test_callers_without_agents_write_see_no_configuration(
     reply = (await user.post(f"{talk.path}/chat", {"message": "Hi"})).json()
     found = await _read(talk, reply, user)
     assert {found[name] for name in _CONFIGURATION} == {None}
-    assert found["cost_usd"] is None
+    assert (found["cost_usd"], found["correlation_id"]) == (None, None)
     assert found["usage"]["total_tokens"] > 0
     assert "You are a test." not in str(found)
 
@@ -170,4 +177,5 @@ async def test_a_turn_of_an_earlier_release_has_no_context(
     found = await _read(talk, reply)
     assert found.pop("message_id") == reply["message"]["id"]
     assert found.pop("is_truncated") is False
+    assert found.pop("correlation_id").startswith("cor_")
     assert set(found.values()) == {None}

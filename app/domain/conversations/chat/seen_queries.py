@@ -5,7 +5,7 @@ from db.fast import Row
 from db.session import Tx
 
 _FIND = """
-SELECT x.data::text AS data, v.system_prompt, u.prompt_tokens, u.completion_tokens
+SELECT m.correlation_id, x.data::text AS data, v.system_prompt, u.prompt_tokens, u.completion_tokens
 FROM conversation_entries m
 JOIN conversations c ON c.id = m.conversation_id AND c.tenant_id = m.tenant_id
 LEFT JOIN conversation_entries x

@@ -31,7 +31,7 @@ class TurnContext(msgspec.Struct):
     """What the model saw of a turn, and what the turn took. What is not known is null: all of a
     turn of an earlier release, texts while the agent logs no messages, tokens and cost while it
     logs none. The configuration of the agent is for callers with agents:write, the cost for those
-    with usage:read.
+    with usage:read, and the correlation id for those with events:read.
     """
 
     example: ClassVar[dict[str, Any]] = {
@@ -55,6 +55,7 @@ class TurnContext(msgspec.Struct):
         "cost_usd": 0.000012,
         "first_token_ms": 240,
         "response_time_ms": 812,
+        "correlation_id": "cor_01k9x3m7e8c0v2q4r6t8w0y2a4",
     }
 
     message_id: str
@@ -82,3 +83,6 @@ class TurnContext(msgspec.Struct):
     cost_usd: float | None = None
     first_token_ms: FirstToken = None
     response_time_ms: int | None = None
+    correlation_id: Annotated[
+        str | None, Meta(description="The trace of the turn: its events, and what ran for how long")
+    ] = None

@@ -25,6 +25,8 @@ async def find(tx: Tx, principal: Principal, conversation_id: str, message_id: s
         raise MessageNotFound(f"This conversation has no answer {message_id[:64]}")
     data: dict[str, Any] = msgspec.json.decode(row["data"]) if row["data"] else {}
     found = TurnContext(message_id)
+    if principal.may("events:read"):
+        found.correlation_id = row["correlation_id"]
     if not data:
         return found
     found.history_messages = data["history_messages"]

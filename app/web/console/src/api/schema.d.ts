@@ -8373,6 +8373,7 @@ export interface components {
             cost_usd?: number | null;
             first_token_ms?: number | null;
             response_time_ms?: number | null;
+            correlation_id?: string | null;
         };
         TurnStarted: {
             conversation_id: string;

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 
 import { toCurl } from "../api/client";
 import { useRead } from "../api/queries";
+import { BASE } from "../base";
 import type { Schemas } from "../api/types";
 import { t } from "../texts";
 import { LongText } from "./content";
@@ -69,6 +70,11 @@ function Seen({ context }: { context: Context }) {
   );
 }
 
+function TraceLink({ id }: { id: string }) {
+  const address = `${BASE}/trace/${encodeURIComponent(id)}`;
+  return <a href={address} target="_blank" rel="noreferrer">{t().turns.openTrace}</a>;
+}
+
 // Only what is known: it depends on the role, and on what the agent logs.
 function factsOf(context: Context): [string, ComponentChildren][] {
   const texts = t().turns;
@@ -90,6 +96,7 @@ function factsOf(context: Context): [string, ComponentChildren][] {
     [texts.cost, isKnown(context.cost_usd) && formatCost(context.cost_usd)],
     [texts.firstToken, isKnown(context.first_token_ms) && formatDuration(context.first_token_ms)],
     [texts.time, isKnown(context.response_time_ms) && formatDuration(context.response_time_ms)],
+    [texts.trace, context.correlation_id && <TraceLink id={context.correlation_id} />],
   ];
   return rows.filter(([, value]) => value);
 }

@@ -12,6 +12,8 @@ const turns: Catalog["turns"] = {
   cost: "Kosten",
   firstToken: "Erstes Wort nach",
   time: "Ganze Antwort nach",
+  trace: "Ablauf",
+  openTrace: "Ablauf öffnen",
   passages: (number: number) => count(number, "Textstelle", "Textstellen"),
   tools: (number: number) => count(number, "Werkzeug", "Werkzeuge"),
   truncated: "Der Kontext war zu lang, um ganz aufbewahrt zu werden.",

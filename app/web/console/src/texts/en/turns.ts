@@ -11,6 +11,8 @@ export default {
   cost: "Cost",
   firstToken: "First word after",
   time: "Whole answer after",
+  trace: "Trace",
+  openTrace: "Open the trace",
   passages: (number: number) => count(number, "passage", "passages"),
   tools: (number: number) => count(number, "tool", "tools"),
   truncated: "The context was too long to be kept whole.",
