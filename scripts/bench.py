@@ -18,6 +18,7 @@ from pathlib import Path
 import asyncpg
 import bench_chat
 import bench_clean_up
+import bench_console
 import bench_conversations
 import bench_events
 import bench_fairness
@@ -351,6 +352,7 @@ async def measure_parts(
         "forms": lambda: bench_forms.bench(world, ports, worker_pids, row),
         "fairness": lambda: bench_fairness.bench(world, ports, row),
         "widget": lambda: bench_widget.bench(world, ports, row),
+        "console": lambda: bench_console.bench(world, ports, row),
         "tables": lambda: bench_tables.bench(world, row),
         "conversations": lambda: bench_conversations.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),

@@ -31,12 +31,15 @@ _PREFIX: Final = "/console/files/"
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What `build.mjs` made."""
+    """What `build.mjs` made. `screens` are the scripts of each screen, by the first part of its
+    address.
+    """
 
     script: str
     style: str
     preloads: list[str]
     files: frozenset[str]
+    screens: dict[str, list[str]] = {}
 
 
 def _load_manifest() -> Manifest | None:
@@ -59,12 +62,15 @@ def _read_manifest(_changed_at: int) -> Manifest:
     public=True,
     sync_to_thread=False,
 )
-def console_page(services: Services) -> Response[str]:
-    """One page for every screen: the script reads the address."""
+def console_page(request: Request[Any, Any, Any], services: Services) -> Response[str]:
+    """One page for every screen: the script reads the address. What the screen needs is loaded
+    beside the script, not after it.
+    """
     manifest = _load_manifest()
     if manifest is None:
         return _respond_missing()
-    page = _render(manifest, services.settings)
+    screen = str(request.path_params.get("path", "")).strip("/").partition("/")[0]
+    page = _render(manifest, services.settings, screen)
     return pages.respond(page, {"content-security-policy": CSP, "cache-control": "no-cache"})
 
 
@@ -73,12 +79,13 @@ def _base_path(settings: Settings) -> str:
     return urlsplit(settings.public_url).path.rstrip("/")
 
 
-def _render(manifest: Manifest, settings: Settings) -> str:
+def _render(manifest: Manifest, settings: Settings, screen: str) -> str:
     base = _base_path(settings)
     signup = "open" if settings.is_signup_open else "closed"
     files = f"{base}{_PREFIX}"
     preloads = "".join(
-        f'<link rel="modulepreload" href="{escape(files + name)}">' for name in manifest.preloads
+        f'<link rel="modulepreload" href="{escape(files + name)}">'
+        for name in (*manifest.preloads, *manifest.screens.get(screen, ()))
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Parley</title>'

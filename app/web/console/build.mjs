@@ -14,6 +14,9 @@ const FILES = join(DIST, "files");
 const AREA = /^src\/(?:areas\/(\w+)\/index\.tsx|texts\/en\/(\w+)\.ts)$/;
 // What is loaded when a screen shows it, such as the editor of code.
 const PART = /^src\/ui\/(\w+)\.tsx$/;
+// A row of the screens: its address, its folder, and the texts that are loaded with it.
+const SCREEN = /path: "\/(\w*)",[^}]*?import\("\.\/(\w+)"\)((?:, "\w+")+)/g;
+const SCREENS = await readFile(join(ROOT, "src/areas/screens.ts"), "utf8");
 const COMPRESSED = /\.(?:js|css|txt)$/;
 const MAX_QUALITY = {
   params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
@@ -51,20 +54,32 @@ await Promise.all(names.filter((name) => COMPRESSED.test(name)).map(compress));
 await writeFile(join(DIST, "manifest.json"), JSON.stringify(describe(names), null, 2) + "\n");
 
 // `script` and `style` are what the page names; `preloads` are what the script imports at once;
-// `areas` are the scripts that the first screen of an area needs beside them, in English; `parts`
-// are those of what screens load later.
+// `areas` are the scripts that the first screen of an area needs beside them, in English, and
+// `screens` are those by address; `parts` are those of what screens load later.
 function describe(files) {
   const entry = outputs.find(({ entryPoint }) => entryPoint === "src/main.tsx");
   const style = entry.cssBundle && relative(FILES, join(ROOT, entry.cssBundle));
   const preloads = listImports(entry).sort();
+  const shell = [entry.name, ...preloads];
+  const areas = listScripts(AREA, shell);
   return {
     script: entry.name,
     style,
     preloads,
-    areas: listScripts(AREA, [entry.name, ...preloads]),
-    parts: listScripts(PART, [entry.name, ...preloads]),
+    areas,
+    screens: listScreens(areas),
+    parts: listScripts(PART, shell),
     files,
   };
+}
+
+function listScreens(areas) {
+  const screens = {};
+  for (const [, address, area, texts] of SCREENS.matchAll(SCREEN)) {
+    const parts = [area, ...texts.match(/\w+/g)];
+    screens[address] = [...new Set(parts.flatMap((part) => areas[part] ?? []))].sort();
+  }
+  return screens;
 }
 
 // The scripts of entry points by the names that the pattern finds in their paths.

@@ -1,6 +1,7 @@
 """What the console is built into: its size, its files, and how they are served."""
 
 import gzip
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -22,11 +23,13 @@ _MAX_SHELL: Final = 60 * _KILOBYTE
 _MAX_STYLES: Final = 12 * _KILOBYTE
 _MAX_AREA: Final = 40 * _KILOBYTE
 _MAX_EDITOR: Final = 115 * _KILOBYTE
+# The screens of links in mails, and texts that several areas show.
+_NO_SCREENS: Final = {"accounts", "turns"}
 
 
 class BuiltManifest(Manifest, frozen=True):
-    areas: dict[str, list[str]]
-    parts: dict[str, list[str]]
+    areas: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    parts: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,7 @@ async def test_a_file_that_does_not_exist_is_not_the_page(anonymous: Client) -> 
 
 
 async def test_every_screen_is_the_same_page_with_a_strict_policy(anonymous: Client) -> None:
-    pages = [await anonymous.get(f"/console{path}") for path in ("", "/agents", "/a/b/c")]
+    pages = [await anonymous.get(f"/console{path}") for path in ("/a", "/sign-in", "/a/b/c")]
     assert {page.status_code for page in pages} == {200}
     assert len({page.text for page in pages}) == 1
     policy = pages[0].headers["content-security-policy"]
@@ -105,6 +108,20 @@ async def test_every_screen_is_the_same_page_with_a_strict_policy(anonymous: Cli
     assert "require-trusted-types-for 'script'" in policy
     assert "unsafe" not in policy
     assert pages[0].headers["cache-control"] == "no-cache"
+
+
+async def test_the_page_names_the_scripts_of_its_screen(
+    anonymous: Client, manifest: BuiltManifest, subtests: pytest.Subtests
+) -> None:
+    assert manifest.screens.keys() == {"", *(manifest.areas.keys() - {"home", *_NO_SCREENS})}
+    for path, screen in (("", ""), ("/agents", "agents"), ("/agents/agt_1/test", "agents")):
+        with subtests.test(path=path):
+            page = (await anonymous.get(f"/console{path}")).text
+            expected = {*manifest.preloads, *manifest.screens[screen]}
+            assert (
+                set(re.findall(r'"modulepreload" href="/console/files/([^"]+)"', page)) == expected
+            )
+            assert set(manifest.areas[screen or "home"]) <= expected
 
 
 async def test_without_a_build_the_page_says_what_to_do(

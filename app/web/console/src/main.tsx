@@ -10,6 +10,7 @@ import "./api/live";
 import { queries } from "./api/queries";
 import { refresh, session } from "./api/session";
 import { OPEN_SCREENS } from "./areas/open_screens";
+import { preloadScreen } from "./areas/screens";
 import { Expired } from "./areas/sign_in/expired";
 import { CONSOLE, href } from "./base";
 import { Guard } from "./shell/guard";
@@ -133,7 +134,9 @@ async function start(): Promise<void> {
 }
 
 void start();
-await loadLanguage();
+const texts = loadLanguage();
+preloadScreen(location.pathname.slice(CONSOLE.length));
+await texts;
 render(
   <QueryClientProvider client={queries}>
     <LocationProvider scope={CONSOLE}>

@@ -26,14 +26,16 @@ export interface Screen {
   needs: string[];
   // The second key of the shortcut that goes there, after "g".
   shortcut: string;
-  component: ComponentType;
+  component: LazyScreen;
 }
+
+type LazyScreen = ComponentType & { preload: () => Promise<unknown> };
 
 function part(
   load: () => Promise<{ default: ComponentType }>,
   ...texts: Part[]
-): ComponentType {
-  return lazy(() => loadScreen(load, texts)) as ComponentType;
+): LazyScreen {
+  return lazy(() => loadScreen(load, texts)) as LazyScreen;
 }
 
 export const SCREENS: Screen[] = [
@@ -119,3 +121,10 @@ export const SCREENS: Screen[] = [
     component: part(() => import("./settings"), "settings"),
   },
 ];
+
+// Its scripts run while the session is fetched. What fails here fails again when it is shown.
+export function preloadScreen(path: string): void {
+  const name = `/${path.split("/")[1] ?? ""}`;
+  const screen = SCREENS.find((it) => it.path === name);
+  screen?.component.preload().catch(() => null);
+}

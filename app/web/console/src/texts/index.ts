@@ -36,6 +36,7 @@ const catalog = signal(en.shell as unknown as Catalog);
 const wanted = new Set<Part>();
 // One at a time, so that what was asked for last is what is shown.
 let loading: Promise<void> = Promise.resolve();
+let shown = "";
 
 // Components that call it are drawn again when the language changes. The texts of an area are there
 // once its screens are shown.
@@ -70,6 +71,9 @@ function useLanguage(choose: () => string): Promise<void> {
 async function show(code: string): Promise<void> {
   const { shell, parts } = await (LOADERS[code] ?? LOADERS.en)();
   const names = [...wanted];
+  const now = [code, ...names].join();
+  // Every screen is drawn again with new texts.
+  if (now === shown) return;
   const texts = await Promise.all(
     names.map(async (name) => (await parts[name]()).default),
   );
@@ -77,6 +81,7 @@ async function show(code: string): Promise<void> {
     ...shell,
     ...Object.fromEntries(names.map((name, index) => [name, texts[index]])),
   } as Catalog;
+  shown = now;
   language.value = code;
   document.documentElement.lang = code;
   document.documentElement.dir = RIGHT_TO_LEFT.has(code) ? "rtl" : "ltr";

@@ -96,7 +96,7 @@ function factsOf(context: Context): [string, ComponentChildren][] {
     [texts.cost, isKnown(context.cost_usd) && formatCost(context.cost_usd)],
     [texts.firstToken, isKnown(context.first_token_ms) && formatDuration(context.first_token_ms)],
     [texts.time, isKnown(context.response_time_ms) && formatDuration(context.response_time_ms)],
-    [texts.trace, context.correlation_id && <TraceLink id={context.correlation_id} />],
+    [texts.trace, context.correlation_id && <TraceLink key="trace" id={context.correlation_id} />],
   ];
   return rows.filter(([, value]) => value);
 }
