@@ -104,7 +104,8 @@ def _join(reader: HTTPRouteHandler, changes: list[HTTPRouteHandler]) -> Iterable
         for handler in changes
         if handler.http_methods & _CHANGES and handler.parsed_data_field is not None
     ]
-    tag = build_tag(_answer_of(reader), bodies)
+    tagged = [name for handler in changes for name in options_of(handler).record.tagged]
+    tag = build_tag(_answer_of(reader), bodies, tagged)
     if not tag.fields:
         yield f"{reader.handler_name}: shows no field that {changes[0].handler_name} changes"
     reader.opt[_KEY] = RecordRoute(tag, reader)

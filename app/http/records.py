@@ -15,12 +15,15 @@ Lock = Callable[[Tx, Mapping[str, str]], Awaitable[None]]
 class Record(msgspec.Struct, frozen=True):
     """`lock` keeps the record unchanged until the end of the transaction. `reader` is the name of
     the handler that answers with the record, by default the GET of the same path. A PUT that
-    creates the record where there is none names in `absent` the error of that GET.
+    creates the record where there is none names in `absent` the error of that GET. `tagged` are
+    fields of the answer that are part of the tag although no body has them, for what bodies change
+    and answers do not show.
     """
 
     lock: Lock | None = None
     reader: str | None = None
     absent: type[NotFound] | None = None
+    tagged: tuple[str, ...] = ()
 
 
 def lock_row(table: str, **columns: str) -> Lock:

@@ -85,11 +85,18 @@ class RecordTag(msgspec.Struct, frozen=True):
         ]
 
 
-def build_tag(answer: type[msgspec.Struct], bodies: Iterable[type[msgspec.Struct]]) -> RecordTag:
-    """The fields of the answer that one of the bodies has too, by name: answers that show the same
-    record may have them in another order.
+def build_tag(
+    answer: type[msgspec.Struct],
+    bodies: Iterable[type[msgspec.Struct]],
+    tagged: Iterable[str] = (),
+) -> RecordTag:
+    """The fields of the answer that one of the bodies has too, and those that `tagged` names. They
+    are in the order of their names: answers that show the same record may have another.
     """
-    changeable: Collection[str] = {name for body in bodies for name in body.__struct_fields__}
+    changeable: Collection[str] = {
+        *(name for body in bodies for name in body.__struct_fields__),
+        *tagged,
+    }
     return RecordTag(
         {
             field.name: field.encode_name

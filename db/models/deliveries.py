@@ -30,6 +30,7 @@ class Webhook(TenantOwned, HasId, Timestamps, Base):
     active: Mapped[bool] = mapped_column(default=True, server_default="true")
     description: Mapped[str] = mapped_column(default="", server_default="")
     keys: Mapped[bytes] = mapped_column(Sealed)
+    secrets_updated_at: Mapped[datetime | None]
     # Until then, requests are also signed with the previous secret.
     previous_until: Mapped[datetime | None]
     # The time of the first failure since the last successful delivery.

@@ -27,6 +27,8 @@ class Credential(TenantOwned, HasId, Timestamps, Base):
     last_used_at: Mapped[datetime | None]
     # Incremented with each change, so that a refreshed token never replaces newer secrets.
     secrets_version: Mapped[int] = mapped_column(default=1, server_default="1")
+    # When somebody replaced the secrets; a refreshed token does not count.
+    secrets_updated_at: Mapped[datetime | None]
     token_expires_at: Mapped[datetime | None]
     # The process that refreshes the token now, and until when others wait for it.
     refresh_holder: Mapped[str | None]

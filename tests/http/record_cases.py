@@ -49,8 +49,8 @@ class RecordCase(msgspec.Struct):
     changes: tuple[dict[str, Any], dict[str, Any]]
     read_path: str = ""
     needs_super_admin: bool = False
-    # Shows nothing of what is changed.
-    is_hidden: bool = False
+    # The fields that show what is changed, where it is not shown itself.
+    shown_as: tuple[str, ...] = ()
 
     def client(self, owner: Owner) -> Client:
         return owner.super_admin if self.needs_super_admin else owner.client
@@ -229,7 +229,7 @@ CASES = [
         _credential,
         ({"secrets": {"token": "planted-1"}}, {"secrets": {"token": "planted-2"}}),
         read_path=_CREDENTIAL,
-        is_hidden=True,
+        shown_as=("secrets_updated_at",),
     ),
     RecordCase(
         "PATCH",

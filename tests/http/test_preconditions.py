@@ -52,9 +52,6 @@ async def test_a_change_with_a_stale_tag_is_refused(
 
             changed = await client(case.method, path, json=case.changes[0], headers=headers)
             assert changed.status_code == 200, changed.text
-            if case.is_hidden:
-                assert changed.headers["etag"] == first
-                continue
             current = await client.get(read_path)
             assert changed.headers["etag"] == current.headers["etag"] != first
 
@@ -63,7 +60,7 @@ async def test_a_change_with_a_stale_tag_is_refused(
             error = stale.json()["error"]
             assert error["code"] == "precondition_failed"
             assert error["details"]["current"] == current.headers["etag"]
-            assert set(error["details"]["changed"]) <= set(case.changes[0])
+            assert set(error["details"]["changed"]) <= {*case.changes[0], *case.shown_as}
             assert error["details"]["changed"]
             assert (await client.get(read_path)).content == current.content
 

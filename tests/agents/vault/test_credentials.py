@@ -23,7 +23,7 @@ from tests.assertions import refused
 from tests.database import run_sql
 from tests.world import Client, World
 
-FIELDS = LIST_FIELDS | {"metadata", "secret_keys"}
+FIELDS = LIST_FIELDS | {"metadata", "secret_keys", "secrets_updated_at"}
 
 
 # Create

@@ -77,7 +77,10 @@ async def test_a_renewal_changes_only_the_tokens(
         await unseal_credential(services, admin, credential_id)
     )
     assert await reveal_secrets(admin, credential_id) == {**secrets, "access_token": "token-1"}
-    assert (await get_credential(admin, credential_id))["secret_keys"] == sorted(secrets)
+    stored = await get_credential(admin, credential_id)
+    assert stored["secret_keys"] == sorted(secrets)
+    # Nobody else's change: the tag of the credential stays.
+    assert stored["secrets_updated_at"] is None
 
 
 async def test_the_first_use_requests_the_first_token(

@@ -22,6 +22,7 @@ VIEW_KEYS = {
     "failing_since",
     "disabled_reason",
     "previous_secret_expires_at",
+    "secrets_updated_at",
     "created_at",
     "updated_at",
 }

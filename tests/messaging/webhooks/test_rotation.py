@@ -91,7 +91,7 @@ async def test_rotating_returns_a_new_secret_and_when_the_previous_one_expires(
     assert rotated["secret"].startswith("whsec_")
     assert rotated["secret"] != webhook["secret"]
     assert datetime.fromisoformat(rotated["previous_secret_expires_at"]) == until
-    same = VIEW_KEYS - {"previous_secret_expires_at", "updated_at"}
+    same = VIEW_KEYS - {"previous_secret_expires_at", "secrets_updated_at", "updated_at"}
     assert {name: rotated[name] for name in same} == {name: webhook[name] for name in same}
     stored = await read_webhook(developer, webhook["id"])
     assert stored["previous_secret_expires_at"] == rotated["previous_secret_expires_at"]
@@ -314,3 +314,23 @@ async def test_keys_sealed_for_another_webhook_cannot_be_unsealed(
         endpoint_keys.unseal(services.keyring, developer.tenant_id, second["id"], row["keys"])
     with pytest.raises(CannotOpen):
         endpoint_keys.unseal(services.keyring, "ten_other", first["id"], row["keys"])
+
+
+async def test_a_replaced_secret_or_header_changes_the_tag_of_the_webhook(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer one"})
+    path = f"{PATH}/{webhook['id']}"
+    for change in ("secret", "header"):
+        with subtests.test(change=change):
+            tag = {"if-match": (await developer.get(path)).headers["etag"]}
+            if change == "secret":
+                await rotate_secret(developer, webhook["id"])
+            else:
+                body = {"headers": {"Authorization": "Bearer two"}}
+                assert (await developer.put(path, body)).status_code == 200
+            stale = await developer.put(path, {"description": "Mine"}, headers=tag)
+            assert (
+                "secrets_updated_at"
+                in refused(stale, 412, "precondition_failed")["details"]["changed"]
+            )

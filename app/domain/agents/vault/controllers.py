@@ -27,7 +27,9 @@ from .schemas import (
 )
 from .types import Type
 
-_CREDENTIAL = Record(lock_row("credentials", id="credential_id"), "get_credential")
+_CREDENTIAL = Record(
+    lock_row("credentials", id="credential_id"), "get_credential", tagged=("secrets_updated_at",)
+)
 OfAction = Annotated[Action | None, QueryParameter(description="Only rows of this action")]
 OfActor = Annotated[ActorType | None, QueryParameter(description="Only what such an actor did")]
 Time = Annotated[str | None, QueryParameter(schema_extra=TIME)]

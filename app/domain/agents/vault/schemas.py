@@ -38,7 +38,12 @@ _SUMMARY = {
     "created_at": "2026-01-01T12:00:00Z",
     "updated_at": "2026-01-01T12:00:00Z",
 }
-_VIEW = {**_SUMMARY, "metadata": {"owner": "support"}, "secret_keys": ["token"]}
+_VIEW = {
+    **_SUMMARY,
+    "metadata": {"owner": "support"},
+    "secret_keys": ["token"],
+    "secrets_updated_at": None,
+}
 
 
 class CreateCredential(msgspec.Struct, kw_only=True):
@@ -105,6 +110,10 @@ class CredentialView(CredentialSummary):
 
     metadata: dict[str, Any]
     secret_keys: list[str]
+    secrets_updated_at: Annotated[
+        datetime | None,
+        Meta(description="When somebody replaced the secrets; null for those of the creation"),
+    ]
 
 
 class Revealed(msgspec.Struct):

@@ -10,7 +10,7 @@ from app.context import RequestContext
 from app.crypto.keyring import Keyring
 from app.domain.area import Areas, CredentialTarget
 from app.domain.platform.events import api as events
-from app.kit import paging, validation
+from app.kit import clock, paging, validation
 from app.kit.changes import apply_changes
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
@@ -159,6 +159,7 @@ async def _replace_secrets(
     credential.secrets = _seal_secrets(context.keyring, credential.tenant_id, credential.id, values)
     credential.secret_keys = sorted(values)
     credential.secrets_version += 1
+    credential.secrets_updated_at = clock.now()
     # New secrets count as valid until a test or a refresh fails.
     credential.is_valid, credential.token_expires_at = True, None
     credential.refresh_holder = credential.refresh_until = None

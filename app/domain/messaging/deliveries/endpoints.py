@@ -79,6 +79,7 @@ def change_headers(
         return False
     changed = msgspec.structs.replace(stored, headers=unmasked)
     endpoint.keys = endpoint_keys.seal(keyring, endpoint.tenant_id, endpoint.id, changed)
+    endpoint.secrets_updated_at = clock.now()
     return True
 
 
@@ -90,7 +91,8 @@ async def renew_secret(context: RequestContext, endpoint: Webhook) -> str:
     if stored is not None:
         renewed = EndpointKeys(secret, stored.secret, stored.headers)
     endpoint.keys = endpoint_keys.seal(context.keyring, endpoint.tenant_id, endpoint.id, renewed)
-    endpoint.previous_until = clock.now() + SECRET_OVERLAP
+    endpoint.secrets_updated_at = clock.now()
+    endpoint.previous_until = endpoint.secrets_updated_at + SECRET_OVERLAP
     await (await context.tx.session()).flush()
     return secret
 

@@ -12,7 +12,9 @@ from app.kit.paging import Flat, Paged
 from . import service
 from .schemas import CreateWebhook, TestWebhook, UpdateWebhook, WebhookView, WebhookWithSecret
 
-_WEBHOOK = Record(lock_row("webhooks", id="webhook_id"), "get_webhook")
+_WEBHOOK = Record(
+    lock_row("webhooks", id="webhook_id"), "get_webhook", tagged=("secrets_updated_at",)
+)
 
 
 class WebhookController(Controller):

@@ -14,6 +14,7 @@ _WEBHOOK: dict[str, Any] = {
     "failing_since": None,
     "disabled_reason": None,
     "previous_secret_expires_at": None,
+    "secrets_updated_at": None,
     "created_at": "2026-01-01T12:00:00Z",
     "updated_at": "2026-01-01T12:00:00Z",
 }
@@ -79,6 +80,12 @@ class WebhookView(msgspec.Struct):
     failing_since: datetime | None
     disabled_reason: str | None
     previous_secret_expires_at: datetime | None
+    secrets_updated_at: Annotated[
+        datetime | None,
+        Meta(
+            description="When the secret or a header was replaced; null for those of the creation"
+        ),
+    ]
     created_at: datetime
     updated_at: datetime
 

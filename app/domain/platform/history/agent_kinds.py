@@ -80,6 +80,7 @@ CREDENTIAL: Final = RecordKind(
             hidden=(
                 "secret_keys",
                 "secrets_version",
+                "secrets_updated_at",
                 "last_tested_at",
                 "last_used_at",
                 "token_expires_at",

@@ -34,6 +34,7 @@ _WEBHOOK: Final = RecordKind(
             hidden=(
                 "subscription_id",
                 "previous_until",
+                "secrets_updated_at",
                 "failing_since",
                 "disabled_reason",
                 "created_by",

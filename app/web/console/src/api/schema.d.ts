@@ -5374,6 +5374,7 @@ export interface components {
                 [key: string]: unknown;
             };
             secret_keys: string[];
+            secrets_updated_at: string | null;
         };
         CustomerConversation: {
             session_id: string;
@@ -8777,6 +8778,7 @@ export interface components {
             failing_since: string | null;
             disabled_reason: string | null;
             previous_secret_expires_at: string | null;
+            secrets_updated_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -8791,6 +8793,7 @@ export interface components {
             failing_since: string | null;
             disabled_reason: string | null;
             previous_secret_expires_at: string | null;
+            secrets_updated_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
