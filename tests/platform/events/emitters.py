@@ -279,6 +279,23 @@ async def emit_work_dead(context: EmitterContext) -> None:
     assert {row["data"]["kind"] for row in events} == {"events.act", "webhooks.deliver"}
 
 
+async def _fail_work(context: EmitterContext) -> str:
+    """Returns the path of work that has failed for good."""
+    await _create_subscription(context)
+    await emit_agent_created(context)
+    await wait_until_idle(context.services, context.tenant_id)
+    [work, *_] = read_json(await context.admin.get("/api/v1/work"))["data"]
+    return f"/api/v1/work/{work['id']}"
+
+
+async def emit_work_retried(context: EmitterContext) -> None:
+    await post_json(context.admin, f"{await _fail_work(context)}/retry", {}, 200)
+
+
+async def emit_work_dismissed(context: EmitterContext) -> None:
+    read_json(await context.admin.delete(await _fail_work(context)), 204)
+
+
 async def emit_event_chain_stopped(context: EmitterContext) -> None:
     await _create_subscription(context, "system.work.dead")
     await _create_subscription(context)
@@ -343,6 +360,8 @@ EMITTERS: dict[str, Emitter] = {
     "system.subscription.deleted": emit_subscription_deleted,
     "system.test": emit_test,
     "system.work.dead": emit_work_dead,
+    "system.work.retried": emit_work_retried,
+    "system.work.dismissed": emit_work_dismissed,
     "system.event.chain_stopped": emit_event_chain_stopped,
     "system.rate_limit.exceeded": emit_rate_limit_exceeded,
 }

@@ -189,6 +189,30 @@ async def test_dismissed_work_leaves_the_list(world: World, services: Services) 
     )
 
 
+async def test_retries_and_dismissals_are_in_the_event_log_of_the_tenant(
+    world: World, services: Services, super_admin: Client
+) -> None:
+    owners = [await world.user("tenant_admin") for _ in range(2)]
+    ids = [await _add(services, owner.tenant_id) for owner in owners]
+    of_instance = await _add(services, None)
+    body = {"ids": [*ids, of_instance]}
+    assert (await super_admin.post(f"{PATH}/retry", body)).json()["retried"] == 3
+    gone = await _add(services, owners[0].tenant_id, "knowledge.ingest", ref_id="gone")
+    assert (await owners[0].post(f"{PATH}/retry", {"ids": [gone]})).json()["dismissed"] == 1
+    retried = [[("events.act", ids[number], super_admin.user_id)] for number in range(2)]
+    assert [await _list_events(owner, "system.work.retried") for owner in owners] == retried
+    dismissed = [("knowledge.ingest", gone, owners[0].user_id)]
+    assert await _list_events(owners[0], "system.work.dismissed") == dismissed
+
+
+async def _list_events(client: Client, event_type: str) -> list[tuple[str, str, str]]:
+    answer = await client.get("/api/v1/event-log", params={"event_type": event_type})
+    return [
+        (*event["data"]["kinds"], *event["data"]["work_ids"], event["actor"]["id"])
+        for event in answer.json()["data"]
+    ]
+
+
 async def test_work_of_another_tenant_and_of_the_instance_is_not_found(
     world: World, services: Services
 ) -> None:

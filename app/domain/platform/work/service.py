@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from app.domain.area import AreaJob, Areas
+from app.domain.platform.events import api as events
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, Paged
@@ -18,6 +19,7 @@ from db.session import Tx
 
 from . import queries
 from .errors import WorkNotDead, WorkNotFound, WorkNotRetryable
+from .events import WorkDismissed, WorkRetried
 from .queries import Filter
 from .schemas import (
     MAX_RETRIED,
@@ -89,7 +91,7 @@ async def retry(tx: Tx, services: Services, work_id: str) -> WorkView:
         raise WorkNotRetryable(
             "What this work is for is gone, or was processed since; dismiss the work instead"
         )
-    await dead_work.restart(tx, tenant_of(tx), [work.id])
+    await _restart(tx, [work])
     return await get(tx, services, work_id)
 
 
@@ -101,20 +103,43 @@ async def retry_many(tx: Tx, services: Services, data: RetryWork) -> RetriedWork
     record_id = None if data.record_id is UNSET else data.record_id
     ids = None if data.ids is UNSET else data.ids
     rows = await queries.lock_many(tx, Filter("dead", kinds, record_id), ids, MAX_RETRIED + 1)
-    restarted, dismissed = list[str](), list[str]()
+    restarted, dismissed = list[WorkRow](), list[WorkRow]()
     for work in rows[:MAX_RETRIED]:
         is_restored = await _restore(tx, services, jobs[work.kind], work)
-        (restarted if is_restored else dismissed).append(work.id)
+        (restarted if is_restored else dismissed).append(work)
     if restarted:
-        await dead_work.restart(tx, tenant_of(tx), restarted)
+        await _restart(tx, restarted)
     if dismissed:
-        await dead_work.dismiss(tx, tenant_of(tx), dismissed)
+        await _dismiss(tx, dismissed)
     return RetriedWork(len(restarted), len(dismissed), len(rows) > MAX_RETRIED)
 
 
 async def dismiss(tx: Tx, work_id: str) -> None:
     work = await _lock_dead(tx, work_id)
-    await dead_work.dismiss(tx, tenant_of(tx), [work.id])
+    await _dismiss(tx, [work])
+
+
+async def _restart(tx: Tx, rows: list[WorkRow]) -> None:
+    await dead_work.restart(tx, tenant_of(tx), [work.id for work in rows])
+    await _emit(tx, WorkRetried, rows)
+
+
+async def _dismiss(tx: Tx, rows: list[WorkRow]) -> None:
+    await dead_work.dismiss(tx, tenant_of(tx), [work.id for work in rows])
+    await _emit(tx, WorkDismissed, rows)
+
+
+async def _emit(
+    tx: Tx, event: type[WorkRetried] | type[WorkDismissed], rows: list[WorkRow]
+) -> None:
+    """Emits one event per tenant. Work of the instance has no event log."""
+    of_tenants: dict[str, list[WorkRow]] = {}
+    for work in rows:
+        if work.tenant_id is not None:
+            of_tenants.setdefault(work.tenant_id, []).append(work)
+    for tenant_id, own in of_tenants.items():
+        kinds = sorted({work.kind for work in own})
+        await events.emit(tx, event([work.id for work in own], kinds), tenant_id=tenant_id)
 
 
 async def _restore(tx: Tx, services: Services, job: AreaJob, work: WorkRow) -> bool:
