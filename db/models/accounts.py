@@ -25,7 +25,8 @@ class User(TenantOwned, HasId, Timestamps, Base):
     mfa_enabled: Mapped[bool] = mapped_column(default=False, server_default="false")
     last_login_at: Mapped[datetime | None]
     timezone: Mapped[str] = mapped_column(default="UTC", server_default="UTC")
-    language: Mapped[str] = mapped_column(default="en", server_default="en")
+    # None until the user chooses one: the console follows the browser until then.
+    language: Mapped[str | None]
     # The file's key is part of the picture's public URL, so it is random.
     avatar_key: Mapped[str | None] = mapped_column(unique=True)
     avatar_type: Mapped[str | None]

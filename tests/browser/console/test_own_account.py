@@ -23,6 +23,13 @@ async def test_the_profile_is_changed_and_its_language_is_the_consoles(
 ) -> None:
     await console.sign_in(developer)
     await console.open("/people/me", title="Your account")
+    # Until a language is chosen, the console has that of the browser.
+    await console.page.evaluate("localStorage.setItem('parley-language', 'de')")
+    await console.page.reload()
+    await expect(console.heading).to_have_text("Ihr Konto")
+    await expect(console.page.get_by_role("combobox", name="Sprache")).to_have_value("de")
+    await console.page.evaluate("localStorage.clear()")
+    await console.page.reload()
     await console.field("First name").fill(HTML[:90])
     await console.field("Time zone").select_option("Europe/Berlin")
     await console.page.get_by_role("combobox", name="Language").select_option("de")
@@ -36,7 +43,8 @@ async def test_the_profile_is_changed_and_its_language_is_the_consoles(
     await console.page.reload()
     await expect(console.heading).to_have_text("Ihr Konto")
     await console.button("Sprache").click()
-    await console.page.get_by_role("menuitem", name="English").click()
+    async with console.page.expect_response("**/api/v1/profile"):
+        await console.page.get_by_role("menuitem", name="English").click()
     await expect(console.heading).to_have_text("Your account")
     profile = (await developer.get("/api/v1/profile")).json()
     assert profile["language"] == "en"

@@ -9,14 +9,23 @@ from tests.identity.accounts.values import ROLES, USER_KEYS
 from tests.identity.profile.api_calls import AVATAR_PATH, PATH, get_profile
 from tests.world import Client, World
 
-KEYS = USER_KEYS | {"avatar_url", "timezone", "language"}
+KEYS = USER_KEYS | {"avatar_url", "timezone", "language", "has_chosen_language"}
 
 
 async def test_a_profile_is_the_user_with_picture_time_zone_and_language(developer: Client) -> None:
     profile = await get_profile(developer)
     me = (await developer.get("/auth/me")).json()
     assert set(profile) == KEYS
-    assert profile == {**me, "avatar_url": None, "timezone": "UTC", "language": "en"}
+    own = {"avatar_url": None, "timezone": "UTC", "language": "en", "has_chosen_language": False}
+    assert profile == {**me, **own}
+
+
+async def test_a_profile_says_whether_its_language_was_chosen(developer: Client) -> None:
+    await developer.put(PATH, {"timezone": "Europe/Berlin"})
+    assert (await get_profile(developer))["has_chosen_language"] is False
+    # Also when it is the default.
+    await developer.put(PATH, {"language": "en"})
+    assert (await get_profile(developer))["has_chosen_language"] is True
 
 
 async def test_users_of_every_role_have_a_profile(world: World, subtests: pytest.Subtests) -> None:
@@ -90,6 +99,7 @@ async def test_omitted_fields_are_not_changed(world: World, subtests: pytest.Sub
             assert {**after, "updated_at": ""} == {
                 **before,
                 name: value,
+                "has_chosen_language": name == "language",
                 "updated_at": "",
             }
 

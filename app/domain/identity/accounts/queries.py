@@ -342,19 +342,21 @@ async def has_other_admin(tx: Tx, tenant_id: str, user_id: str) -> bool:
 
 _FIND_PROFILE = """
 SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_enabled, status,
-       last_login_at, created_at, updated_at, avatar_key, timezone, language
+       last_login_at, created_at, updated_at, avatar_key, timezone,
+       coalesce(language, 'en') AS language, language IS NOT NULL AS has_chosen_language
 FROM users WHERE tenant_id = $1 AND id = $2
 """
 _UPDATE_PROFILE = """
 WITH old AS (
-    SELECT id, first_name, last_name, timezone, language FROM users
+    SELECT id, first_name, last_name, timezone, coalesce(language, 'en') AS language FROM users
     WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
 )
 UPDATE users u
 SET first_name = coalesce($3, u.first_name), last_name = coalesce($4, u.last_name),
     timezone = coalesce($5, u.timezone), language = coalesce($6, u.language), updated_at = $7
 FROM old WHERE u.tenant_id = $1 AND u.id = old.id
-RETURNING u.id, u.email, u.first_name, u.last_name, u.timezone, u.language, u.updated_at,
+RETURNING u.id, u.email, u.first_name, u.last_name, u.timezone,
+          coalesce(u.language, 'en') AS language, u.updated_at,
           old.first_name AS old_first_name, old.last_name AS old_last_name,
           old.timezone AS old_timezone, old.language AS old_language
 """

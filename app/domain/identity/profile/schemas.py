@@ -16,11 +16,13 @@ class ProfileView(UserView):
         "avatar_url": _AVATAR,
         "timezone": "Europe/London",
         "language": "en-GB",
+        "has_chosen_language": True,
     }
 
     avatar_url: str | None
     timezone: str
     language: str
+    has_chosen_language: Annotated[bool, Meta(description="False while `language` is the default")]
 
 
 class UpdateProfile(msgspec.Struct, kw_only=True):

@@ -7035,6 +7035,7 @@ export interface components {
             avatar_url: string | null;
             timezone: string;
             language: string;
+            has_chosen_language: boolean;
         };
         Progress: {
             seconds: number;

@@ -15,7 +15,10 @@ const PATH = "/api/v1/profile";
 
 type Values = Pick<ProfileRecord, "first_name" | "last_name" | "timezone" | "language">;
 
-function toValues({ first_name, last_name, timezone, language }: ProfileRecord): Values {
+function toValues(profile: ProfileRecord): Values {
+  const { first_name, last_name, timezone } = profile;
+  // Until one is chosen, the console has the language of the browser.
+  const language = profile.has_chosen_language ? profile.language : shown.value;
   return { first_name, last_name, timezone, language };
 }
 
