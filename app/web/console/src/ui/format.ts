@@ -36,7 +36,8 @@ export function formatSize(bytes: number): string {
   return formatNumber(bytes / 1000 ** power, {
     style: "unit",
     unit: SIZES[power],
-    unitDisplay: "short",
+    // In short, English has "158 byte".
+    unitDisplay: power ? "short" : "long",
     maximumFractionDigits: power ? 1 : 0,
   });
 }
