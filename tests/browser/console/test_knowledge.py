@@ -223,7 +223,18 @@ async def test_a_source_is_added_and_its_faults_stand_beside_its_fields(
     await expect(console.row("Help pages")).to_be_visible()
     await console.row("Help pages").focus()
     await console.page.keyboard.press("Enter")
-    await expect(console.dialog("Help pages")).to_contain_text("https://example.com/help")
+    drawer = console.dialog("Help pages")
+    await expect(drawer).to_contain_text("https://example.com/help")
+    await drawer.get_by_role("button", name="Edit").click()
+    await drawer.get_by_label("Address").fill("not an address")
+    await drawer.get_by_label("Fetched").select_option("weekly")
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(drawer.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
+    await drawer.get_by_label("Address").fill("https://example.com/faq")
+    await drawer.get_by_role("button", name="Save").click()
+    await expect(drawer).to_contain_text("https://example.com/faq")
+    (source,) = (await talk.client.get(f"{talk.path}/sources")).json()["data"]
+    assert (source["config"], source["schedule"]) == ({"url": "https://example.com/faq"}, "weekly")
 
 
 async def test_texts_of_strangers_are_only_texts(console: Console, librarian: Librarian) -> None:

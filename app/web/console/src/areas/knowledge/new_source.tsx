@@ -7,41 +7,24 @@ import type { Schemas } from "../../api/types";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { NumberField, PasswordField, SelectField, TextField } from "../../ui/field";
+import { SelectField, TextField } from "../../ui/field";
 import { Problem } from "../../ui/states";
+import {
+  type Config,
+  filled,
+  KindFields,
+  KINDS,
+  MapProblems,
+  SYNC_DEFAULTS,
+  SyncFields,
+} from "./source_fields";
 import { type Source, SOURCES } from "./types";
-
-type Config = Record<string, string>;
-type Texts = ReturnType<typeof t>["knowledge"];
-
-interface Kind {
-  config: (keyof Texts["config"])[];
-  optional: string[];
-  secrets: (keyof Texts["secrets"])[];
-}
-
-const KINDS: Record<Source["type"], Kind> = {
-  page: { config: ["url"], optional: [], secrets: [] },
-  sitemap: { config: ["url"], optional: [], secrets: [] },
-  feed: { config: ["url"], optional: [], secrets: [] },
-  s3: {
-    config: ["endpoint", "bucket", "prefix", "region"],
-    optional: ["prefix", "region"],
-    secrets: ["access_key_id", "secret_access_key"],
-  },
-  git_archive: { config: ["url", "folder"], optional: ["folder"], secrets: ["token"] },
-};
-
-const filled = (values: Config) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim()));
 
 export function NewSource({ agentId, onClose }: { agentId: string; onClose: () => void }) {
   const [type, setType] = useState<Source["type"]>("page");
   const [values, setValues] = useState({
     name: "",
-    schedule: "daily" as Source["schedule"],
-    apply: "automatic" as Source["apply"],
-    max_documents: 200,
+    ...SYNC_DEFAULTS,
   });
   const [config, setConfig] = useState<Config>({});
   const [secrets, setSecrets] = useState<Config>({});
@@ -98,74 +81,10 @@ export function NewSource({ agentId, onClose }: { agentId: string; onClose: () =
           onConfig={setConfig}
           onSecrets={setSecrets}
         />
-        <div class="columns">
-          <SelectField
-            label={texts.schedule}
-            value={values.schedule}
-            choices={Object.entries(texts.schedules)}
-            onChange={(schedule) => set({ schedule: schedule as Source["schedule"] })}
-            error={errors.schedule}
-          />
-          <NumberField
-            label={texts.maxDocuments}
-            value={values.max_documents}
-            min={1}
-            max={1000}
-            onInput={(number) => set({ max_documents: number ?? 200 })}
-            error={errors.max_documents}
-          />
-        </div>
-        <SelectField
-          label={texts.apply}
-          value={values.apply}
-          choices={Object.entries(texts.applies)}
-          onChange={(apply) => set({ apply: apply as Source["apply"] })}
-          error={errors.apply}
-        />
-        {errors.config && <p class="problem" role="alert" dir="auto">{errors.config}</p>}
-        {errors.secrets && <p class="problem" role="alert" dir="auto">{errors.secrets}</p>}
+        <SyncFields values={values} errors={errors} onChange={set} />
+        <MapProblems errors={errors} />
         {Object.keys(errors).length === 0 && <Problem error={create.error} />}
       </form>
     </Dialog>
-  );
-}
-
-function KindFields(
-  { kind, config, secrets, errors, onConfig, onSecrets }: {
-    kind: Kind;
-    config: Config;
-    secrets: Config;
-    errors: Record<string, string>;
-    onConfig: (config: Config) => void;
-    onSecrets: (secrets: Config) => void;
-  },
-) {
-  const texts = t().knowledge;
-  return (
-    <>
-      {kind.config.map((name) => (
-        <TextField
-          key={name}
-          label={texts.config[name]}
-          dir="ltr"
-          value={config[name] ?? ""}
-          onInput={(text) => onConfig({ ...config, [name]: text })}
-          error={errors[`config.${name}`]}
-          isOptional={kind.optional.includes(name)}
-          required={!kind.optional.includes(name)}
-        />
-      ))}
-      {kind.secrets.map((name) => (
-        <PasswordField
-          key={name}
-          label={texts.secrets[name]}
-          hint={texts.secretHint}
-          autocomplete="off"
-          value={secrets[name] ?? ""}
-          onInput={(text) => onSecrets({ ...secrets, [name]: text })}
-          error={errors[`secrets.${name}`]}
-        />
-      ))}
-    </>
   );
 }

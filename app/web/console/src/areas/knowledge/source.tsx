@@ -1,4 +1,6 @@
 // One source: what its last sync found, and the changes that wait for somebody.
+import { useState } from "preact/hooks";
+
 import { api } from "../../api/client";
 import { useChange, useRead } from "../../api/queries";
 import { t } from "../../texts";
@@ -9,6 +11,7 @@ import { formatNumber } from "../../ui/format";
 import { Facts, Section } from "../../ui/page";
 import { Ago, Badge } from "../../ui/small";
 import { Problem } from "../../ui/states";
+import { EditSource } from "./edit_source";
 import { SourceBadge, useSync } from "./sources";
 import { DOCUMENTS, type Source, SOURCES } from "./types";
 
@@ -18,9 +21,13 @@ export function SourceDrawer(
   { agentId, source, onClose }: { agentId: string; source: Source; onClose: () => void },
 ) {
   const sync = useSync(agentId, source.id);
+  const [isEditing, setEditing] = useState(false);
   const texts = t().knowledge;
   const { added, changed, removed, left_out, skipped } = source.last_sync;
   const counts = { added, changed, removed, left_out, skipped };
+  if (isEditing) {
+    return <EditSource agentId={agentId} source={source} onClose={() => setEditing(false)} />;
+  }
   return (
     <Dialog
       title={source.name}
@@ -31,6 +38,7 @@ export function SourceDrawer(
           <LinkButton to={`/knowledge/${agentId}?source=${source.id}`}>
             {texts.showDocuments}
           </LinkButton>
+          <Button onClick={() => setEditing(true)}>{t().common.edit}</Button>
           <Button kind="primary" busy={sync.isPending} onClick={() => sync.mutate()}>
             {texts.syncNow}
           </Button>

@@ -19,9 +19,8 @@ import type { Column } from "../../ui/table";
 import { deleteLater, failure, leaving } from "./deletion";
 import { NewSource } from "./new_source";
 import { SourceDrawer } from "./source";
-import { refreshDocuments, type Source, SOURCES, WORKING_MS } from "./types";
+import { refreshDocuments, SOURCE, type Source, SOURCES, WORKING_MS } from "./types";
 
-const SOURCE = "/api/v1/agents/{agent_id}/sources/{source_id}";
 const TONES: Record<Source["status"], Tone> = {
   pending: "accent",
   syncing: "accent",

@@ -10,6 +10,7 @@ export const DOCUMENTS = "/api/v1/agents/{agent_id}/documents";
 export const DOCUMENT = "/api/v1/agents/{agent_id}/documents/{document_id}";
 export const CHUNKS = "/api/v1/agents/{agent_id}/documents/{document_id}/chunks";
 export const SOURCES = "/api/v1/agents/{agent_id}/sources";
+export const SOURCE = "/api/v1/agents/{agent_id}/sources/{source_id}";
 
 // How often the page asks while documents are read.
 export const WORKING_MS = 1_500;

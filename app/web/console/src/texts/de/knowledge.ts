@@ -203,6 +203,9 @@ const knowledge: Catalog["knowledge"] = {
     secret_access_key: "Secret Access Key",
     token: "Authorization-Header",
   },
+  secretsOf: "Geheimnisse",
+  secretsStored:
+    "Eines ist gespeichert. Leer lassen, um es zu behalten; für einen anderen Server ist es neu nötig.",
   secretHint:
     "Nur wenn sie nicht öffentlich ist. Er wird verschlüsselt gespeichert und nie gezeigt.",
   counts: {

@@ -195,6 +195,8 @@ export default {
     secret_access_key: "Secret access key",
     token: "Authorization header",
   },
+  secretsOf: "Secrets",
+  secretsStored: "One is stored. Leave it empty to keep it; it is needed again for another server.",
   secretHint: "Only for private ones. It is stored encrypted and never shown.",
   counts: {
     added: "Added",
