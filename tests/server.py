@@ -18,6 +18,10 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self.settings = msgspec.structs.replace(settings, port=free_port())
         self.url = f"http://127.0.0.1:{self.settings.port}"
+        self.start()
+
+    def start(self) -> None:
+        """Also once it is closed, with the same address."""
         self._process = self._start({**os.environ, **configuration.as_env(self.settings)})
 
     def _start(self, env: dict[str, str]) -> PreloadedProcess | subprocess.Popen[bytes]:

@@ -44,6 +44,17 @@ _MARKDOWN: Final = (
 )
 HTML: Final = " ".join(_ATTACKS)
 MARKDOWN: Final = "\n\n".join((*_ATTACKS, *_MARKDOWN))
+# Names that break a layout, or that a page could take for a link.
+NAMES: Final = (
+    HTML,
+    "w" * 200,
+    # Arabic and Hebrew, from right to left.
+    "\u0645\u0633\u0627\u0639\u062f \u0627\u0644\u0645\u062a\u062c\u0631 " * 8,
+    "\u05d7\u05e0\u05d5\u05ea" * 50,
+    # A family and a flag, each of several characters.
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467 \U0001f3f3\ufe0f\u200d\U0001f308 " * 12,
+    "[press](javascript:window.hacked=1) **bold** `code` ![x](https://evil.example.net/x.png)",
+)
 
 
 async def find_harm(page: Page, requested_urls: list[str], *own: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from tests.browser import hostile, looks
 from tests.browser.console.console import Console
@@ -85,7 +85,7 @@ async def test_an_agent_is_created_by_keyboard_alone(console: Console, talk: Tal
 
 
 async def test_the_chat_runs_with_what_is_in_the_editor(console: Console, talk: Talker) -> None:
-    talk.script(Reply(texts=["Arr, at ", "**nine**."]))
+    talk.script(Reply(texts=["Arr, at ", "**nine**.\n\n", "- on weekdays\n- on Saturdays"]))
     await open_agent(console, talk)
     await type_prompt(console, PROMPT)
     await console.field("Message").fill("When do you open?")
@@ -94,6 +94,7 @@ async def test_the_chat_runs_with_what_is_in_the_editor(console: Console, talk: 
     await expect(log.locator("strong")).to_have_text("nine")
     await expect(console.button("What the model saw")).to_be_visible()
     assert PROMPT in talk.asked[-1]["messages"][0]["content"]
+    assert await looks.find_problems(console.page, "console-agent-answer", 1280, 360) == []
     assert await read_live_prompt(talk) == "You are a test."
 
 
@@ -227,32 +228,3 @@ async def test_users_who_may_not_change_agents_see_no_editor(
     await expect(console.page.get_by_role("link", name="Credentials")).to_have_count(0)
     await console.open("/agents", title="Agents")
     await expect(console.button("New agent")).to_have_count(0)
-
-
-async def fail_requests(page: Page, path: str) -> None:
-    await page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
-
-
-async def test_the_looks_of_the_list(console: Console, admin: Client) -> None:
-    await console.sign_in(admin)
-    await console.open("/agents", title="Agents")
-    await expect(console.page.get_by_text("Create your first agent")).to_be_visible()
-    problems = await looks.find_problems(console.page, "console-agents-empty", 1280, 360)
-    await create_agents(admin, "Shop assistant", "A name that is much too long " * 3)
-    await console.open("/agents", title="Agents")
-    await expect(console.row("Shop assistant")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-agents", 1280, 360)
-    await fail_requests(console.page, "**/api/v1/agents?*")
-    await console.open("/agents", title="Agents")
-    await expect(console.button("Try again")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-agents-failed", 1280, 360)
-    assert problems == []
-
-
-async def test_the_looks_of_the_editor(console: Console, talk: Talker) -> None:
-    talk.script(Reply(texts=["We open at nine.\n\n", "- on weekdays\n- on Saturdays"]))
-    await open_agent(console, talk)
-    await console.field("Message").fill("When do you open?")
-    await console.page.keyboard.press("Enter")
-    await expect(console.button("What the model saw")).to_be_visible()
-    assert await looks.find_problems(console.page, "console-agent", 1280, 360) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser import hostile, looks
+from tests.browser import hostile
 from tests.browser.console.console import Console
 from tests.browser.console.conversation_rows import (
     add_conversation,
@@ -373,29 +373,3 @@ async def test_texts_of_strangers_are_only_texts(console: Console, talk: Talker)
         await fold.click()
     await expect(console.page.get_by_label("Output")).to_be_visible()
     assert await hostile.find_harm(console.page, []) == []
-
-
-# Looks
-
-
-async def fail_requests(page: Page, path: str) -> None:
-    await page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
-
-
-async def test_the_looks_of_the_list(console: Console, mixed: Talker) -> None:
-    page, name = console.page, "console-conversations"
-    await add_conversation(mixed, "A title that is much too long " * 5, minutes=5)
-    await mixed.say("Do you repair bicycles?")
-    view = {"kind": "conversations", "name": "Failed", "filters": {"failed": "true"}}
-    await mixed.client.post("/api/v1/views", {**view, "is_shared": True})
-    await open_list(console, mixed.client, f"?agent_id={mixed.agent_id}")
-    await expect(console.row("Opening hours")).to_be_visible()
-    problems = await looks.find_problems(page, name, 1280, 360)
-    await open_list(console, await mixed.world.user("tenant_admin"))
-    await expect(page.get_by_text("No conversations yet")).to_be_visible()
-    problems += await looks.find_problems(page, f"{name}-empty", 1280, 360)
-    await fail_requests(page, "**/api/v1/conversations?*")
-    await console.open("/conversations", title="Conversations")
-    await expect(console.button("Try again")).to_be_visible()
-    problems += await looks.find_problems(page, f"{name}-failed", 1280, 360)
-    assert problems == []

@@ -3,10 +3,9 @@
 from playwright.async_api import Locator, Request, expect
 
 from app.services import Services
-from tests.agents.usage.rows import add_usage
-from tests.browser import hostile, looks
+from tests.browser import hostile
 from tests.browser.console.console import Console
-from tests.browser.console.test_settings import add_dead_work
+from tests.browser.console.work_rows import add_dead_work
 from tests.conversations.embed.factories import create_embed_key
 from tests.scripted_agents import Talker
 from tests.world import Client, World
@@ -112,24 +111,3 @@ async def test_it_asks_little_and_a_part_that_fails_leaves_the_others(
     await expect(section(console, "Health")).to_contain_text("Database")
     console.page.remove_listener("request", note)
     assert len(asked) <= MOST_REQUESTS, asked
-
-
-async def test_the_looks_of_the_first_screen(
-    console: Console, admin: Client, services: Services
-) -> None:
-    await console.sign_in(admin)
-    await console.open(title="Home")
-    await expect(console.page.locator(".steps li")).to_have_count(5)
-    await expect(console.page.get_by_text("Nothing has failed")).to_be_visible()
-    problems = await looks.find_problems(console.page, "console-home-empty", 1280, 360)
-    await add_usage(services, admin.tenant_id, tokens=(90_000, 1000), cost="3.5")
-    await add_dead_work(services, admin.tenant_id, error="a long reason " * 30)
-    await console.page.reload()
-    await expect(console.page.get_by_text("a long reason")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-home", 1280, 360)
-    for path in ("**/api/v1/**", "**/health/ready"):
-        await console.page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
-    await console.page.reload()
-    await expect(console.button("Try again")).to_have_count(4)
-    problems += await looks.find_problems(console.page, "console-home-failed", 1280, 360)
-    assert problems == []

@@ -1,66 +1,26 @@
 """Knowledge in the console: documents, what is being read, a test of retrieval, sources."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from litestar import Litestar
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
-from app.kit.ids import new_id
 from app.services import Services
 from tests.agents.knowledge.librarian import HANDBOOK, Librarian, librarian_of
-from tests.agents.knowledge.reading import read_here
 from tests.browser import hostile, looks
 from tests.browser.console.console import Console
+from tests.browser.console.document_rows import add_document
 from tests.database import run_sql
-from tests.running_worker import run_worker
 from tests.scripted_agents import Talker
-from tests.stores import Stores
 from workers.main import WorkerProcess
 
 # The first document loads the embedder, which takes longer where several tests run at once.
 _READ_MS = 70_000
-_ADD = """
-WITH accepted AS (
-    INSERT INTO work (tenant_id, id, kind, ref_id, state, attempt, max_attempts, correlation_id,
-                      run_at, lease_until)
-    VALUES ($1, $4::text, 'test.none', $2::text, 'leased', 2, 5, $4::text,
-            now() + interval '20 seconds', now() + $6 * interval '1 second')
-)
-INSERT INTO documents (tenant_id, id, agent_id, name, mime_type, size_bytes, status, stage,
-                       stage_at, passage_count, embedded_count, work_id, error)
-VALUES ($1, $2::text, $3, $5, 'text/plain', 48213, $7::text, 'embedding', now(), 40, 10, $4::text,
-        $8)
-"""
-
-
-@pytest.fixture(scope="module")
-async def reader(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
-    """A worker that reads documents within this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        read_here(patch)
-        async with run_worker(stores.settings, "ingest", "default") as process:
-            yield process
 
 
 @pytest.fixture
 def librarian(talk: Talker, reader: WorkerProcess) -> Librarian:
     return librarian_of(talk)
-
-
-async def _add(
-    services: Services,
-    talk: Talker,
-    name: str,
-    status: str,
-    *,
-    lease: int = 20,
-    error: str | None = None,
-) -> None:
-    """A document whose work nobody runs, because no worker knows its kind."""
-    ids = (new_id("doc"), talk.agent_id, new_id("wrk"))
-    await run_sql(services, _ADD, talk.client.tenant_id, *ids, name, lease, status, error)
 
 
 async def open_knowledge(console: Console, talk: Talker, tab: str = "") -> None:
@@ -95,6 +55,9 @@ async def test_a_file_is_added_found_and_opened_by_keyboard_alone(
     await keyboard.press("Enter")
     best = console.page.get_by_role("region", name="Both").get_by_role("listitem").first
     await expect(best).to_contain_text("Quoted")
+    problems = await looks.find_problems(console.page, "console-knowledge-results", 1280, 360)
+    assert problems == []
+    await console.widen()
     await best.get_by_role("link", name="handbook.md").focus()
     await keyboard.press("Enter")
     await expect(console.heading).to_have_text("handbook.md")
@@ -110,6 +73,8 @@ async def test_several_files_and_a_text_are_added_and_one_that_is_refused_stays(
     await console.sign_in(librarian.client)
     await console.open(f"/knowledge/{librarian.agent_id}", title="Talker")
     await expect(console.page.get_by_text("Give this agent something to read")).to_be_visible()
+    problems = await looks.find_problems(console.page, "console-knowledge-first", 1280, 360)
+    assert problems == []
     await console.page.get_by_label("Do not answer visitors").check()
     files = [file_of("a.txt", HANDBOOK), file_of("b.txt", "Tea."), file_of("c.exe", "MZ")]
     await console.page.locator("input[type=file]").set_input_files(files)
@@ -135,8 +100,8 @@ async def test_the_reading_of_a_document_is_shown_and_failed_ones_are_retried(
     await librarian.add(broken_md=HANDBOOK)
     sql = "UPDATE documents SET status = 'failed', error = 'broken' WHERE agent_id = $1"
     await run_sql(services, sql, librarian.agent_id)
-    await _add(services, talk, "slow.txt", "processing")
-    await _add(services, talk, "lost.txt", "processing", lease=-5)
+    await add_document(services, talk, "slow.txt", "processing")
+    await add_document(services, talk, "lost.txt", "processing", lease=-5)
     await open_knowledge(console, talk)
     await expect(console.row("slow.txt")).to_contain_text("Embedding")
     await expect(console.row("slow.txt").get_by_role("progressbar")).to_have_attribute(
@@ -257,58 +222,3 @@ async def test_texts_of_strangers_are_only_texts(console: Console, librarian: Li
     await console.page.get_by_role("link", name="Talker").click()
     await expect(console.row("window.hacked")).to_be_visible()
     assert await hostile.find_harm(console.page, []) == []
-
-
-async def fail_requests(page: Page, path: str) -> None:
-    await page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
-
-
-async def test_the_looks_of_the_documents(
-    console: Console, talk: Talker, services: Services
-) -> None:
-    await open_knowledge(console, talk)
-    await expect(console.page.get_by_text("Give this agent something to read")).to_be_visible()
-    problems = await looks.find_problems(console.page, "console-knowledge-empty", 1280, 360)
-    await _add(services, talk, "handbook.pdf", "ready")
-    await _add(services, talk, "a name that is much too long " * 5 + ".docx", "processing")
-    await _add(services, talk, "lost.txt", "processing", lease=-5)
-    await _add(services, talk, "scan.pdf", "failed", error="has no text: it may be a scan. " * 3)
-    await console.open(f"/knowledge/{talk.agent_id}", title="Talker")
-    await expect(console.row("scan.pdf")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-knowledge", 1280, 360)
-    await console.open("/knowledge", title="Knowledge")
-    await expect(console.row("Talker")).to_contain_text("1 failed")
-    problems += await looks.find_problems(console.page, "console-knowledge-agents", 1280, 360)
-    await fail_requests(console.page, "**/documents?*")
-    await console.open(f"/knowledge/{talk.agent_id}", title="Talker")
-    await expect(console.button("Try again")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-knowledge-failed", 1280, 360)
-    assert problems == []
-
-
-async def test_the_looks_of_the_test_and_of_a_document(
-    console: Console, librarian: Librarian
-) -> None:
-    [document, *_] = await librarian.add(
-        handbook_md=HANDBOOK, prices_csv="what,price\nteapot,20\ncup,5\n"
-    )
-    await console.sign_in(librarian.client)
-    await console.open(f"/knowledge/{librarian.agent_id}?tab=test", title="Talker")
-    await console.field("Question").fill("When does the shop open on Sundays?")
-    await console.page.keyboard.press("Enter")
-    await expect(console.page.get_by_text("Quoted").first).to_be_visible()
-    problems = await looks.find_problems(console.page, "console-knowledge-test", 1280, 360)
-    for tab in ("passages", "about"):
-        await console.open(
-            f"/knowledge/{librarian.agent_id}/{document['id']}?tab={tab}", title="handbook.md"
-        )
-        await expect(
-            console.page.get_by_role("tabpanel")
-            .get_by_text("Opening")
-            .or_(console.field("Tags"))
-            .first
-        ).to_be_visible()
-        problems += await looks.find_problems(
-            console.page, f"console-knowledge-document-{tab}", 1280, 360
-        )
-    assert problems == []

@@ -7,9 +7,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from app.services import Services
-from tests.browser import looks
 from tests.browser.console.console import Console
-from tests.browser.hostile import HTML, find_harm
 from tests.database import run_sql
 from tests.identity.accounts.mfa_users import create_mfa_user
 from tests.world import Client, World
@@ -112,8 +110,6 @@ async def test_an_invitation_shows_its_link_once_and_is_revoked(
     await console.sign_in(admin)
     await console.open("/people?tab=invitations", title="People")
     await expect(console.page.get_by_text("No invitations")).to_be_visible()
-    assert await looks.find_problems(console.page, "console-people-empty", 1280, 360) == []
-    await console.widen()
     await console.button("Invite somebody").last.click()
     await console.field("E-mail").fill("nobody")
     await console.button("Send the invitation").click()
@@ -168,8 +164,6 @@ async def test_a_super_administrator_changes_what_roles_may_do(
     await console.field("files:read: Viewer").check()
     await expect(console.page.get_by_role("status").first).to_contain_text("Unsaved changes")
     await console.page.get_by_label("Find a permission").fill("files")
-    assert await looks.find_problems(console.page, "console-people-roles", 1280, 360) == []
-    await console.widen()
     await console.field("files:read: Viewer").uncheck()
     await console.button("Save").click()
     await expect(console.page.get_by_role("status").first).to_contain_text("Saved")
@@ -262,32 +256,6 @@ async def test_others_see_only_their_own_account(console: Console, developer: Cl
         )
 
 
-async def test_hostile_and_long_texts_are_texts(
-    console: Console, services: Services, world: World, super_admin: Client
-) -> None:
-    requested: list[str] = []
-    console.page.on("request", lambda request: requested.append(request.url))
-    user = await world.user("viewer")
-    await name_user(services, user, HTML[:90], LONG)
-    sql = "UPDATE tenants SET name = $2 WHERE id = $1 RETURNING id"
-    await run_sql(services, sql, user.tenant_id, HTML[:100])
-    await console.sign_in(super_admin)
-    await console.open("/people", title="People")
-    await expect(console.row("<script>").first).to_be_visible()
-    assert await looks.find_problems(console.page, "console-people-full", 1280, 360) == []
-    await console.widen()
-    await console.open(f"/people/{user.user_id}")
-    await expect(console.heading).to_contain_text("<script>")
-    assert await console.find_problems_in_long_runs("console-people-user") == []
-    await console.widen()
-    await console.open(f"/people/tenants/{user.tenant_id}")
-    await expect(console.heading).to_contain_text("<script>")
-    await console.button("Look at this tenant").click()
-    await expect(console.page.get_by_role("button", name="Tenant: <script>")).to_be_visible()
-    assert await console.find_problems_in_long_runs("console-people-tenant") == []
-    assert await find_harm(console.page, requested, console.url) == []
-
-
 async def test_a_list_that_fails_says_what_to_do(console: Console, admin: Client) -> None:
     async def fail(route: Route) -> None:
         error = {"code": "internal_error", "message": "Something failed", "details": None}
@@ -299,7 +267,6 @@ async def test_a_list_that_fails_says_what_to_do(console: Console, admin: Client
     await console.sign_in(admin)
     await console.open("/people", title="People")
     await expect(console.page.get_by_role("alert")).to_contain_text("req_1")
-    assert await looks.find_problems(console.page, "console-people-failing", 1280, 360) == []
     await console.page.unroute("**/users?*")
     await console.button("Try again").click()
     await expect(console.row(admin.email)).to_be_visible()

@@ -5,30 +5,15 @@ from typing import Any
 import pytest
 from playwright.async_api import Route, expect
 
-from app.kit.ids import new_id
 from app.services import Services
-from tests.browser import hostile, looks
+from tests.browser import hostile
 from tests.browser.console.console import Console
+from tests.browser.console.work_rows import NOT_RETRYABLE, add_dead_work
 from tests.database import run_sql
 from tests.scripted_agents import Talker
 from tests.world import Client, World
 
-_ADD_WORK = """
-INSERT INTO work (tenant_id, id, kind, ref_id, state, attempt, max_attempts, last_error,
-                  correlation_id, run_at, finished_at)
-VALUES ($1, $2::text, $3, 'rec_1', 'dead', 3, 3, $4, $2::text, now(), now())
-"""
 _STATE = "SELECT state FROM work WHERE id = $1"
-RETRYABLE = "events.act"
-NOT_RETRYABLE = "tools.run"
-
-
-async def add_dead_work(
-    services: Services, tenant_id: str, kind: str = RETRYABLE, error: str = "unexpected OSError"
-) -> str:
-    work_id = new_id("wrk")
-    await run_sql(services, _ADD_WORK, tenant_id, work_id, kind, error)
-    return work_id
 
 
 @pytest.fixture
@@ -213,27 +198,3 @@ async def test_tabs_and_actions_are_those_of_the_role(console: Console, world: W
     await console.page.context.clear_cookies()
     await console.sign_in(await world.user("agent_user"))
     await console.open("/settings", title="This screen does not exist")
-
-
-async def test_the_looks_of_settings(console: Console, admin: Client, services: Services) -> None:
-    await console.sign_in(admin)
-    await console.open("/settings", title="Settings")
-    await expect(console.page.get_by_text("Add the key of a model provider")).to_be_visible()
-    problems = await looks.find_problems(console.page, "console-settings-empty", 1280, 360)
-    key = {"provider": "openai", "name": "A long name " * 8, "api_key": "sk-proj-0123456789"}
-    assert (await admin.post("/api/v1/api-keys", key)).status_code == 201
-    await console.page.reload()
-    await expect(console.row("A long name")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-settings", 1280, 360)
-    await add_dead_work(services, admin.tenant_id, error="a long reason " * 30)
-    for tab, text in (("work", "a long reason"), ("instance", "max_body_mb")):
-        await console.open(f"/settings?tab={tab}", title="Settings")
-        await expect(console.page.get_by_text(text).first).to_be_attached()
-        problems += await looks.find_problems(console.page, f"console-{tab}", 1280, 360)
-    await console.page.route(
-        "**/api/v1/api-keys", lambda route: route.fulfill(status=500, json={"error": {}})
-    )
-    await console.open("/settings", title="Settings")
-    await expect(console.button("Try again")).to_be_visible()
-    problems += await looks.find_problems(console.page, "console-settings-failed", 1280, 360)
-    assert problems == []

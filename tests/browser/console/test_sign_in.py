@@ -3,7 +3,6 @@
 import pyotp
 from playwright.async_api import expect
 
-from tests.browser import looks
 from tests.browser.console.console import Console
 from tests.identity.accounts.mfa_users import create_mfa_user
 from tests.world import PASSWORD, Client
@@ -74,8 +73,3 @@ async def test_no_script_can_read_the_refresh_token(console: Console, developer:
     await console.open(title="Home")
     stored = "document.cookie + JSON.stringify({...localStorage, ...sessionStorage})"
     assert "eyJ" not in await console.page.evaluate(stored)
-
-
-async def test_sign_in_is_accessible_in_both_themes_and_on_a_phone(console: Console) -> None:
-    await console.open("/sign-in", title="Sign in")
-    assert await looks.find_problems(console.page, "console-sign-in", 1280, 360) == []

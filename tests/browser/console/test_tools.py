@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
-from tests.browser import axe, hostile, looks
+from tests.browser import axe, hostile
 from tests.browser.console.console import Console
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -293,45 +293,7 @@ async def test_hostile_texts_of_tools_are_texts(
     answer = await developer.post(f"/v1/tools/{tool_id}/execute", {"input": {"x": hostile.HTML}})
     assert answer.status_code == 200
     await console.sign_in(developer)
-    await console.open("/tools", title="Tools")
-    for tab in ("settings", "run", "history", "statistics", "executions"):
-        await console.open(f"/tools/{tool_id}?tab={tab}", title=text)
-        await expect(console.page.get_by_role("tabpanel")).to_be_visible()
+    await console.open(f"/tools/{tool_id}?tab=executions", title=text)
     await console.row("Completed").press("Enter")
     await expect(console.dialog("Run of the tool")).to_contain_text("window.hacked")
     assert await hostile.find_harm(console.page, requested, console.url) == []
-
-
-async def fail_requests(page: Page, path: str) -> None:
-    await page.route(path, lambda route: route.fulfill(status=500, json={"error": {}}))
-
-
-async def test_the_looks_of_tools(
-    console: Console, developer: Client, worker: WorkerProcess
-) -> None:
-    page = console.page
-    await console.sign_in(developer)
-    await console.open("/tools", title="Tools")
-    await expect(page.get_by_text("Give your agents something to do")).to_be_visible()
-    problems = await looks.find_problems(page, "console-tools-empty", 1280, 360)
-    long = "A name that is far too long for the column of a table " * 2
-    await create_tool(developer, long[:100], **HOOK, is_enabled=False)
-    tool_id = await create_tool(developer, "Find orders", input_schema=SCHEMA)
-    await developer.post(f"/v1/tools/{tool_id}/execute", {"input": {"name": "Ada"}})
-    await console.open("/tools", title="Tools")
-    await expect(console.row("Find orders")).to_be_visible()
-    problems += await looks.find_problems(page, "console-tools", 1280, 360)
-    for tab, text in [
-        ("settings", "Configuration"),
-        ("run", "Customer"),
-        ("executions", "Completed"),
-        ("statistics", "Runs by day"),
-    ]:
-        await console.open(f"/tools/{tool_id}?tab={tab}", title="Find orders")
-        await expect(page.get_by_role("tabpanel").get_by_text(text).last).to_be_visible()
-        problems += await looks.find_problems(page, f"console-tool-{tab}", 1280, 360)
-    await fail_requests(page, "**/v1/tools?*")
-    await console.open("/tools", title="Tools")
-    await expect(console.button("Try again")).to_be_visible()
-    problems += await looks.find_problems(page, "console-tools-failed", 1280, 360)
-    assert problems == []

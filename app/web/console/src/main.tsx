@@ -24,7 +24,7 @@ import { VerifyBanner } from "./shell/verify";
 import { loadLanguage, t } from "./texts";
 import { LinkButton } from "./ui/button";
 import { Page } from "./ui/page";
-import { Empty, Failure, Skeleton } from "./ui/states";
+import { Failure, Skeleton } from "./ui/states";
 import { Toasts } from "./ui/toast";
 import { signal } from "@preact/signals";
 
@@ -68,6 +68,7 @@ function OpenScreen() {
 }
 
 function Frame() {
+  const { path } = useLocation();
   const screens = visibleScreens();
   return (
     <>
@@ -80,10 +81,14 @@ function Frame() {
           <main id="main" tabIndex={-1}>
             {session.value
               ? (
-                <Guard>
+                <Guard path={path}>
                   <Router>
-                    {screens.map(({ key, path, component }) => (
-                      <Route key={key} path={patternOf(path)} component={component} />
+                    {screens.map((screen) => (
+                      <Route
+                        key={screen.key}
+                        path={patternOf(screen.path)}
+                        component={screen.component}
+                      />
                     ))}
                     <Route default component={Missing} />
                   </Router>
@@ -112,12 +117,12 @@ function patternOf(path: string): string {
 function Missing() {
   return (
     <Page title={t().errors.screen}>
-      <Empty
-        title={t().errors.screen}
-        action={<LinkButton to="/">{t().rail.home}</LinkButton>}
-      >
-        {t().errors.screenHint}
-      </Empty>
+      <div class="stack">
+        <p class="about">{t().errors.screenHint}</p>
+        <div class="actions">
+          <LinkButton to="/">{t().rail.home}</LinkButton>
+        </div>
+      </div>
     </Page>
   );
 }

@@ -5,7 +5,13 @@ import { t } from "../texts";
 import { Button } from "../ui/button";
 import { Empty } from "../ui/states";
 
-export class Guard extends Component<{ children: ComponentChildren }, { error: unknown }> {
+interface Props {
+  // The address of the screen: another one may be well.
+  path: string;
+  children: ComponentChildren;
+}
+
+export class Guard extends Component<Props, { error: unknown }> {
   override state = { error: null };
 
   static override getDerivedStateFromError(error: unknown) {
@@ -14,6 +20,10 @@ export class Guard extends Component<{ children: ComponentChildren }, { error: u
 
   override componentDidCatch(error: unknown) {
     reportError(error);
+  }
+
+  override componentDidUpdate(before: Props) {
+    if (this.state.error && before.path !== this.props.path) this.setState({ error: null });
   }
 
   override render() {

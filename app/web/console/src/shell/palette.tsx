@@ -1,7 +1,7 @@
 // Ctrl-K: goes to a screen or a record, or starts an action, by its name.
 import { signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { useRead } from "../api/queries";
 import { may, signOut } from "../api/session";
@@ -29,7 +29,7 @@ function OpenPalette() {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const entries = useEntries(text);
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   const close = () => (isPaletteOpen.value = false);
@@ -44,7 +44,10 @@ function OpenPalette() {
       event.preventDefault();
       setActive((active + step + entries.length) % Math.max(1, entries.length));
     }
-    if (event.key === "Enter") choose(entries[active]);
+    if (event.key === "Enter") {
+      event.preventDefault();
+      choose(entries[active]);
+    }
   };
   return (
     <dialog

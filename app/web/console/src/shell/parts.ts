@@ -1,23 +1,20 @@
-// Parts of the console that are loaded when they are needed.
+import type { ComponentType } from "preact";
+
+import { loadPart } from "../load_part";
 import { loadTexts, type Part } from "../texts";
 
-const KEY = "parley-reloaded";
+type Module = { default: ComponentType };
 
-// After an upgrade, the files that an open page names are gone: the page is loaded again, once.
-export async function loadPart<T>(load: () => Promise<T>): Promise<T> {
+// A screen and the texts that it shows. One that cannot be loaded is a screen that fails, because
+// the router would show nothing.
+export async function loadScreen(load: () => Promise<Module>, texts: Part[]): Promise<Module> {
   try {
-    const part = await load();
-    sessionStorage.removeItem(KEY);
-    return part;
+    return await loadPart(async () => (await Promise.all([load(), loadTexts(texts)]))[0]);
   } catch (error) {
-    if (sessionStorage.getItem(KEY)) throw error;
-    sessionStorage.setItem(KEY, "1");
-    location.reload();
-    return new Promise(() => {});
+    return {
+      default: () => {
+        throw error;
+      },
+    };
   }
-}
-
-// A screen and the texts that it shows.
-export function loadScreen<T>(load: () => Promise<T>, texts: Part[]): Promise<T> {
-  return loadPart(async () => (await Promise.all([load(), loadTexts(texts)]))[0]);
 }

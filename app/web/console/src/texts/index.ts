@@ -2,6 +2,7 @@
 // start; the texts of an area are loaded with it.
 import { signal } from "@preact/signals";
 
+import { loadPart } from "../load_part";
 import * as en from "./en";
 
 type Texts<T> = {
@@ -22,7 +23,7 @@ export interface Language {
 
 const LOADERS: Record<string, () => Promise<Language>> = {
   en: () => Promise.resolve(en),
-  de: () => import("./de"),
+  de: () => loadPart(() => import("./de")),
 };
 const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur"]);
 const KEY = "parley-language";
@@ -47,7 +48,12 @@ export function t(): Catalog {
 export async function loadTexts(parts: Part[]): Promise<void> {
   if (parts.every((part) => wanted.has(part))) return loading;
   parts.forEach((part) => wanted.add(part));
-  await useLanguage(() => language.peek());
+  try {
+    await useLanguage(() => language.peek());
+  } catch (error) {
+    parts.forEach((part) => wanted.delete(part));
+    throw error;
+  }
 }
 
 // Loads the language that the user chose, or the first of the browser's that there is.

@@ -11,16 +11,19 @@ type ButtonProps = Omit<ButtonHTMLAttributes<HTMLButtonElement>, "icon"> & {
   busy?: boolean;
 };
 
-// A busy button keeps its size and its focus, and does nothing.
-export function Button({ kind = "quiet", icon: Icon, busy, children, ...rest }: ButtonProps) {
+// A busy or disabled button keeps its size and its focus, and does nothing.
+export function Button(
+  { kind = "quiet", icon: Icon, busy, disabled, children, ...rest }: ButtonProps,
+) {
+  const isOff = busy || disabled;
   return (
     <button
       type="button"
       {...rest}
       class={`button ${kind} ${rest.class ?? ""}`}
-      aria-disabled={busy || rest.disabled ? true : undefined}
+      aria-disabled={isOff ? true : undefined}
       aria-busy={busy || undefined}
-      onClick={busy ? (event) => event.preventDefault() : rest.onClick}
+      onClick={isOff ? (event) => event.preventDefault() : rest.onClick}
     >
       {Icon && <Icon aria-hidden="true" />}
       {children}

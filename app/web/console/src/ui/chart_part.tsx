@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { loadPart } from "../shell/parts";
+import { loadPart } from "../load_part";
 import type { ChartProps } from "./chart";
 import { Failure } from "./states";
 

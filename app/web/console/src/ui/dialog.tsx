@@ -1,6 +1,6 @@
 import { X } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 import { t } from "../texts";
 import { Button, IconButton } from "./button";
@@ -24,7 +24,8 @@ export function Dialog(
 ) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Before the page is painted: what is typed next is for the dialog.
+  useLayoutEffect(() => {
     const opener = document.activeElement;
     const element = dialog.current;
     element?.showModal();

@@ -24,6 +24,8 @@ interface EditorInput<Rec extends object, Values extends object> {
 }
 
 export interface Editor<Rec extends object, Values extends object> {
+  // What was read or saved last, below the edits.
+  record: Rec;
   values: Values;
   set: (changes: Partial<Values>) => void;
   isChanged: boolean;
@@ -100,8 +102,8 @@ export function useEditor<Rec extends object, Values extends object>(
       return true;
     } catch (error) {
       const found = toProblem(error);
-      if (found.code === "precondition_failed") setTheirs(await reload());
-      else setProblem(found);
+      if (found.code !== "precondition_failed") setProblem(found);
+      else await reload().then(setTheirs, (failure) => setProblem(toProblem(failure)));
       return false;
     } finally {
       setSaving(false);
@@ -119,6 +121,7 @@ export function useEditor<Rec extends object, Values extends object>(
   useShortcut("mod+s", saveAll);
 
   return {
+    record: base,
     values: { ...toValues(base), ...edits },
     set,
     isChanged,

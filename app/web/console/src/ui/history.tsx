@@ -37,7 +37,7 @@ export function RecordHistory(
           {
             key: "action",
             label: texts.action,
-            width: "128px",
+            width: "min(128px, 30%)",
             cell: ({ action }) => <Badge>{texts.actions[action]}</Badge>,
           },
           {
@@ -50,7 +50,7 @@ export function RecordHistory(
           {
             key: "at",
             label: texts.when,
-            width: "136px",
+            width: "min(136px, 32%)",
             cell: ({ created_at }) => <Ago at={created_at} />,
           },
         ]}
@@ -78,7 +78,8 @@ export function RecordHistory(
 }
 
 function nameOf(path: string, labels: Record<string, string> | undefined): string {
-  return labels?.[path] ?? path;
+  // Of a part of the record, such as `tools.tool_1.is_enabled`, the name of what it is part of.
+  return labels?.[path] ?? labels?.[path.split(".", 1)[0]] ?? path;
 }
 
 function actorOf({ actor }: Entry): string {

@@ -58,17 +58,17 @@ export function Menu(
         aria-label={label}
         onKeyDown={handleKey}
         onToggle={(event) => {
-          if (event.newState !== "open") return;
-          place();
-          list.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+          if (event.newState === "open") place();
         }}
       >
-        {items.map(({ label, icon: ItemIcon, isDanger, onSelect }) => (
+        {items.map(({ label, icon: ItemIcon, isDanger, onSelect }, index) => (
           <button
             key={label}
             type="button"
             role="menuitem"
             class={isDanger ? "danger" : ""}
+            // Takes the focus as soon as the menu opens.
+            autoFocus={index === 0}
             onClick={() => {
               list.current?.hidePopover();
               onSelect();

@@ -1,7 +1,7 @@
 // The frame of a screen: its title, its actions and the way to it.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { href } from "../base";
 
@@ -30,8 +30,9 @@ export function Page(
   { title, parents = [], beside, about, actions, isWide, children }: PageProps,
 ) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    // The next screen is announced, and the keyboard goes on from its start.
+  useLayoutEffect(() => {
+    // The next screen is announced, and the keyboard goes on from its start. Later, the focus could
+    // be elsewhere already.
     if (!isFirst) heading.current?.focus({ preventScroll: true });
     isFirst = false;
   }, []);
@@ -67,11 +68,11 @@ export function Section(
     <section class="section" id={id}>
       {(title || actions) && (
         <div class="section-head">
-          {title && <h2>{title}</h2>}
+          {title ? <h2>{title}</h2> : about && <p class="about">{about}</p>}
           {actions && <div class="actions">{actions}</div>}
         </div>
       )}
-      {about && <p class="about">{about}</p>}
+      {about && (title || !actions) && <p class="about">{about}</p>}
       {children}
     </section>
   );

@@ -80,7 +80,10 @@ export function Table<T>(props: TableProps<T>) {
               tabIndex={canOpen ? 0 : undefined}
               onClick={(event) => canOpen && isPlain(event) && open(row)}
               onKeyDown={(event) => {
-                if (event.key === "Enter" && event.target === event.currentTarget) open(row);
+                if (event.key !== "Enter" || event.target !== event.currentTarget) return;
+                // The key is not also for what gets the focus.
+                event.preventDefault();
+                open(row);
               }}
             >
               {columns.map((column, position) => (

@@ -130,7 +130,7 @@ function Workbench({ state }: { state: AgentState }) {
       </Tabs>
       {isPublishing && (
         <PublishDialog
-          state={state}
+          state={editor.record}
           onClose={() => setPublishing(false)}
           onPublished={() => {
             setPublishing(false);

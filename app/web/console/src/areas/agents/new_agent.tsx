@@ -53,7 +53,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           value={name}
           onInput={setName}
           error={errors.name}
-          maxLength={200}
+          maxLength={100}
           autoFocus
           required
         />

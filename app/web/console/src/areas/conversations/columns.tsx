@@ -31,7 +31,12 @@ export function columns(hasAgent: boolean): Column<Conversation>[] {
       ),
     },
     ...(hasAgent ? [] : [agent]),
-    { key: "signs", label: texts.signs, width: "136px", cell: (row) => <Signs row={row} /> },
+    {
+      key: "signs",
+      label: texts.signs,
+      width: "min(136px, 30%)",
+      cell: (row) => <Signs row={row} />,
+    },
     {
       key: "last",
       label: texts.last,

@@ -29,6 +29,14 @@ export function CredentialScreen({ id }: { id: string }) {
   const query = useRead(PATH, { path: { credential_id: id } });
   const credential = query.data;
   const texts = t().credentials;
+  const labels = {
+    name: t().common.name,
+    description: t().common.description,
+    type: texts.type,
+    secrets: texts.secrets,
+    metadata: texts.metadata,
+    access: texts.access,
+  };
   const tabs: Tab[] = [
     ["overview", texts.overview],
     ["access", texts.access],
@@ -47,7 +55,9 @@ export function CredentialScreen({ id }: { id: string }) {
           <Tabs label={texts.credential} tabs={tabs}>
             {(tab) => {
               if (tab === "access") return <AccessRules credential={record} />;
-              if (tab === "history") return <RecordHistory kind="credential" recordId={id} />;
+              if (tab === "history") {
+                return <RecordHistory kind="credential" recordId={id} labels={labels} />;
+              }
               if (tab === "audit") return <Audit id={id} />;
               return <Overview record={record} />;
             }}

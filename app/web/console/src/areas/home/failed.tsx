@@ -35,7 +35,7 @@ function Row({ row: { kind, title, reason, at, to } }: { row: Failure }) {
   const Icon = ICONS[kind];
   const text = (
     <>
-      <strong dir="auto">{title}</strong>
+      <strong class="clamp" dir="auto">{title}</strong>
       <span class="soft clip" dir="auto">{reason}</span>
     </>
   );

@@ -53,8 +53,8 @@ function PassageRow({ chunk }: { chunk: Chunk }) {
     <li>
       <details class="fold">
         <summary dir="auto">
-          <span class="soft figure">{formatNumber(chunk.position + 1)}</span>{" "}
-          {chunk.text.slice(0, 200)}
+          <span class="soft figure">{formatNumber(chunk.position + 1)}</span>
+          <span class="clip">{chunk.text.slice(0, 200)}</span>
         </summary>
         <div class="stack">
           {place && <p class="soft" dir="auto">{place}</p>}

@@ -71,7 +71,12 @@ function columns(): Column<ServiceKey>[] {
       isSecondary: true,
       cell: ({ key_prefix }) => <code>{key_prefix}…</code>,
     },
-    { key: "role", label: t().common.role, cell: ({ role }) => t().roles[role] },
+    {
+      key: "role",
+      label: t().common.role,
+      width: "min(176px, 40%)",
+      cell: ({ role }) => t().roles[role],
+    },
     {
       key: "agents",
       label: t().rail.agents,
@@ -91,6 +96,7 @@ function columns(): Column<ServiceKey>[] {
       key: "expires",
       label: texts.expires,
       width: "144px",
+      isSecondary: true,
       cell: ({ expires_at }) => <Expiry at={expires_at} />,
     },
   ];

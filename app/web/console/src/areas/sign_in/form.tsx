@@ -1,5 +1,5 @@
 // The fields of a sign-in, with the code as a second step where the account asks for one.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { type MfaRequired, signIn, signInWithCode } from "../../api/session";
 import { href } from "../../base";
@@ -16,7 +16,7 @@ export function SignInForm({ email: known }: { email?: string }) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     form.current?.querySelector<HTMLInputElement>("input:not([readonly])")?.focus();
   }, [mfa]);
   const submit = async (event: Event) => {

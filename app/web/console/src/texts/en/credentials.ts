@@ -87,7 +87,7 @@ export default {
   grant: "Grant access",
   granted: "Granted",
   kind: "Kind",
-  id: "Id",
+  id: "ID",
   choose: "Choose one",
   revoke: (name: string) => `Revoke the access of ${name}`,
   revoked: (name: string) => `${name} has no access any more`,

@@ -94,7 +94,7 @@ export const shell = {
   },
   errors: {
     title: "This could not be loaded",
-    requestId: "Request id",
+    requestId: "Request ID",
     network:
       "The server cannot be reached. Check your connection; this page tries again by itself.",
     notFound: "There is nothing here. It may have been deleted.",

@@ -13,7 +13,7 @@ export default {
   lastRead: "Last read",
   size: "Size",
   format: "Format",
-  id: "Id",
+  id: "ID",
   address: "Address",
   details: "Details",
   knowsNothing: "No documents",

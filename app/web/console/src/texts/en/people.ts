@@ -15,7 +15,7 @@ export default {
     never: "Never",
     joined: "Joined",
     tenant: "Tenant",
-    id: "Id",
+    id: "ID",
     emptyTitle: "Nobody is here yet",
     emptyAbout:
       "Invite the people you work with. Each gets a link to join, and the role you choose.",

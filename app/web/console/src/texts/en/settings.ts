@@ -131,7 +131,7 @@ export default {
     due: "Due",
     seen: "Last sign of life",
     record: "Record",
-    id: "Id",
+    id: "ID",
     trace: "Trace",
     openTrace: "Open the trace",
     gone: "This work is done, or was dismissed.",

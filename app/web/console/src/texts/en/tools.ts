@@ -149,7 +149,7 @@ export default {
   fromVault: "A credential of the vault",
   ownSecrets: "Entered here, for this tool only",
   credential: "Credential",
-  credentialId: "Id of the credential",
+  credentialId: "ID of the credential",
   chooseCredential: "Choose a credential",
   newCredential: "Add a credential",
   openCredential: "Open the credential",

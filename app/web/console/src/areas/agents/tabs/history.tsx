@@ -5,9 +5,17 @@ import { fieldLabels } from "../publish";
 import type { TabProps } from "../tabs";
 
 export function History({ agent }: TabProps) {
+  const { tabs, webSearch } = t().agents;
+  const labels = {
+    ...fieldLabels(),
+    tools: tabs.tools,
+    sub_agents: tabs.subAgents,
+    web_search: webSearch,
+    log_settings: tabs.logging,
+  };
   return (
     <Section title={t().agents.tabs.history} about={t().agents.historyAbout}>
-      <RecordHistory kind="agent" recordId={agent.id} labels={fieldLabels()} />
+      <RecordHistory kind="agent" recordId={agent.id} labels={labels} />
     </Section>
   );
 }

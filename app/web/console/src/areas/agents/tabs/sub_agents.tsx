@@ -58,7 +58,6 @@ export function SubAgents({ agent, onChanged }: TabProps) {
                       onChange={(is_enabled) => toggle.mutate({ id: child.id, is_enabled })}
                     />
                     <Badge>{texts.relationships[child.relationship_type]}</Badge>
-                    <span class="grow" />
                     <IconButton
                       icon={Trash2}
                       label={texts.removeSubAgent(child.name)}

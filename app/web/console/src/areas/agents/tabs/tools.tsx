@@ -68,7 +68,6 @@ export function Tools({ agent, onChanged }: TabProps) {
                               toggle.mutate({ id: tool_id, is_enabled: value })}
                           />
                           <Badge>{tool_type}</Badge>
-                          <span class="grow" />
                           <IconButton
                             icon={Trash2}
                             label={texts.detach(name)}

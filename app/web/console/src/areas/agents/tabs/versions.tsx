@@ -34,7 +34,7 @@ export function Versions({ agent, onChanged }: TabProps) {
           {
             key: "version",
             label: t().agents.version,
-            width: "112px",
+            width: "min(112px, 30%)",
             cell: ({ version }) => (
               <>
                 {version}{" "}
@@ -52,7 +52,7 @@ export function Versions({ agent, onChanged }: TabProps) {
           {
             key: "created",
             label: t().common.created,
-            width: "136px",
+            width: "min(136px, 32%)",
             cell: ({ created_at }) => <Ago at={created_at} />,
           },
         ]}
