@@ -8,23 +8,45 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from app.http import openapi_errors, openapi_operations
+from app.http import openapi_codes, openapi_errors, openapi_operations
 from app.http.openapi_schemas import SchemaBuilder
 from app.http.route_options import list_handlers
 
 _ABOUT = """Agents, chat, tools, webhooks, events and forms, for many tenants.
 
+## Authentication
+
 Sign in with `POST /auth/login` and send the access token as `Authorization: Bearer …`; programs
-send a service key instead. Every error is `{ "error": { "code", "message", "details"? } }`. Every
-POST that creates or starts something takes an `Idempotency-Key` header, except streams,
-`/v1/chat/completions` and `/v1/responses`. Every answer carries `X-Request-ID`, `X-Correlation-ID`
-and the `X-RateLimit-*` headers. Answers of type `text/event-stream` have the schemas of their
-events' data as `x-events`.
+send a service key instead.
+
+## Errors
+
+Every error is `{ "error": { "code", "message", "details"? } }`. `x-error-codes` describes each
+code, and that of an operation lists those that it answers with.
+
+## Idempotency
+
+Every POST that creates or starts something takes an `Idempotency-Key` header, except streams,
+`/v1/chat/completions` and `/v1/responses`.
+
+## Paging
+
+Lists take `page` and `per_page`, and answer with `data` and `pagination`.
+
+## Headers and streams
+
+Every answer carries `X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers. Answers of
+type `text/event-stream` have the schemas of their events' data as `x-events`.
+
+## Limits
 
 A URL may have 16 KiB, all headers together 64 KiB, and a JSON body 1 MiB: 8 MiB for chat
-completions and responses, 4 MiB for embeddings. Of two paths that match a URL, the one with the
+completions and responses, 4 MiB for embeddings. Too many requests within a minute are answered with
+429; `Retry-After` says for how long to wait. Of two paths that match a URL, the one with the
 earlier literal part is meant: `/api/v1/forms/slug/{slug}`, not
 `/api/v1/forms/{form_id}/versions`.
+
+## Error codes
 
 The codes of errors, by status:
 
@@ -116,6 +138,7 @@ def document(app: Litestar) -> dict[str, Any]:
     schema["x-tagGroups"] = [
         {"name": group, "tags": list(tags)} for group, tags in TAG_GROUPS.items()
     ]
+    schema[openapi_codes.KEY] = openapi_codes.describe()
     builder.components["Error"] = openapi_errors.describe_envelope(builder)
     schema["components"] = {
         "schemas": dict(sorted(builder.components.items())),

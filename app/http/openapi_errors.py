@@ -1,5 +1,6 @@
 """The error responses of the OpenAPI document, one for each status."""
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from app.http.openapi_schemas import Schema, SchemaBuilder
@@ -105,13 +106,19 @@ def _describe(error: _Error) -> Response:
     return {"description": error.meaning, "content": content}
 
 
-def list_codes() -> str:
-    """Returns a Markdown list of the codes of all error classes, by status."""
-    codes: dict[int, set[str]] = {}
+def list_classes() -> Iterator[type[ApiError]]:
+    """Yields the error classes of the application, without the one that no caller receives."""
     pending = [ApiError]
     while pending:
         kind = pending.pop()
         pending += kind.__subclasses__()
         if kind.status != ClientGone.status:
-            codes.setdefault(kind.status, set()).add(f"`{kind.code}`")
+            yield kind
+
+
+def list_codes() -> str:
+    """Returns a Markdown list of the codes of all error classes, by status."""
+    codes: dict[int, set[str]] = {}
+    for kind in list_classes():
+        codes.setdefault(kind.status, set()).add(f"`{kind.code}`")
     return "".join(f"- {status}: {', '.join(sorted(codes[status]))}\n" for status in sorted(codes))

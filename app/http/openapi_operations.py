@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
-from app.http import openapi_errors, openapi_streams, preconditions
+from app.http import openapi_codes, openapi_errors, openapi_streams, preconditions
 from app.http.costs import is_uncounted
 from app.http.openapi_schemas import Schema, SchemaBuilder
 from app.http.route_options import RouteOptions, options_of
@@ -33,6 +33,7 @@ _ETAG: Final = {
     "description": "A tag of the fields that a PUT or PATCH can change, for If-Match",
     "schema": {"type": "string"},
 }
+_FIRST_ERROR: Final = 400
 _EMBED_KEY: Final = ["embed_key", "embed_key_header", "embed_key_query"]
 
 
@@ -59,6 +60,8 @@ def complete(
         errors.add("412")
     for status in sorted(errors):
         responses.setdefault(status, openapi_errors.refer_to(status, path))
+    failed = [status for status in responses if int(status) >= _FIRST_ERROR]
+    operation[openapi_codes.KEY] = openapi_codes.list_codes(handler, failed)
 
 
 def _list_errors(path: str, method: str, options: RouteOptions) -> set[str]:
