@@ -101,7 +101,6 @@ from app.domain.platform.work.controllers import WorkController
 from app.http import (
     authorization,
     bodies,
-    docs,
     errors,
     health,
     idempotency,
@@ -117,6 +116,7 @@ from app.http.costs import CostTable
 from app.http.dependencies import services_of
 from app.http.gate import Callbacks, Gate
 from app.http.limiter import SCRIPT
+from app.http.openapi_route import cached_document, openapi_json
 from app.http.paging import provide_page
 from app.http.route_options import (
     list_handlers,
@@ -141,6 +141,7 @@ from app.web.assets import asset, embed_script
 from app.web.chat_frame import chat_frame
 from app.web.console_page import console_file, console_page
 from app.web.demo import demo_page
+from app.web.docs_page import docs_page
 from app.web.forms import form_page
 from app.web.home import home_page
 from app.web.trace import trace_page
@@ -229,10 +230,8 @@ ROUTES: list[Any] = [
     embed_script,
     health.live,
     health.ready,
-    docs.openapi_json,
-    docs.docs_page,
-    docs.docs_script,
-    docs.docs_asset,
+    openapi_json,
+    docs_page,
 ]
 
 
@@ -298,7 +297,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
     _limit_uploads(app, settings)
     app.state.services = services
     app.state.reports = health.Reports(services)
-    app.state.openapi = docs.cached_document(app)
+    app.state.openapi = cached_document(app)
     app.asgi_handler = app.state.gate = _gate(app, services, script)
     return app
 

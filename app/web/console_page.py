@@ -28,21 +28,30 @@ _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 _MANIFEST: Final = DIST / "manifest.json"
 _PREFIX: Final = "/console/files/"
+_NO_SCRIPT: Final = (
+    "The console needs JavaScript. Everything that it does is also in the HTTP API:"
+)
 
 
-class Manifest(msgspec.Struct, frozen=True):
-    """What `build.mjs` made. `screens` are the scripts of each screen, by the first part of its
-    address.
-    """
+class Bundle(msgspec.Struct, frozen=True):
+    """What a page loads."""
 
     script: str
     style: str
     preloads: list[str]
+
+
+class Manifest(Bundle, frozen=True):
+    """What `build.mjs` made: the console's bundle, that of the API reference, and all files.
+    `screens` are the scripts of each screen, by the first part of its address.
+    """
+
+    docs: Bundle
     files: frozenset[str]
     screens: dict[str, list[str]] = {}
 
 
-def _load_manifest() -> Manifest | None:
+def load_manifest() -> Manifest | None:
     """Returns None where the console could not be built."""
     try:
         return _read_manifest(_MANIFEST.stat().st_mtime_ns)
@@ -66,56 +75,61 @@ def console_page(request: Request[Any, Any, Any], services: Services) -> Respons
     """One page for every screen: the script reads the address. What the screen needs is loaded
     beside the script, not after it.
     """
-    manifest = _load_manifest()
+    manifest = load_manifest()
     if manifest is None:
-        return _respond_missing()
+        return respond_missing("The console is not built", services.settings)
     screen = str(request.path_params.get("path", "")).strip("/").partition("/")[0]
-    page = _render(manifest, services.settings, screen)
-    return pages.respond(page, {"content-security-policy": CSP, "cache-control": "no-cache"})
+    preloads = [*manifest.preloads, *manifest.screens.get(screen, ())]
+    bundle = Bundle(manifest.script, manifest.style, preloads)
+    return respond(bundle, services.settings, "Parley", _NO_SCRIPT)
 
 
-def _base_path(settings: Settings) -> str:
+def base_path(settings: Settings) -> str:
     """A proxy may have put the instance under another path."""
     return urlsplit(settings.public_url).path.rstrip("/")
 
 
-def _render(manifest: Manifest, settings: Settings, screen: str) -> str:
-    base = _base_path(settings)
+def respond(
+    bundle: Bundle, settings: Settings, title: str, noscript: str, head: str = ""
+) -> Response[str]:
+    """`head` is HTML."""
+    base = escape(base_path(settings))
     signup = "open" if settings.is_signup_open else "closed"
     files = f"{base}{_PREFIX}"
     preloads = "".join(
-        f'<link rel="modulepreload" href="{escape(files + name)}">'
-        for name in (*manifest.preloads, *manifest.screens.get(screen, ()))
+        f'<link rel="modulepreload" href="{files + escape(name)}">' for name in bundle.preloads
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Parley</title>'
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f'<meta name="parley-base" content="{escape(base)}">'
+        f'<meta name="parley-base" content="{base}">'
         f'<meta name="parley-signup" content="{signup}">'
-        f'<link rel="stylesheet" href="{escape(files + manifest.style)}">'
-        f'<script type="module" src="{escape(files + manifest.script)}"></script>{preloads}'
+        f'<link rel="stylesheet" href="{files + escape(bundle.style)}">'
+        f'<script type="module" src="{files + escape(bundle.script)}"></script>{preloads}{head}'
         '</head><body><div id="console"></div>'
-        "<noscript><p>The console needs JavaScript. Everything that it does is also in the HTTP"
-        f' API: <a href="{escape(base)}/docs">documentation</a>.</p></noscript></body></html>'
+        f'<noscript><p>{noscript} <a href="{base}/openapi.json">OpenAPI document</a></p></noscript>'
+        "</body></html>"
     )
+    return pages.respond(page, {"content-security-policy": CSP, "cache-control": "no-cache"})
 
 
-def _respond_missing() -> Response[str]:
+def respond_missing(title: str, settings: Settings) -> Response[str]:
     try:
         reason = REASON.read_text(encoding="utf-8")
     except OSError:
         reason = "this checkout was not set up by ./scripts/up or ./scripts/setup"
+    document = f"{escape(base_path(settings))}/openapi.json"
     body = (
-        '<main class="card"><h1>The console is not built</h1>'
-        "<p>Parley runs, and its HTTP API is complete. Its console is built with packages from a"
-        " registry of npm, which could not be done here:</p>"
+        f'<main class="card"><h1>{title}</h1>'
+        "<p>Parley runs, and its HTTP API is complete. Its console and the API reference are built"
+        " with packages from a registry of npm, which could not be done here:</p>"
         f"<pre>{escape(reason)}</pre>"
         "<p>Once the registry can be reached (<code>npm config get registry</code> names it), run"
-        " <code>./scripts/up</code> again. The API is described at"
-        ' <a href="/docs">/docs</a>.</p></main>'
+        " <code>./scripts/up</code> again. The API is described by an OpenAPI document:"
+        f' <a href="{document}">{document}</a>.</p></main>'
     )
-    page = pages.render("The console is not built", body, script=None, style="pages/accounts.css")
+    page = pages.render(title, body, script=None, style="pages/accounts.css")
     return pages.respond(page, status=HTTP_503_SERVICE_UNAVAILABLE)
 
 
@@ -127,7 +141,7 @@ def _respond_missing() -> Response[str]:
     sync_to_thread=True,
 )
 def console_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
-    manifest = _load_manifest()
+    manifest = load_manifest()
     if manifest is None or name not in manifest.files:
         raise NotFoundException
     accepted = request.headers.get("accept-encoding", "")
@@ -147,9 +161,9 @@ def _read_file(name: str) -> bytes:
 
 def find_screen(settings: Settings, path: str) -> str | None:
     """Returns the path of a screen of the console, or None where the console is not built."""
-    return f"{_base_path(settings)}/console{path}" if _load_manifest() is not None else None
+    return f"{base_path(settings)}/console{path}" if load_manifest() is not None else None
 
 
 def describe_console(settings: Settings) -> str | None:
     """Returns the address of the console, if there is one."""
-    return f"{settings.public_url}/console" if _load_manifest() is not None else None
+    return f"{settings.public_url}/console" if load_manifest() is not None else None

@@ -11,6 +11,7 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const DIST = process.argv[2] ?? join(ROOT, "dist");
 const FILES = join(DIST, "files");
+const ENTRIES = { console: "src/main.tsx", docs: "src/docs/main.tsx" };
 const AREA = /^src\/(?:areas\/(\w+)\/index\.tsx|texts\/en\/(\w+)\.ts)$/;
 // What is loaded when a screen shows it, such as the editor of code.
 const PART = /^src\/ui\/(\w+)\.tsx$/;
@@ -25,7 +26,7 @@ const MAX_QUALITY = {
 await rm(DIST, { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: ROOT,
-  entryPoints: { console: "src/main.tsx" },
+  entryPoints: ENTRIES,
   outdir: FILES,
   bundle: true,
   splitting: true,
@@ -54,23 +55,27 @@ await Promise.all(names.filter((name) => COMPRESSED.test(name)).map(compress));
 await writeFile(join(DIST, "manifest.json"), JSON.stringify(describe(names), null, 2) + "\n");
 
 // `script` and `style` are what the page names; `preloads` are what the script imports at once;
-// `areas` are the scripts that the first screen of an area needs beside them, in English, and
-// `screens` are those by address; `parts` are those of what screens load later.
+// `docs` is the same of the API reference; `areas` are the scripts that the first screen of an area
+// needs beside them, in English, and `screens` are those by address; `parts` are those of what
+// screens load later.
 function describe(files) {
-  const entry = outputs.find(({ entryPoint }) => entryPoint === "src/main.tsx");
-  const style = entry.cssBundle && relative(FILES, join(ROOT, entry.cssBundle));
-  const preloads = listImports(entry).sort();
-  const shell = [entry.name, ...preloads];
+  const console = describeEntry(ENTRIES.console);
+  const shell = [console.script, ...console.preloads];
   const areas = listScripts(AREA, shell);
   return {
-    script: entry.name,
-    style,
-    preloads,
+    ...console,
+    docs: describeEntry(ENTRIES.docs),
     areas,
     screens: listScreens(areas),
     parts: listScripts(PART, shell),
     files,
   };
+}
+
+function describeEntry(source) {
+  const entry = outputs.find(({ entryPoint }) => entryPoint === source);
+  const style = entry.cssBundle && relative(FILES, join(ROOT, entry.cssBundle));
+  return { script: entry.name, style, preloads: listImports(entry).sort() };
 }
 
 function listScreens(areas) {

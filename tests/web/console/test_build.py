@@ -53,6 +53,12 @@ def test_what_a_screen_loads_stays_small(manifest: BuiltManifest) -> None:
     assert {part: size for part, size in parts.items() if size > _MAX_EDITOR} == {}
 
 
+def test_the_reference_loads_less_than_a_screen(manifest: BuiltManifest) -> None:
+    texts = manifest.areas["docs"]
+    assert _size(manifest.docs.script, *manifest.docs.preloads, *texts) <= _MAX_SHELL
+    assert _size(manifest.docs.style) <= _MAX_STYLES
+
+
 def test_two_builds_are_identical(tmp_path: Path) -> None:
     node.run(SOURCE / "build.mjs", tmp_path)
     built, stored = tmp_path / "files", DIST / "files"

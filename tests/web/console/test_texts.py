@@ -11,14 +11,22 @@ from app.web.console_build import SOURCE
 _SRC: Final = SOURCE / "src"
 _TEXTS: Final = _SRC / "texts"
 _PARTS: Final = {path.stem for path in (_TEXTS / "en").glob("*.ts")} - {"index", "count"}
+_REFERENCE: Final = "docs"
 _LOADED: Final = re.compile(r'import\("\./(\w+)"\),\s*\[?((?:\s*"\w+",?)+)')
 
 
 def _list_screens() -> dict[str, set[str]]:
-    """The parts that are loaded with each area."""
+    """The parts that are loaded with each area, and with the API reference."""
     registries = [_SRC / "areas" / name for name in ("screens.ts", "open_screens.ts")]
     text = "".join(path.read_text(encoding="utf-8") for path in registries)
-    return {area: set(re.findall(r"\w+", parts)) for area, parts in _LOADED.findall(text)}
+    screens = {area: set(re.findall(r"\w+", parts)) for area, parts in _LOADED.findall(text)}
+    return screens | {_REFERENCE: {_REFERENCE}}
+
+
+def _find_entry(area: str) -> Path:
+    if area == _REFERENCE:
+        return _SRC / "docs" / "main.tsx"
+    return _SRC / "areas" / area / "index.tsx"
 
 
 def _find_sources(start: Path, *, lazy: bool) -> set[Path]:
@@ -45,7 +53,7 @@ def _list_shown(sources: set[Path]) -> set[str]:
 
 @pytest.mark.parametrize(("area", "parts"), sorted(_list_screens().items()))
 def test_an_area_names_the_texts_that_it_shows(area: str, parts: set[str]) -> None:
-    sources = _find_sources(_SRC / "areas" / area / "index.tsx", lazy=True)
+    sources = _find_sources(_find_entry(area), lazy=True)
     assert _list_shown(sources) == parts
 
 

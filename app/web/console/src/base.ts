@@ -2,6 +2,7 @@
 export const BASE = document.querySelector<HTMLMetaElement>('meta[name="parley-base"]')?.content ??
   "";
 export const CONSOLE = `${BASE}/console`;
+export const DOCS = `${BASE}/docs`;
 
 // The address of a screen, such as `/agents`.
 export function href(path: string, query?: Record<string, string | undefined>): string {

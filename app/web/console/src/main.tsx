@@ -12,7 +12,7 @@ import { refresh, session } from "./api/session";
 import { OPEN_SCREENS } from "./areas/open_screens";
 import { preloadScreen } from "./areas/screens";
 import { Expired } from "./areas/sign_in/expired";
-import { CONSOLE, href } from "./base";
+import { CONSOLE, DOCS, href } from "./base";
 import { Guard } from "./shell/guard";
 import "./shell/language";
 import { Palette } from "./shell/palette";
@@ -39,7 +39,11 @@ function Console() {
     if (session.value === null && !isOpen) {
       route(href("/sign-in", url === CONSOLE ? {} : { next: url }), true);
     }
-    if (session.value && path === SIGN_IN) route(screenAfterSignIn(query.next), true);
+    if (session.value && path === SIGN_IN) {
+      const reference = referenceAfterSignIn(query.next);
+      if (reference) location.replace(reference);
+      else route(screenAfterSignIn(query.next), true);
+    }
   }, [session.value, path]);
   if (startError.value) {
     return (
@@ -55,6 +59,14 @@ function Console() {
 // Only addresses of the console: a link of somebody else must not lead elsewhere.
 function screenAfterSignIn(next: string | undefined): string {
   return next?.startsWith(`${CONSOLE}/`) && !next.startsWith(SIGN_IN) ? next : CONSOLE;
+}
+
+// The API reference has a page of its own, so that it is not a screen to route to.
+function referenceAfterSignIn(next: string | undefined): string | null {
+  if (!next?.startsWith(DOCS) || !URL.canParse(next, location.origin)) return null;
+  const { origin, pathname } = new URL(next, location.origin);
+  const isReference = pathname === DOCS || pathname.startsWith(`${DOCS}/`);
+  return origin === location.origin && isReference ? pathname : null;
 }
 
 function OpenScreen() {

@@ -9,6 +9,7 @@ import { t } from "../texts";
 import { IconButton } from "../ui/button";
 import { Menu } from "../ui/menu";
 import { Avatar, pathOfPicture } from "../ui/small";
+import { Mark } from "./mark";
 
 const GROUPS = ["", "build", "look", "manage"] as const;
 const RAIL_ID = "rail";
@@ -100,13 +101,5 @@ export function RailButton() {
     <span class="rail-button">
       <IconButton icon={MenuIcon} label={t().rail.openMenu} popovertarget={RAIL_ID} />
     </span>
-  );
-}
-
-export function Mark() {
-  return (
-    <svg class="mark" viewBox="0 0 24 24" aria-hidden="true">
-      <path d="M5 4h14a3 3 0 0 1 3 3v7a3 3 0 0 1-3 3h-6l-5 4v-4H5a3 3 0 0 1-3-3V7a3 3 0 0 1 3-3z" />
-    </svg>
   );
 }

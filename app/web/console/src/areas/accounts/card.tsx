@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { Mark } from "../../shell/rail";
+import { Mark } from "../../shell/mark";
 import { LinkButton } from "../../ui/button";
 import { t } from "../../texts";
 

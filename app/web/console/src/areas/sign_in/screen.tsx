@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 
-import { Mark } from "../../shell/rail";
+import { Mark } from "../../shell/mark";
 import { t } from "../../texts";
 import { SignInForm } from "./form";
 

@@ -218,4 +218,5 @@ export const parts: Language["parts"] = {
   settings: () => import("./settings"),
   accounts: () => import("./accounts"),
   turns: () => import("./turns"),
+  docs: () => import("./docs"),
 };

@@ -214,4 +214,5 @@ export const parts = {
   settings: () => import("./settings"),
   accounts: () => import("./accounts"),
   turns: () => import("./turns"),
+  docs: () => import("./docs"),
 };
