@@ -62,21 +62,29 @@ def _describe_missing(code: str) -> tuple[str, str]:
     return f"There is no such {name}, or the caller may not see it.", _MISSING_ACTION
 
 
-def list_codes(handler: HTTPRouteHandler, statuses: Iterable[str]) -> list[str]:
-    """Returns the codes that an operation with these error statuses may answer with."""
-    documented = {int(status) for status in statuses}
+def list_codes(
+    handler: HTTPRouteHandler, statuses: Iterable[str], path: str
+) -> dict[str, list[str]]:
+    """Returns the codes that an operation may answer with, by its error statuses."""
     options = options_of(handler)
-    codes = set(_COMMON)
+    common = set(_COMMON)
     if options.idempotent and "POST" in handler.http_methods:
-        codes.add(IdempotencyMismatch.code)
+        common.add(IdempotencyMismatch.code)
     if options.stores:
-        codes.add(_QUOTA)
-    classes = [*openapi_errors.list_classes()]
-    kinds = {kind for kind in classes if kind.code in codes} | find_errors(handler)
-    kinds = {kind for kind in kinds if kind.status in documented}
-    missing = documented - {kind.status for kind in kinds}
-    kinds |= {kind for kind in ApiError.__subclasses__() if kind.status in missing}
-    return sorted({kind.code for kind in kinds})
+        common.add(_QUOTA)
+    kinds = find_errors(handler) | {kind for kind in _list_shared() if kind.code in common}
+    codes: dict[str, list[str]] = {}
+    for status in statuses:
+        own = {kind.code for kind in kinds if kind.status == int(status)}
+        codes[status] = sorted(own or {openapi_errors.code_of(status, path)})
+    return codes
+
+
+def _list_shared() -> Iterator[type[ApiError]]:
+    """Yields the classes that any area may raise, and none of those that say more."""
+    for kind in openapi_errors.list_classes():
+        if not kind.__module__.startswith("app.domain.") or kind.code == _QUOTA:
+            yield kind
 
 
 def find_errors(handler: HTTPRouteHandler) -> set[type[ApiError]]:

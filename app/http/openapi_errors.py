@@ -92,9 +92,17 @@ def list_responses() -> dict[str, Response]:
 
 
 def refer_to(status: str, path: str) -> Response:
+    return {"$ref": f"#/components/responses/{_find(status, path).name}"}
+
+
+def code_of(status: str, path: str) -> str:
+    """Returns the code of the response's example."""
+    return _find(status, path).code
+
+
+def _find(status: str, path: str) -> _Error:
     is_provider = status == "400" and _FORMS not in path
-    error = _REJECTED if is_provider else _ERRORS[status]
-    return {"$ref": f"#/components/responses/{error.name}"}
+    return _REJECTED if is_provider else _ERRORS[status]
 
 
 def _describe(error: _Error) -> Response:

@@ -60,8 +60,8 @@ def complete(
         errors.add("412")
     for status in sorted(errors):
         responses.setdefault(status, openapi_errors.refer_to(status, path))
-    failed = [status for status in responses if int(status) >= _FIRST_ERROR]
-    operation[openapi_codes.KEY] = openapi_codes.list_codes(handler, failed)
+    failed = sorted(status for status in responses if int(status) >= _FIRST_ERROR)
+    operation[openapi_codes.KEY] = openapi_codes.list_codes(handler, failed, path)
 
 
 def _list_errors(path: str, method: str, options: RouteOptions) -> set[str]:

@@ -34,7 +34,13 @@ async def test_a_wrong_password_is_named_and_what_was_typed_stays(
 
 
 async def test_a_link_to_sign_in_leads_nowhere_else(console: Console, developer: Client) -> None:
-    for address in ("https://evil.example.net/", "//evil.example.net", "/docs"):
+    for address in (
+        "https://evil.example.net/docs",
+        "//evil.example.net/docs",
+        "/docs/../openapi.json",
+        "/docs@evil.example.net",
+        "/openapi.json",
+    ):
         await console.page.context.clear_cookies()
         await console.open(f"/sign-in?next={address}", title="Sign in")
         await fill_in(console, developer.email)

@@ -60,7 +60,7 @@ interface RawOperation {
   responses: Record<string, Answer>;
   security: Record<string, unknown>[];
   "x-permission"?: string;
-  "x-error-codes": string[];
+  "x-error-codes": Record<string, string[]>;
 }
 
 export interface ApiDocument {
@@ -98,7 +98,8 @@ export interface Operation {
   // Names of security schemes, of which one is enough; none: anybody may call it.
   schemes: string[];
   permission: string | null;
-  codes: string[];
+  // By status.
+  codes: Record<string, string[]>;
 }
 
 export interface Tag {
@@ -246,7 +247,7 @@ export function find(reference: Reference, text: string): Operation[] {
 // What is found in the summary or the name comes before what is found elsewhere.
 function rankOf({ id, method, path, summary, codes, tag }: Operation, words: string[]): number {
   const named = `${summary} ${id}`.toLowerCase();
-  const all = `${named} ${method} ${path} ${tag} ${codes.join(" ")}`.toLowerCase();
+  const all = `${named} ${method} ${path} ${tag} ${Object.values(codes).join(" ")}`.toLowerCase();
   if (!words.every((word) => all.includes(word))) return 0;
   return 1 + words.filter((word) => named.includes(word)).length;
 }

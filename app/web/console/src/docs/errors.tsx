@@ -59,7 +59,7 @@ export function Errors({ reference, code }: { reference: Reference; code: string
 function groupByCode(reference: Reference): Map<string, Operation[]> {
   const groups = new Map<string, Operation[]>();
   for (const operation of reference.operations.values()) {
-    for (const code of operation.codes) {
+    for (const code of new Set(Object.values(operation.codes).flat())) {
       groups.set(code, [...groups.get(code) ?? [], operation]);
     }
   }

@@ -1,7 +1,7 @@
 // What is around the pages: the navigation, and the settings of this browser.
 import { Languages, Moon, Sun, SunMoon } from "lucide-preact";
 import { useLocation } from "preact-iso";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 import { saveLanguage } from "../shell/language";
 import { theme, THEMES } from "../shell/theme";
@@ -23,7 +23,8 @@ const ICONS = { system: SunMoon, light: Sun, dark: Moon };
 export function Frame() {
   const { path } = useLocation();
   const parts = path.slice(DOCS.length).split("/").filter(Boolean);
-  useEffect(() => scrollTo(0, 0), [path]);
+  // Before the page scrolls to a part of it.
+  useLayoutEffect(() => scrollTo(0, 0), [path]);
   return (
     <>
       <a class="skip" href="#main">{t().common.skip}</a>

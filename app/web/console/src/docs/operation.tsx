@@ -22,7 +22,7 @@ import {
 import { Method } from "./navigation";
 import { Inline, Prose } from "./prose";
 import { exampleOf } from "./request";
-import { FieldRow, SchemaTree, typeOf } from "./schema";
+import { FieldRow, IsAnswer, SchemaTree, typeOf } from "./schema";
 import { type Dialect, DIALECTS, snippetOf } from "./snippets";
 import { BASE_URL, pathOf } from "./state";
 
@@ -44,6 +44,7 @@ export function OperationPage({ reference, operation }: OperationProps) {
           <p class="docs-endpoint">
             <Method name={operation.method} />
             <CopyText text={operation.path} />
+            <a class="docs-jump" href="#examples">{t().docs.jump}</a>
           </p>
           {operation.description && <Prose text={operation.description} />}
           <Access operation={operation} />
@@ -52,9 +53,9 @@ export function OperationPage({ reference, operation }: OperationProps) {
           <Answers document={document} operation={operation} />
           <ErrorsOf reference={reference} operation={operation} />
         </div>
-        <div class="stack docs-side">
+        <div class="stack docs-side" id="examples">
           <Examples reference={reference} operation={operation} />
-          <Section title={t().docs.tryIt} id="try">
+          <Section title={t().docs.tryIt}>
             <LazyTryIt reference={reference} operation={operation} />
           </Section>
         </div>
@@ -169,9 +170,11 @@ function Answers({ document, operation }: Props) {
   const answers = operation.answers.filter(({ status }) => status < FIRST_ERROR);
   return (
     <Section title={t().docs.answers}>
-      {answers.map(({ status, answer }) => (
-        <AnswerView key={status} document={document} status={status} answer={answer} />
-      ))}
+      <IsAnswer.Provider value>
+        {answers.map(({ status, answer }) => (
+          <AnswerView key={status} document={document} status={status} answer={answer} />
+        ))}
+      </IsAnswer.Provider>
     </Section>
   );
 }
@@ -215,7 +218,6 @@ function ExampleOf({ document, media }: { document: ApiDocument; media: Media })
 
 function ErrorsOf({ reference, operation }: OperationProps) {
   const errors = operation.answers.filter(({ status }) => status >= FIRST_ERROR);
-  const codes = reference.codes.filter(({ code }) => operation.codes.includes(code));
   return (
     <Section title={t().docs.errorsOf}>
       <ul class="docs-statuses">
@@ -225,9 +227,7 @@ function ErrorsOf({ reference, operation }: OperationProps) {
             <div>
               <p>{descriptionOf(reference.document, answer)}</p>
               <p class="docs-values">
-                {codes.filter(({ statuses }) => statuses.includes(Number(status))).map((
-                  { code },
-                ) => (
+                {operation.codes[status]?.map((code) => (
                   <a key={code} href={pathOf(`errors/${code}`)}>
                     <code>{code}</code>
                   </a>

@@ -1,5 +1,5 @@
 // What a request of "Try it" was answered with.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { t } from "../texts";
 import { CopyButton } from "../ui/copy";
@@ -12,9 +12,12 @@ const MAX_SHOWN_CHARS = 20_000;
 
 export function ResponseView({ received, isRunning }: { received: Received; isRunning: boolean }) {
   const { status, reason, milliseconds, headers } = received;
+  const element = useRef<HTMLElement>(null);
+  // The form may be as high as the window.
+  useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
   const tone = status < 300 ? "good" : status < 500 ? "warn" : "bad";
   return (
-    <section class="stack docs-response" aria-label={t().docs.response}>
+    <section ref={element} class="stack docs-response" aria-label={t().docs.response}>
       <p class="row" role="status">
         <Badge tone={tone}>{status} {reason}</Badge>
         <span class="soft">{formatDuration(milliseconds)}</span>

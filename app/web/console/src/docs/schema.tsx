@@ -1,5 +1,6 @@
 // A schema as a tree of fields, of which each level opens at a click.
-import { useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
 
 import { t } from "../texts";
 import { type ApiDocument, branchesOf, nameOf, resolve, type Schema } from "./document";
@@ -16,6 +17,9 @@ interface Level {
   schema: Schema;
 }
 
+// An answer has all its fields; of what a caller sends, some are required.
+export const IsAnswer = createContext(false);
+
 export function SchemaTree({ document, schema }: Props) {
   const found = resolve(document, schema);
   if (found.properties) return <Fields document={document} schema={found} />;
@@ -30,7 +34,7 @@ export function SchemaTree({ document, schema }: Props) {
 }
 
 function Fields({ document, schema }: Props) {
-  const required = new Set(schema.required);
+  const required = new Set(useContext(IsAnswer) ? [] : schema.required);
   return (
     <ul class="docs-fields">
       {Object.entries(schema.properties ?? {}).map(([name, field]) => (

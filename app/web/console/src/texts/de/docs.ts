@@ -74,6 +74,7 @@ const docs: Catalog["docs"] = {
   answeredBy: (number: number) => count(number, "Operation", "Operationen"),
   answeredByAny: "Er ist nicht bei einzelnen Operationen aufgeführt.",
   request: "Beispiel",
+  jump: "Beispiel und Formular",
   language: "Sprache der Beispiele",
   tokenHint: (name: string) => `${name} steht für eine Umgebungsvariable.`,
   tryIt: "Ausprobieren",

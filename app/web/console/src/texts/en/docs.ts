@@ -71,6 +71,7 @@ export default {
   answeredBy: (number: number) => count(number, "operation", "operations"),
   answeredByAny: "It is not listed for single operations.",
   request: "Example",
+  jump: "Example and form",
   language: "Language of the examples",
   tokenHint: (name: string) => `${name} stands for an environment variable.`,
   tryIt: "Try it",
