@@ -34,7 +34,7 @@ async def plain_pages(
     """The server has the console, so its pages come from the application of this process, which
     does not find it.
     """
-    monkeypatch.setattr(console_page, "_load_manifest", lambda: None)
+    monkeypatch.setattr(console_page, "load_manifest", lambda: None)
 
     async def answer(route: Route) -> None:
         if route.request.resource_type != "document":

@@ -4,7 +4,7 @@ import pytest
 
 from app.services import Services
 from app.web import console_page
-from app.web.console_page import Manifest
+from app.web.console_page import Bundle, Manifest
 from tests.changed_settings import changed_settings
 from tests.world import Client
 
@@ -13,8 +13,10 @@ NAMES = ("register", "verify-email", "confirm-recipient", "forgot-password", "re
 
 @pytest.fixture
 def is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = Manifest("console.js", "console.css", [], frozenset())
-    monkeypatch.setattr(console_page, "_load_manifest", lambda: manifest)
+    manifest = Manifest(
+        "console.js", "console.css", [], Bundle("docs.js", "docs.css", []), frozenset()
+    )
+    monkeypatch.setattr(console_page, "load_manifest", lambda: manifest)
 
 
 @pytest.mark.usefixtures("is_built")
@@ -66,7 +68,7 @@ async def test_the_console_knows_whether_sign_up_is_open(
 async def test_without_the_console_the_links_are_plain_pages(
     anonymous: Client, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(console_page, "_load_manifest", lambda: None)
+    monkeypatch.setattr(console_page, "load_manifest", lambda: None)
     for name in NAMES:
         with subtests.test(name):
             answer = await anonymous.get(f"/{name}?token=x")

@@ -42,7 +42,7 @@ async def test_a_closed_instance_refuses_a_registration_without_an_invitation(
 async def test_the_page_of_a_closed_instance_has_a_form_for_invitations_only(
     closed_instance: Client, anonymous: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console_page, "_load_manifest", lambda: None)
+    monkeypatch.setattr(console_page, "load_manifest", lambda: None)
     pages = {
         "closed": await closed_instance.get("/register"),
         "invited": await closed_instance.get("/register?token=x"),

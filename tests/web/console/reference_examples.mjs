@@ -20,9 +20,11 @@ const { outputFiles } = await build({
 const module = `data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`;
 const { readDocument, exampleOf, snippetOf, find } = await import(module);
 const reference = readDocument(JSON.parse(await readFile(document, "utf8")));
+/** @type {Record<string, any>} */
 const examples = {};
 for (const operation of reference.operations.values()) {
   const example = exampleOf(reference, operation);
+  /** @type {(dialect: string) => string} */
   const of = (dialect) => snippetOf(dialect, example, base);
   examples[operation.id] = {
     curl: of("curl"),
@@ -35,7 +37,7 @@ for (const operation of reference.operations.values()) {
   await transform(examples[operation.id].javascript, { format: "esm" });
 }
 const searches = ["chat stream", "agent_archived", "DELETE tenant", "create_agent", "   ", "(*"];
-const found = Object.fromEntries(
-  searches.map((text) => [text, find(reference, text).map(({ id }) => id)]),
-);
+/** @type {(text: string) => string[]} */
+const search = (text) => find(reference, text).map((/** @type {{ id: string }} */ { id }) => id);
+const found = Object.fromEntries(searches.map((text) => [text, search(text)]));
 process.stdout.write(JSON.stringify({ examples, found }));

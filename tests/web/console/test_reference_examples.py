@@ -61,7 +61,8 @@ class Curl:
     def __init__(self, command: str) -> None:
         words = iter(shlex.split(command.replace(" \\\n", " ")))
         assert next(words) == "curl"
-        self.method, self.url, self.options = "", "", []
+        self.method, self.url = "", ""
+        self.options: list[str] = []
         self.headers: dict[str, str] = {}
         self.data: str | None = None
         self.parts: list[tuple[str, str]] = []
@@ -202,7 +203,7 @@ async def test_examples_run_as_they_are(
                 assert expected in output
 
 
-def _run(dialect: str, code: str, token: str, folder: Path) -> str:
+def _run(dialect: str, code: str, token: str | None, folder: Path) -> str:
     file = folder / f"example.{dialect}"
     if dialect == "javascript":
         file = file.with_suffix(".mjs")
@@ -215,7 +216,7 @@ def _run(dialect: str, code: str, token: str, folder: Path) -> str:
     result = subprocess.run(
         program,
         cwd=folder,
-        env={**os.environ, "PARLEY_TOKEN": token},
+        env={**os.environ, "PARLEY_TOKEN": token or ""},
         capture_output=True,
         text=True,
         timeout=60,
