@@ -28,9 +28,7 @@ _ENCODINGS: Final = {"br": ".br", "gzip": ".gz"}
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 _MANIFEST: Final = DIST / "manifest.json"
 _PREFIX: Final = "/console/files/"
-_NO_SCRIPT: Final = (
-    "The console needs JavaScript. Everything that it does is also in the HTTP API:"
-)
+_NO_SCRIPT: Final = "The console needs JavaScript. Everything that it does is also in the HTTP API:"
 
 
 class Bundle(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import { LocationProvider } from "preact-iso";
 import { required } from "../../../static/shared/dom.js";
 import { refresh, session } from "../api/session";
 import "../shell/language";
-import { loadPart } from "../shell/parts";
+import { loadPart } from "../load_part";
 import { loadLanguage, loadTexts } from "../texts";
 import { Frame } from "./frame";
 import { DOCS } from "../base";

@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { permissions, session } from "../api/session";
-import { loadPart } from "../shell/parts";
+import { loadPart } from "../load_part";
 import { t } from "../texts";
 import { Snippet } from "../ui/content";
 import { CopyText } from "../ui/copy";
