@@ -24,7 +24,7 @@ _MAX_STYLES: Final = 12 * _KILOBYTE
 _MAX_AREA: Final = 40 * _KILOBYTE
 _MAX_EDITOR: Final = 115 * _KILOBYTE
 # The screens of links in mails, and texts that several areas show.
-_NO_SCREENS: Final = {"accounts", "turns"}
+_NO_SCREENS: Final = {"accounts", "docs", "turns"}
 
 
 class BuiltManifest(Manifest, frozen=True):
