@@ -146,6 +146,20 @@ async def test_a_saved_draft_is_live_once_it_is_published(console: Console, talk
     await expect(console.row("Talks like a pirate")).to_be_visible()
 
 
+async def test_the_first_publishing_takes_what_is_in_the_editor(
+    console: Console, talk: Talker
+) -> None:
+    await talk.client.put(talk.path, {"status": "draft"})
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await console.button("Publish").click()
+    dialog = console.dialog("Publish")
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog).to_have_count(0)
+    agent = (await talk.client.get(talk.path)).json()
+    assert (agent["status"], agent["system_prompt"]) == ("published", PROMPT)
+
+
 async def test_what_was_not_saved_is_offered_after_a_reload(console: Console, talk: Talker) -> None:
     await open_agent(console, talk)
     await type_prompt(console, PROMPT)

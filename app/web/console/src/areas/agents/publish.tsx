@@ -1,7 +1,7 @@
 // Shows what publishing changes, and asks for a line about it.
 import { useState } from "preact/hooks";
 
-import { api } from "../../api/client";
+import { api, tagOf } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import { t } from "../../texts";
 import { Button } from "../../ui/button";
@@ -109,7 +109,8 @@ async function publish(
       await api.put("/api/v1/agents/{agent_id}", { path, body: { status: "published" } });
       return;
     }
-    await api.put("/api/v1/agents/{agent_id}/draft", { path, body });
+    const ifMatch = tagOf(draft);
+    await api.put("/api/v1/agents/{agent_id}/draft", { path, body }, { ifMatch });
   }
   await api.post("/api/v1/agents/{agent_id}/draft/publish", { path, body: { note, overwrite } });
 }
