@@ -94,6 +94,7 @@ function columns(): Column<Model>[] {
       label: texts.context,
       width: "128px",
       isNumber: true,
+      isSecondary: true,
       cell: ({ context_window }) => context_window === null ? "–" : formatNumber(context_window),
     },
     {
