@@ -31,6 +31,7 @@ SCREENS: Final = (
     Screen("agent-tools", "/agents/{agent}?tab=tools", "Find orders"),
     Screen("agent-sub-agents", "/agents/{agent}?tab=subAgents", "Agent 1"),
     Screen("agent-embedding", "/agents/{agent}?tab=embedding", "Our site"),
+    Screen("agent-voice", "/agents/{agent}?tab=voice", "Our site"),
     Screen("agent-logging", "/agents/{agent}?tab=logging", "Logging"),
     Screen("agent-versions", "/agents/{agent}?tab=versions", "Live"),
     Screen("agent-history", "/agents/{agent}?tab=history", "Instructions"),
