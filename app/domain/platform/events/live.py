@@ -18,8 +18,8 @@ from app.security.principal import Principal
 from app.services import Services
 from db.session import DATABASE_ERRORS, Database, Scope
 
-from . import queries
-from .queries import Figures
+from . import live_queries as queries
+from .live_queries import Figures
 
 log = logs.get("events")
 

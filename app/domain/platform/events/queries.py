@@ -283,31 +283,6 @@ async def find(tx: Tx, event_id: str) -> Entry | None:
     return None if row is None else _ENTRY.build(row, omitted=False)
 
 
-# The newest events of each tenant by their types. A transaction may become visible some seconds
-# after its time; of many events, the newest are enough to tell that there are some.
-_NEWEST = f"""
-SELECT e.type, count(*) AS number, max(e.id) AS last_id
-FROM {_TENANTS} CROSS JOIN LATERAL (
-    SELECT type, id FROM event_log
-    WHERE tenant_id = t.id AND created_at > now() - interval '20 seconds'
-    ORDER BY created_at DESC LIMIT 500
-) e GROUP BY e.type
-"""
-
-
-class Figures(NamedTuple):
-    number: int
-    last_id: str
-
-    def is_newer(self, before: "Figures | None") -> bool:
-        return before is None or self.last_id != before.last_id or self.number > before.number
-
-
-async def read_newest(tx: Tx) -> dict[str, Figures]:
-    rows = await fast.rows(tx, tenant_of(tx), _NEWEST)
-    return {row["type"]: Figures(row["number"], row["last_id"]) for row in rows}
-
-
 _MAX_BYTES = 4 * 1024 * 1024
 # Data is returned for the first events, up to a size in total.
 _LIST_BY_CORRELATION = f"""
