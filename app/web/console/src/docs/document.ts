@@ -230,11 +230,9 @@ function collectSamples(document: ApiDocument): Map<string, unknown> {
   return samples;
 }
 
-const ENGLISH_WORDS = /\s+/;
-
 // The operations that have all words of a search in their summary, path, name or error codes.
 export function find(reference: Reference, text: string): Operation[] {
-  const words = text.toLowerCase().split(ENGLISH_WORDS).filter(Boolean);
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return [];
   const found = [...reference.operations.values()].map((operation) => ({
     operation,

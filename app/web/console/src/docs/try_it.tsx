@@ -59,11 +59,7 @@ function RequestForm({ reference, operation }: Props) {
   };
   return (
     <form class="card stack docs-try" onSubmit={submit} noValidate>
-      <p class="soft">
-        {takesSession(operation) && session.value
-          ? t().docs.tryAbout(session.value.user.email)
-          : t().docs.tryPublic}
-      </p>
+      <p class="soft">{aboutOf(operation)}</p>
       <Parameters
         reference={reference}
         operation={operation}
@@ -111,6 +107,13 @@ function RequestForm({ reference, operation }: Props) {
       )}
     </form>
   );
+}
+
+function aboutOf(operation: Operation): string {
+  if (takesKey(operation)) return t().docs.tryKey;
+  return takesSession(operation) && session.value
+    ? t().docs.tryAbout(session.value.user.email)
+    : t().docs.tryPublic;
 }
 
 function isDeletion({ method, id }: Operation): boolean {

@@ -8,7 +8,6 @@ const docs: Catalog["docs"] = {
   errors: "Fehlercodes",
   operations: "Operationen",
   search: "Operationen suchen",
-  searchHint: "Operation, Pfad oder Fehlercode",
   found: (number: number) => count(number, "Operation gefunden", "Operationen gefunden"),
   nothingFound: "Keine Operation hat alle diese Wörter.",
   console: "Konsole",
@@ -41,7 +40,6 @@ const docs: Catalog["docs"] = {
   optionalBody: "Der Body kann fehlen.",
   answers: "Antworten",
   noContent: "Ohne Body.",
-  events: "Ereignisse",
   event: (name: string) => `Ereignis ${name}`,
   example: "Beispiel",
   required: "Pflicht",
@@ -70,7 +68,6 @@ const docs: Catalog["docs"] = {
   pattern: "Muster",
   errorsOf: "Fehler",
   errorsAbout: "Ein Fehler ist ein Objekt mit einem festen Code und einer Meldung für Menschen.",
-  whatToDo: "Was zu tun ist",
   answeredBy: (number: number) => count(number, "Operation", "Operationen"),
   answeredByAny: "Er ist nicht bei einzelnen Operationen aufgeführt.",
   request: "Beispiel",
@@ -81,6 +78,8 @@ const docs: Catalog["docs"] = {
   tryAbout: (email: string) => `Die Anfrage wird als ${email} gesendet und ändert echte Daten.`,
   trySignedOut: "Melden Sie sich an, um diese Anfrage mit Ihrer Sitzung zu senden.",
   tryPublic: "Diese Anfrage kann jeder senden.",
+  tryKey:
+    "Diese Anfrage wird mit dem Token oder Schlüssel eines Besuchers gesendet, nicht mit Ihrer Sitzung.",
   signIn: "Anmelden",
   key: "Token oder Schlüssel",
   keyHint: "Er wird als Bearer-Token gesendet und nicht gespeichert.",
@@ -98,6 +97,5 @@ const docs: Catalog["docs"] = {
   emptyBody: "Die Antwort hat keinen Body.",
   showAll: (size: string) => `Alles anzeigen (${size})`,
   download: (size: string) => `Datei speichern (${size})`,
-  stopped: "Angehalten",
 };
 export default docs;
