@@ -126,8 +126,8 @@ async def _add_documents(shop: Shop) -> None:
     for status, lease in (("ready", 20), ("processing", 20), ("processing", -5)):
         document = f"{shop.name(status, 140)}.pdf"
         await add_document(shop.services, shop.talk, document, status, lease=lease)
-    failed = {"status": "failed", "error": hostile.HTML}
-    await add_document(shop.services, shop.talk, f"{shop.name('Scan')}.docx", **failed)
+    scan = f"{shop.name('Scan')}.docx"
+    await add_document(shop.services, shop.talk, scan, "failed", error=hostile.HTML)
 
 
 async def _add_sources(shop: Shop) -> None:
@@ -181,14 +181,13 @@ async def _add_credentials(shop: Shop) -> None:
 async def _add_conversations(shop: Shop) -> None:
     talk = shop.talk
     visitor = {"id": hostile.HTML[:150], "name": shop.name("Ada"), "email": hostile.HTML[:100]}
-    for number, fields in enumerate(
-        (
-            {"source": "openai"},
-            {"ratings_up": 2},
-            {"ratings_down": 1, "failed_answers": 3},
-            {"source": "preview"},
-        )
-    ):
+    kinds: tuple[dict[str, Any], ...] = (
+        {"source": "openai"},
+        {"ratings_up": 2},
+        {"ratings_down": 1, "failed_answers": 3},
+        {"source": "preview"},
+    )
+    for number, fields in enumerate(kinds):
         title = shop.name(f"Conversation {number}", 200)
         await add_conversation(talk, title, minutes=number * 900, visitor=visitor, **fields)
     conversation_id = await add_conversation(talk, shop.name("Opening hours", 200), visitor=visitor)
@@ -230,14 +229,15 @@ async def _add_usage(shop: Shop) -> None:
         for number, model in enumerate((hostile.HTML[:150], "local/smollm2", hostile.NAMES[1])):
             tokens = (9_000 * (day % 7 + 1) // (number + 1), 1_000)
             at = clock.now() - timedelta(days=day, hours=1)
-            more = {"agent_id": shop.talk.agent_id, "conversations": 3, "at": at}
             await add_usage(
                 shop.services,
                 shop.owner.tenant_id,
                 model=model,
                 tokens=tokens,
                 cost=f"{tokens[0] / 50_000:.2f}",
-                **more,
+                agent_id=shop.talk.agent_id,
+                conversations=3,
+                at=at,
             )
     await add_count(shop.services, shop.owner.tenant_id)
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Page, Request, Route, expect
 
 from tests.browser.console.console import Console
 from tests.browser.console.conversation_rows import add_conversation
@@ -86,17 +86,20 @@ async def test_a_part_that_an_upgrade_has_removed_reloads_the_page_once(
     kept: frozenset[str] = frozenset()
     loads: list[str] = []
 
+    def note(request: Request) -> None:
+        known.add(request.url)
+
     async def remove_parts(route: Route) -> None:
         if route.request.url in kept:
             await route.continue_()
         else:
             await route.fulfill(status=404, json={})
 
-    console.page.on("request", lambda request: known.add(request.url))
+    console.page.on("request", note)
     await console.sign_in(talk.client)
     await console.open(title="Home")
     await expect(console.page.get_by_text("Nothing has failed")).to_be_visible()
-    console.page.on("load", lambda: loads.append(console.path))
+    console.page.on("load", lambda _: loads.append(console.path))
     kept = frozenset(known)
     await console.page.route("**/console/files/**", remove_parts)
     await console.page.get_by_role("link", name="Tools", exact=True).click()
