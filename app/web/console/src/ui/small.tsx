@@ -1,6 +1,6 @@
 // Small parts that many screens use.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { useFilters } from "./state";
 import { formatAgo, formatTime } from "./format";
@@ -36,7 +36,12 @@ export function Tabs(
   },
 ) {
   const [filters, change] = useFilters();
+  const list = useRef<HTMLDivElement>(null);
   const open = tabs.find(([key]) => key === filters[name])?.[0] ?? tabs[0][0];
+  useEffect(() => {
+    const tab = list.current?.querySelector("[aria-selected=true]");
+    tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [open]);
   const move = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
@@ -47,7 +52,7 @@ export function Tabs(
   };
   return (
     <>
-      <div class="tabs" role="tablist" aria-label={label} onKeyDown={move}>
+      <div class="tabs" role="tablist" aria-label={label} onKeyDown={move} ref={list}>
         {tabs.map(([key, text, count]) => (
           <button
             key={key}

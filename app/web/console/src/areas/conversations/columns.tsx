@@ -12,7 +12,7 @@ export function columns(hasAgent: boolean): Column<Conversation>[] {
   const agent: Column<Conversation> = {
     key: "agent",
     label: texts.agent,
-    width: "15%",
+    width: "18%",
     isSecondary: true,
     cell: ({ agent_name }) => agent_name,
   };
@@ -34,7 +34,7 @@ export function columns(hasAgent: boolean): Column<Conversation>[] {
     {
       key: "signs",
       label: texts.signs,
-      width: "min(136px, 30%)",
+      width: "96px",
       cell: (row) => <Signs row={row} />,
     },
     {

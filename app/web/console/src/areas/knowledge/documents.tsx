@@ -184,7 +184,6 @@ function columns(): Column<Document>[] {
     {
       key: "status",
       label: t().common.status,
-      width: "min(264px, 38%)",
       cell: (row) => <DocumentState document={row} />,
     },
     {

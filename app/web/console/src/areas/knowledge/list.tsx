@@ -73,7 +73,7 @@ function columns(): Column<Row>[] {
     {
       key: "state",
       label: t().common.status,
-      width: "min(176px, 34%)",
+      width: "128px",
       cell: ({ documents }) => <Figures documents={documents} />,
     },
     {

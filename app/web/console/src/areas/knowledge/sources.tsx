@@ -157,7 +157,7 @@ function columns(): Column<Source>[] {
     {
       key: "status",
       label: t().common.status,
-      width: "min(176px, 38%)",
+      width: "128px",
       cell: ({ status, error }) => (
         <div class="reading">
           <span>

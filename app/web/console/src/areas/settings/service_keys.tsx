@@ -74,7 +74,7 @@ function columns(): Column<ServiceKey>[] {
     {
       key: "role",
       label: t().common.role,
-      width: "min(176px, 40%)",
+      width: "136px",
       cell: ({ role }) => t().roles[role],
     },
     {

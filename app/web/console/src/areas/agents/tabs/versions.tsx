@@ -34,7 +34,7 @@ export function Versions({ agent, onChanged }: TabProps) {
           {
             key: "version",
             label: t().agents.version,
-            width: "min(112px, 30%)",
+            width: "104px",
             cell: ({ version }) => (
               <>
                 {version}{" "}
@@ -52,7 +52,7 @@ export function Versions({ agent, onChanged }: TabProps) {
           {
             key: "created",
             label: t().common.created,
-            width: "min(136px, 32%)",
+            width: "136px",
             cell: ({ created_at }) => <Ago at={created_at} />,
           },
         ]}
