@@ -153,7 +153,8 @@ async function start(): Promise<void> {
 void start();
 const texts = loadLanguage();
 preloadScreen(location.pathname.slice(CONSOLE.length));
-await texts;
+// The texts of a screen, which are loaded with it, can be missing after an upgrade: the screen says so.
+await texts.catch(() => undefined);
 render(
   <QueryClientProvider client={queries}>
     <LocationProvider scope={CONSOLE}>
