@@ -43,6 +43,6 @@ class Server:
             except (OSError, HTTPException):
                 return False
 
-    def close(self) -> None:
+    def close(self, seconds: float = 30) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(seconds)

@@ -11,7 +11,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.http import request_cancellation
+from app.http import request_cancellation, sse
 from app.http.connection_guard import (
     ConnectionGuard,
     ConnectionLimits,
@@ -40,6 +40,7 @@ _FRAMING_PER_BYTE = 8
 MAX_PIPELINED = 32
 # The parser takes a larger read in pieces: a head that ends within one piece is within its limit.
 _PIECE_BYTES = MAX_HEAD_BYTES
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -119,6 +120,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             running.message_event.set()
             if not running.response_started:
                 request_cancellation.cancel_request(running.scope["state"])
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        running = self._find_running()
+        if running is not None and running.chunked_encoding and _is_endless(running):
+            self.transport.write(_LAST_CHUNK)
+            running.disconnected = True
+            running.message_event.set()
+            self.transport.close()
 
     def _read(self, piece: bytes | memoryview) -> None:
         if self._ignores_data or self.transport.is_closing():
@@ -328,6 +338,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             *(f"{name.lower()}: {value}" for name, value in (error.headers or {}).items()),
         ]
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def _is_endless(cycle: RequestResponseCycle) -> bool:
+    return cycle.response_started and sse.ENDLESS in cycle.scope["state"]
 
 
 def _measure_head(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:

@@ -7,17 +7,19 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from litestar import Response
 from litestar.response.base import ASGIResponse
-from litestar.types import Receive, Send
+from litestar.types import Receive, Scope, Send
 
 from app.kit import logs
 
 log = logs.get("http")
 
 MEDIA_TYPE = "text/event-stream"
+# In the state of a request whose stream ends with its client, or with the server.
+ENDLESS: Final = "parley_endless_stream"
 KEEP_ALIVE_SECONDS = 10.0
 STALLED_SECONDS = 60.0
 _KEEP_ALIVE = b": still here\n\n"
@@ -25,34 +27,51 @@ _STOP_SECONDS = 5.0
 
 
 class EventStream(Response[bytes]):
-    """Sends what `source` yields. Cancels `source` when the client disconnects."""
+    """Sends what `source` yields. Cancels `source` when the client disconnects. A server that stops
+    waits for the end of a stream, unless it is endless.
+    """
 
     def __init__(
-        self, source: AsyncGenerator[bytes, None], headers: dict[str, str] | None = None
+        self,
+        source: AsyncGenerator[bytes, None],
+        headers: dict[str, str] | None = None,
+        *,
+        is_endless: bool = False,
     ) -> None:
         super().__init__(b"", media_type=MEDIA_TYPE)
         self._source = source
         self._headers = headers or {}
+        self._is_endless = is_endless
 
     def to_asgi_response(self, *_: Any, **_more: Any) -> ASGIResponse:
-        return _Stream(self._source, self._headers)
+        return _Stream(self._source, self._headers, is_endless=self._is_endless)
 
 
 class _Stream(ASGIResponse):
     _should_set_content_length = False
 
     def __init__(
-        self, source: AsyncGenerator[bytes, None], headers: dict[str, str] | None = None
+        self,
+        source: AsyncGenerator[bytes, None],
+        headers: dict[str, str] | None = None,
+        *,
+        is_endless: bool = False,
     ) -> None:
         more = headers or {}
         super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no", **more})
         self._source = source
+        self._is_endless = is_endless
         self._is_disconnected = False
         self._is_complete = False
         self._pending_sends = 0
         self._sent_at = 0.0
         self._keep_alive: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._is_endless:
+            scope["state"][ENDLESS] = True
+        await super().__call__(scope, receive, send)
 
     async def send_body(self, send: Send, receive: Receive) -> None:
         pump = asyncio.create_task(self._pump(send))

@@ -18,6 +18,7 @@ from tests.agents.definition.factories import create_agent
 from tests.assertions import refused, wait_until
 from tests.event_reader import SECONDS, EventReader, open_events
 from tests.server import Server
+from tests.stores import Stores
 from tests.world import Client, World
 
 _PATH = "/api/v1/event-log/stream"
@@ -93,6 +94,18 @@ async def test_a_user_has_a_limited_number_of_streams(server: Server, developer:
             return answer.status_code == 200
 
     await wait_until(is_open_again)
+
+
+async def test_a_stream_does_not_keep_a_server_that_stops(
+    stores: Stores, developer: Client
+) -> None:
+    server = Server(stores.settings)
+    server.wait()
+    async with _open(server, developer) as reader:
+        # Fails when the server is still there after the time.
+        await asyncio.to_thread(server.close, 5)
+        with pytest.raises(EOFError):
+            await reader.read()
 
 
 async def test_a_stream_ends_with_its_session(

@@ -218,7 +218,7 @@ class NotificationController(Controller):
         The stream ends with the session, and after an hour: connect again then.
         """
         services.get(Feed).check_streams(principal.user_id)
-        return EventStream(_encode(services, principal, last_event_id))
+        return EventStream(_encode(services, principal, last_event_id), is_endless=True)
 
     @get("/preferences", summary="Get your preferences", own=True)
     async def get_notification_preferences(self, tx: Tx, principal: Principal) -> Preferences:

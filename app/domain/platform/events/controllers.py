@@ -60,7 +60,7 @@ class EventLogController(Controller):
         then.
         """
         services.get(LiveEvents).check_streams(principal.user_id)
-        return EventStream(_encode(services, principal))
+        return EventStream(_encode(services, principal), is_endless=True)
 
     @get("/{event_id:str}", summary="Get one event")
     async def get_event(self, tx: Tx, event_id: Id) -> Entry:
