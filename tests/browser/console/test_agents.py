@@ -172,6 +172,20 @@ async def test_what_was_not_saved_is_offered_after_a_reload(console: Console, ta
     await expect(console.button("Restore them")).to_have_count(0)
 
 
+async def test_what_is_typed_beside_an_offer_is_offered_with_it(
+    console: Console, talk: Talker
+) -> None:
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await console.page.reload()
+    await expect(console.button("Restore them")).to_be_visible()
+    await console.field("Name").fill("Porter")
+    await console.page.reload()
+    await console.button("Restore them").click()
+    await expect(console.field("Instructions")).to_have_value(PROMPT)
+    await expect(console.field("Name")).to_have_value("Porter")
+
+
 async def test_a_change_of_somebody_else_is_shown_and_not_overwritten(
     console: Console, second_tab: Console, talk: Talker
 ) -> None:

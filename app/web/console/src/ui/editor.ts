@@ -79,7 +79,8 @@ export function useEditor<Rec extends object, Values extends object>(
     setEdits(all);
     setSaved(false);
     setProblem(null);
-    if (!stored) keep(all);
+    // Edits of an earlier visit are still offered.
+    keep({ ...stored?.values, ...all });
   };
   const begin = (next: Rec) => {
     // An answer is newer than what was read before it.
@@ -134,13 +135,14 @@ export function useEditor<Rec extends object, Values extends object>(
     copy: stored && {
       at: stored.at,
       restore: () => {
+        const all = { ...latest.current.edits, ...stored.values };
         setStored(null);
-        latest.current.edits = stored.values;
-        setEdits(stored.values);
+        latest.current.edits = all;
+        setEdits(all);
       },
       discard: () => {
-        store(key, null);
         setStored(null);
+        keep(latest.current.edits);
       },
     },
     conflict: theirs && {

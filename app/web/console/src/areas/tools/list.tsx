@@ -92,7 +92,7 @@ function ToolFilters() {
       <Filter
         label={texts.type}
         value={filters.type}
-        choices={Object.entries(texts.types)}
+        choices={Object.entries(t().toolTypes)}
         onChange={(type) => setFilters({ type })}
       />
       <Filter
@@ -131,7 +131,7 @@ function columns(): Column<Row>[] {
       label: texts.type,
       width: "148px",
       isSecondary: true,
-      cell: (row) => texts.types[row.tool_type],
+      cell: (row) => t().toolTypes[row.tool_type],
     },
     {
       key: "category",

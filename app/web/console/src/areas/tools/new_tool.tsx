@@ -23,7 +23,7 @@ export function ChooseType({ onClose }: { onClose: () => void }) {
           return (
             <a key={type} class="option" href={href(`/tools/new/${type}`)}>
               <Icon aria-hidden="true" />
-              <strong>{texts.types[type]}</strong>
+              <strong>{t().toolTypes[type]}</strong>
               <span>{texts.typeAbout[type]}</span>
             </a>
           );
@@ -45,7 +45,7 @@ export function NewTool({ type }: { type: ToolType }) {
     <Page
       title={t().common.newTool}
       parents={[{ label: t().rail.tools, to: "/tools" }]}
-      beside={<Badge>{t().tools.types[type]}</Badge>}
+      beside={<Badge>{t().toolTypes[type]}</Badge>}
     >
       <ToolForm
         record={record}

@@ -53,7 +53,7 @@ function Content({ record }: { record: Stored }) {
       {!may("tools:write") && (
         <Facts
           rows={[
-            [texts.type, texts.types[tool_type]],
+            [texts.type, t().toolTypes[tool_type]],
             [
               t().common.description,
               <span key="about" dir="auto">{description || "–"}</span>,

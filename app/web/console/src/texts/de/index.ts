@@ -181,6 +181,14 @@ export const shell: Language["shell"] = {
     agent_user: "Benutzer",
     viewer: "Betrachter",
   },
+  toolTypes: {
+    rest_api: "REST-API",
+    webhook: "Webhook",
+    function: "Funktion",
+    script: "Skript",
+    database: "Datenbank",
+    custom: "MCP-Server",
+  },
   units: {
     ago: "vor",
     documents: (number: number) => count(number, "Dokument", "Dokumente"),

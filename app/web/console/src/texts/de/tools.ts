@@ -19,14 +19,6 @@ const tools: Catalog["tools"] = {
   credentialLater:
     "Sie brauchen eine Zugriffsregel für das Werkzeug; gewähren können Sie sie auf der nächsten Seite.",
   noSecurity: "Das Dokument nennt keine Anmeldung, die ein Werkzeug verwenden kann.",
-  types: {
-    rest_api: "REST-API",
-    webhook: "Webhook",
-    function: "Funktion",
-    script: "Skript",
-    database: "Datenbank",
-    custom: "MCP-Server",
-  },
   typeAbout: {
     rest_api: "Ruft Endpunkte einer API auf: liest Bestellungen, eröffnet Tickets, bucht Termine.",
     webhook: "Sendet seine Eingabe an eine Adresse, etwa an einen Ablauf in n8n oder Zapier.",

@@ -177,6 +177,14 @@ export const shell = {
     agent_user: "User",
     viewer: "Viewer",
   },
+  toolTypes: {
+    rest_api: "REST API",
+    webhook: "Webhook",
+    function: "Function",
+    script: "Script",
+    database: "Database",
+    custom: "MCP server",
+  },
   units: {
     ago: "ago",
     documents: (number: number) => count(number, "document", "documents"),

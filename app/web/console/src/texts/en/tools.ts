@@ -18,14 +18,6 @@ export default {
   tooMany: (most: number) => `A tool has at most ${most} operations. Choose fewer.`,
   credentialLater: "It needs an access rule for the tool, which you can grant on the next page.",
   noSecurity: "The document names no way to authenticate that a tool can use.",
-  types: {
-    rest_api: "REST API",
-    webhook: "Webhook",
-    function: "Function",
-    script: "Script",
-    database: "Database",
-    custom: "MCP server",
-  },
   typeAbout: {
     rest_api: "Calls endpoints of an API: reads orders, opens tickets, books a time.",
     webhook: "Sends its input to one address, such as a flow of n8n or Zapier.",

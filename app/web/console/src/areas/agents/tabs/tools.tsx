@@ -67,7 +67,7 @@ export function Tools({ agent, onChanged }: TabProps) {
                             onChange={(value) =>
                               toggle.mutate({ id: tool_id, is_enabled: value })}
                           />
-                          <Badge>{tool_type}</Badge>
+                          <Badge>{t().toolTypes[tool_type]}</Badge>
                           <IconButton
                             icon={Trash2}
                             label={texts.detach(name)}
