@@ -178,6 +178,18 @@ async def test_a_change_that_was_taken_back_leaves_the_draft_current(drafts: _Dr
     assert (await drafts.publish()).status_code == 200
 
 
+async def test_a_draft_that_was_saved_since_is_not_published_unseen(
+    drafts: _Drafts, world: World
+) -> None:
+    seen = (await drafts.save(name="Seen"))["draft"]["saved_at"]
+    colleague = await world.user("agent_developer", drafts.caller.tenant_id)
+    unseen = (await drafts.save_as(colleague, name="Unseen"))["draft"]["saved_at"]
+    error = refused(await drafts.publish(saved_at=seen), 412, "precondition_failed")
+    assert error["details"] == {"saved_at": unseen}
+    answer = await drafts.publish(saved_at=unseen)
+    assert answer.json()["name"] == "Unseen"
+
+
 async def test_one_of_two_people_who_publish_at_once_does(drafts: _Drafts) -> None:
     await drafts.save(**_CHANGES)
     answers = await asyncio.gather(*(drafts.publish(note=str(number)) for number in range(4)))

@@ -146,6 +146,25 @@ async def test_a_saved_draft_is_live_once_it_is_published(console: Console, talk
     await expect(console.row("Talks like a pirate")).to_be_visible()
 
 
+async def test_what_a_colleague_saved_meanwhile_is_shown_before_it_is_published(
+    console: Console, talk: Talker
+) -> None:
+    await open_agent(console, talk)
+    await type_prompt(console, PROMPT)
+    await save(console)
+    await console.button("Publish").click()
+    dialog = console.dialog("Publish the changes")
+    await expect(dialog.locator("ins")).to_have_text(PROMPT)
+    await talk.client.put(f"{talk.path}/draft", {"system_prompt": "Theirs."})
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("another draft")
+    await expect(dialog.locator("ins")).to_have_text("Theirs.")
+    assert await read_live_prompt(talk) == "You are a test."
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog).to_have_count(0)
+    assert await read_live_prompt(talk) == "Theirs."
+
+
 async def test_the_first_publishing_takes_what_is_in_the_editor(
     console: Console, talk: Talker
 ) -> None:

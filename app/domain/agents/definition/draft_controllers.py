@@ -56,6 +56,7 @@ class AgentDraftController(Controller):
         """Changes the agent as `PUT /api/v1/agents/:id` does, and deletes the draft. `note` is kept
         with the new version, if the behaviour changes. An agent that has changed since the draft
         began: 409 `draft_outdated`; `details` has `changes` from the agent to the draft, and
-        `live_changes` since the draft began. `overwrite` publishes nevertheless.
+        `live_changes` since the draft began. `overwrite` publishes nevertheless. With `saved_at`,
+        a draft that somebody saved since is not published: 412 `precondition_failed`.
         """
         return await drafts.publish(tx, principal, agent_id, data)

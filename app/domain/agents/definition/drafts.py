@@ -45,6 +45,7 @@ async def publish(tx: Tx, principal: Principal, agent_id: str, data: PublishDraf
     agent = await service.find(tx, agent_id, for_update=True)
     live = _live(agent)
     draft = await drafts.find(tx, live)
+    drafts.require_saved_at(draft, data.saved_at)
     if not data.overwrite:
         drafts.require_current(live, draft)
     values = validation.set_fields(msgspec.convert(draft.body, UpdateAgent))

@@ -9,5 +9,6 @@ from .service import (
     find,
     read,
     require_current,
+    require_saved_at,
     save,
 )

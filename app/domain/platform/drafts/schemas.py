@@ -40,3 +40,6 @@ class PublishDraft(msgspec.Struct, kw_only=True):
     overwrite: Annotated[
         bool, Meta(description="Also when the record has changed since the draft began")
     ] = False
+    saved_at: Annotated[
+        datetime | None, Meta(description="Only the draft that was saved then: its `saved_at`")
+    ] = None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.kit import json_diff
+from app.kit.errors import PreconditionFailed
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.security.principal import Principal
@@ -103,6 +104,15 @@ def require_current(live: LiveRecord, draft: Draft) -> None:
         "The record has changed since the draft began; compare both, then publish with overwrite",
         details=msgspec.to_builtins(details),
     )
+
+
+def require_saved_at(draft: Draft, saved_at: datetime | None) -> None:
+    """Raises PreconditionFailed when a later draft was saved. None is for any draft."""
+    if saved_at is not None and saved_at != draft.saved_at:
+        raise PreconditionFailed(
+            "Another draft was saved since; read it, then publish it with its saved_at",
+            details={"saved_at": msgspec.to_builtins(draft.saved_at)},
+        )
 
 
 def _is_outdated(live: LiveRecord, draft: Draft) -> bool:

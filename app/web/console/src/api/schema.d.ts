@@ -7149,6 +7149,7 @@ export interface components {
             note?: string;
             /** @default false */
             overwrite?: boolean;
+            saved_at?: string | null;
         };
         PublishedForm: {
             id: string;

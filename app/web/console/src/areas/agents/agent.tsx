@@ -137,6 +137,7 @@ function Workbench({ state }: { state: AgentState }) {
             notify(t().agents.published);
             void refresh();
           }}
+          onStale={() => void refresh()}
         />
       )}
     </Page>

@@ -12,10 +12,12 @@ import { Problem } from "../../ui/states";
 import { type AgentState, toValues, type Values } from "./state";
 
 export function PublishDialog(
-  { state, onClose, onPublished }: {
+  { state, onClose, onPublished, onStale }: {
     state: AgentState;
     onClose: () => void;
     onPublished: () => void;
+    // Somebody has saved another draft meanwhile: the state has to be read again.
+    onStale: () => void;
   },
 ) {
   const [note, setNote] = useState("");
@@ -25,8 +27,10 @@ export function PublishDialog(
   const { agent } = state;
   const values = toValues(state);
   const live = toValues({ agent, draft: null });
+  const code = error === null ? null : toProblem(error).code;
+  const isStale = code === "precondition_failed";
   const isOutdated = Boolean(state.draft?.draft.is_outdated) ||
-    (error !== null && toProblem(error).code === "draft_outdated");
+    code === "draft_outdated";
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -36,6 +40,7 @@ export function PublishDialog(
       onPublished();
     } catch (problem) {
       setError(problem);
+      if (toProblem(problem).code === "precondition_failed") onStale();
     } finally {
       setBusy(false);
     }
@@ -58,6 +63,7 @@ export function PublishDialog(
       <form id="publish" class="stack" onSubmit={submit}>
         {agent.status !== "published" && <p>{texts.publishFirst}</p>}
         {isOutdated && <p class="note warn">{texts.outdated}</p>}
+        {isStale && <p class="note warn" role="alert">{texts.otherDraft}</p>}
         {changes.length > 0 && (
           <>
             <TextField
@@ -77,7 +83,7 @@ export function PublishDialog(
             />
           </>
         )}
-        {error !== null && !isOutdated && <Problem error={error} />}
+        {error !== null && !isOutdated && !isStale && <Problem error={error} />}
       </form>
     </Dialog>
   );
@@ -103,6 +109,7 @@ async function publish(
   overwrite: boolean,
 ): Promise<void> {
   const path = { agent_id: agent.id };
+  let shown = draft;
   if (agent.status !== "published") {
     const body = { ...values, status: "published" as const };
     if (!draft) {
@@ -110,7 +117,9 @@ async function publish(
       return;
     }
     const ifMatch = tagOf(draft);
-    await api.put("/api/v1/agents/{agent_id}/draft", { path, body }, { ifMatch });
+    shown = await api.put("/api/v1/agents/{agent_id}/draft", { path, body }, { ifMatch });
   }
-  await api.post("/api/v1/agents/{agent_id}/draft/publish", { path, body: { note, overwrite } });
+  // Not what somebody else has saved meanwhile, which nobody has seen here.
+  const body = { note, overwrite, saved_at: shown?.draft.saved_at ?? null };
+  await api.post("/api/v1/agents/{agent_id}/draft/publish", { path, body });
 }

@@ -39,6 +39,8 @@ const agents: Catalog["agents"] = {
   publishFirst: "Der Agent wird für die Personen und Websites verfügbar, die ihn verwenden dürfen.",
   publishOver: "Über die Änderungen anderer veröffentlichen",
   published: "Der Agent ist veröffentlicht",
+  otherDraft:
+    "Inzwischen hat jemand einen anderen Entwurf gespeichert. Prüfen Sie, was er ändert, bevor Sie ihn veröffentlichen.",
   outdated:
     "Der Agent hat sich geändert, seit dieser Entwurf begonnen wurde. Die Veröffentlichung ersetzt die Felder unten durch die des Entwurfs.",
   note: "Was sich geändert hat",

@@ -35,6 +35,8 @@ export default {
   publishFirst: "The agent becomes available to the people and sites that may use it.",
   publishOver: "Publish over the changes of others",
   published: "The agent is published",
+  otherDraft:
+    "Somebody has saved another draft meanwhile. Look at what it changes before you publish it.",
   outdated:
     "The live agent has changed since this draft began. Publishing replaces the fields below with those of the draft.",
   note: "What changed",
