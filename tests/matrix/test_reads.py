@@ -126,6 +126,14 @@ async def _find_problem(
     values = await _find_values(route, reader, rows)
     if values is None:
         return _NOT_FOUND
+    problem = await _count_too_many(route, reader, values, monkeypatch)
+    # On a busy machine, the session may have left the cache meanwhile; now it is there again.
+    return problem and await _count_too_many(route, reader, values, monkeypatch)
+
+
+async def _count_too_many(
+    route: Route, reader: Client, values: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> str:
     with _count_statements(monkeypatch) as statements:
         response = await route.call(reader, values)
     most = _STATEMENTS.get(route.path, 1)

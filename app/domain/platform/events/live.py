@@ -100,9 +100,11 @@ class LiveEvents:
         """Ends when nobody listens any more."""
         try:
             before = await self._read(scope, {})
-            while self._listeners[scope]:
-                is_ready.set()
+            is_ready.set()
+            while True:
                 await asyncio.sleep(_READ_SECONDS)
+                if not self._listeners[scope]:
+                    return
                 after = await self._read(scope, before)
                 types = [name for name, now in after.items() if now.is_newer(before.get(name))]
                 for listener in self._listeners[scope]:
