@@ -55,6 +55,10 @@ async def test_updating_one_field_keeps_the_others(world: World, subtests: pytes
             assert updated == await read_webhook(developer, webhook["id"])
             assert updated["updated_at"] > webhook["updated_at"]
             changes = {field: value, "updated_at": updated["updated_at"]}
+            # The values of headers are secrets.
+            if field == "headers":
+                assert updated["secrets_updated_at"] > webhook["created_at"]
+                changes["secrets_updated_at"] = updated["secrets_updated_at"]
             assert updated == {**webhook, **changes}
 
 

@@ -62,6 +62,7 @@ async def test_a_new_webhook_has_its_defaults(developer: Client) -> None:
         "failing_since": None,
         "disabled_reason": None,
         "previous_secret_expires_at": None,
+        "secrets_updated_at": None,
     }
 
 
