@@ -58,6 +58,7 @@ async def test_filters_are_in_the_address_and_a_row_opens_with_enter(
     await create_agents(developer, "Alpha", "Beta")
     await console.sign_in(developer)
     await console.open("/agents", title="Agents")
+    await expect(console.row("Beta")).to_be_visible()
     await console.page.keyboard.press("/")
     await console.page.keyboard.type("Alp")
     await expect(console.row("Beta")).to_have_count(0)
