@@ -16,8 +16,18 @@ const REFRESH_MS = 30_000;
 const TONES: Record<Ready["status"], Tone> = { ok: "good", degraded: "warn", unavailable: "bad" };
 const ICONS = { ok: CircleCheck, away: CircleX, starting: LoaderCircle, off: CircleMinus };
 
+// The report needs no session: it is on its way while that is fetched.
+let early: Promise<Ready> | null = readHealth(null);
+early.catch(() => {});
+
+async function readFirst({ signal }: { signal: AbortSignal }): Promise<Ready> {
+  const first = early;
+  early = null;
+  return await first?.catch(() => null) ?? readHealth(signal);
+}
+
 // The report of an instance that is not ready is an answer as well.
-async function readHealth({ signal }: { signal: AbortSignal }): Promise<Ready> {
+async function readHealth(signal: AbortSignal | null): Promise<Ready> {
   const response = await fetch(`${BASE}/health/ready`, { signal });
   const report = await response.json().catch(() => null);
   if (report?.parts) return report;
@@ -27,7 +37,7 @@ async function readHealth({ signal }: { signal: AbortSignal }): Promise<Ready> {
 export function Health() {
   const query = useQuery({
     queryKey: ["health"],
-    queryFn: readHealth,
+    queryFn: readFirst,
     refetchInterval: REFRESH_MS,
   });
   const texts = t().home;
