@@ -9,8 +9,9 @@ import pytest
 
 from app.domain.platform.events import live
 from app.domain.platform.events import live_queries as queries
-from app.domain.platform.events.live import MAX_STREAMS_PER_USER, LiveEvents
+from app.domain.platform.events.live import LiveEvents
 from app.domain.platform.events.live_queries import Figures
+from app.kit.sse import MAX_STREAMS_PER_USER
 from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx

@@ -15,8 +15,7 @@ from redis.exceptions import RedisError
 
 from app.jobs import background
 from app.jobs.pubsub import listen_forever
-from app.kit import logs
-from app.kit.errors import RateLimited
+from app.kit import logs, sse
 from app.kit.redis import connect
 from app.security import sessions
 from app.security.principal import Principal
@@ -32,7 +31,6 @@ CHANNEL: Final = "parley:notified"
 POLL_SECONDS: Final = 15.0
 # How long one stream lasts; then its client connects again and continues where it was.
 STREAM_SECONDS = 3600.0
-MAX_STREAMS_PER_USER: Final = 10
 # A row may become visible this long after its time.
 _OVERLAP = timedelta(seconds=30)
 _BATCH = 200
@@ -56,13 +54,7 @@ class Feed:
                     await self._redis.publish(CHANNEL, msgspec.json.encode(user_ids))
 
     def check_streams(self, user_id: str) -> None:
-        """Raises RateLimited when the user has as many streams as allowed in this process."""
-        if len(self._listeners.get(user_id, ())) >= MAX_STREAMS_PER_USER:
-            raise RateLimited(
-                f"A user has at most {MAX_STREAMS_PER_USER} open streams; close one first",
-                details={"limit": MAX_STREAMS_PER_USER, "window": 0, "retry_after": 5},
-                headers={"Retry-After": "5"},
-            )
+        sse.check_streams(len(self._listeners.get(user_id, ())))
 
     @contextmanager
     def listen(self, user_id: str) -> Iterator[asyncio.Event]:

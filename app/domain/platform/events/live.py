@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from app.jobs import background
-from app.kit import logs
-from app.kit.errors import RateLimited
+from app.kit import logs, sse
 from app.security import sessions
 from app.security.principal import Principal
 from app.services import Services
@@ -23,7 +22,6 @@ from .live_queries import Figures
 
 log = logs.get("events")
 
-MAX_STREAMS_PER_USER: Final = 10
 # How often the session of a stream is checked.
 CHECK_SECONDS: Final = 15.0
 # How long one stream lasts; then its client connects again.
@@ -67,13 +65,7 @@ class LiveEvents:
         return bool(self._tasks)
 
     def check_streams(self, user_id: str) -> None:
-        """Raises RateLimited when the user has as many streams as allowed in this process."""
-        if self._streams[user_id] >= MAX_STREAMS_PER_USER:
-            raise RateLimited(
-                f"A user has at most {MAX_STREAMS_PER_USER} open streams; close one first",
-                details={"limit": MAX_STREAMS_PER_USER, "window": 0, "retry_after": 5},
-                headers={"Retry-After": "5"},
-            )
+        sse.check_streams(self._streams[user_id])
 
     @asynccontextmanager
     async def listen(self, scope: Scope, user_id: str) -> AsyncIterator[Listener]:

@@ -9,6 +9,7 @@ import pytest
 from app.domain.messaging.notifications import feed
 from app.domain.messaging.notifications.feed import Feed
 from app.domain.messaging.notifications.schemas import NotificationView
+from app.kit import sse
 from app.kit.errors import RateLimited
 from app.security.principal import Principal
 from app.services import Services
@@ -157,7 +158,7 @@ async def test_a_stream_ends_after_its_time(
 async def test_a_stream_that_ended_makes_room_for_another(
     developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "MAX_STREAMS_PER_USER", 1)
+    monkeypatch.setattr(sse, "MAX_STREAMS_PER_USER", 1)
     listeners = services.get(Feed)
     async with _open_stream(services, developer):
         with pytest.raises(RateLimited):

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from app.domain.messaging.notifications.feed import MAX_STREAMS_PER_USER
+from app.kit.sse import MAX_STREAMS_PER_USER
 from app.services import Services
 from tests.assertions import refused, wait_until
 from tests.event_reader import open_events

@@ -1,13 +1,10 @@
 // What is around the pages: the navigation, and the settings of this browser.
-import { Languages, Moon, Sun, SunMoon } from "lucide-preact";
 import { useLocation } from "preact-iso";
 import { useLayoutEffect } from "preact/hooks";
 
-import { saveLanguage } from "../shell/language";
-import { theme, THEMES } from "../shell/theme";
-import { LANGUAGES, t } from "../texts";
+import { LooksMenus } from "../shell/looks";
+import { t } from "../texts";
 import { LinkButton } from "../ui/button";
-import { Menu } from "../ui/menu";
 import { Page } from "../ui/page";
 import { Empty, Failure, Skeleton } from "../ui/states";
 import { About } from "./about";
@@ -17,8 +14,6 @@ import { Navigation, NavigationButton } from "./navigation";
 import { OperationPage } from "./operation";
 import { DOCS } from "../base";
 import { loadError, loadReference, pathOf, reference } from "./state";
-
-const ICONS = { system: SunMoon, light: Sun, dark: Moon };
 
 export function Frame() {
   const { path } = useLocation();
@@ -77,23 +72,7 @@ function Top() {
       <NavigationButton />
       <span class="grow" />
       <LinkButton to="/" kind="plain">{t().docs.console}</LinkButton>
-      <Menu
-        label={t().rail.language}
-        icon={Languages}
-        items={Object.entries(LANGUAGES).map(([code, label]) => ({
-          label,
-          onSelect: () => saveLanguage(code),
-        }))}
-      />
-      <Menu
-        label={t().rail.theme}
-        icon={ICONS[theme.value]}
-        items={THEMES.map((name) => ({
-          label: t().rail.themes[name],
-          icon: ICONS[name],
-          onSelect: () => (theme.value = name),
-        }))}
-      />
+      <LooksMenus />
     </header>
   );
 }

@@ -1,19 +1,15 @@
-import { ChevronRight, Keyboard, Languages, Moon, Search, Sun, SunMoon } from "lucide-preact";
+import { ChevronRight, Keyboard, Search } from "lucide-preact";
 
 import { session } from "../api/session";
 import { href } from "../base";
-import { LANGUAGES, t } from "../texts";
+import { t } from "../texts";
 import { IconButton } from "../ui/button";
-import { Menu } from "../ui/menu";
 import { crumbs } from "../ui/page";
-import { saveLanguage } from "./language";
+import { LooksMenus } from "./looks";
 import { isPaletteOpen } from "./palette";
 import { RailButton } from "./rail";
 import { areShortcutsShown } from "./shortcuts";
 import { TenantMenu } from "./tenant";
-import { theme, THEMES } from "./theme";
-
-const ICONS = { system: SunMoon, light: Sun, dark: Moon };
 
 export function Top() {
   return (
@@ -46,23 +42,7 @@ export function Top() {
         class="wide-only"
         onClick={() => (areShortcutsShown.value = true)}
       />
-      <Menu
-        label={t().rail.language}
-        icon={Languages}
-        items={Object.entries(LANGUAGES).map(([code, label]) => ({
-          label,
-          onSelect: () => saveLanguage(code),
-        }))}
-      />
-      <Menu
-        label={t().rail.theme}
-        icon={ICONS[theme.value]}
-        items={THEMES.map((name) => ({
-          label: t().rail.themes[name],
-          icon: ICONS[name],
-          onSelect: () => (theme.value = name),
-        }))}
-      />
+      <LooksMenus />
     </header>
   );
 }

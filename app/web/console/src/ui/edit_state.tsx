@@ -1,6 +1,7 @@
 // What an editor shows beside its fields: whether all is saved, edits of an earlier visit, and
 // changes of somebody else.
 import { CircleCheck, CircleDot } from "lucide-preact";
+import type { ComponentChildren } from "preact";
 
 import { t } from "../texts";
 import { Button, type Kind } from "./button";
@@ -90,5 +91,54 @@ export function EditNotes<Rec extends object, Values extends object>(
         </Dialog>
       )}
     </>
+  );
+}
+
+// A record that is edited in a dialog. Cancelling gives the edits up.
+export function EditDialog<Rec extends object, Values extends object>(
+  { title, onClose, extra, children, ...notes }:
+    & Props<Rec, Values>
+    & Pick<Parameters<typeof EditNotes<Rec, Values>>[0], "toValues" | "labels">
+    & {
+      title: string;
+      onClose: () => void;
+      extra?: ComponentChildren;
+      children: ComponentChildren;
+    },
+) {
+  const { editor } = notes;
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      actions={
+        <>
+          {extra}
+          <span class="grow" />
+          <SaveState editor={editor} />
+          <Button
+            onClick={() => {
+              editor.discard();
+              onClose();
+            }}
+          >
+            {t().common.cancel}
+          </Button>
+          <SaveButton editor={editor} />
+        </>
+      }
+    >
+      <EditNotes {...notes} />
+      <form
+        class="stack"
+        autocomplete="off"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void editor.save();
+        }}
+      >
+        {children}
+      </form>
+    </Dialog>
   );
 }

@@ -5,9 +5,8 @@ import { api, tagOf } from "../../api/client";
 import { useChange, useRead } from "../../api/queries";
 import type { Body } from "../../api/types";
 import { t } from "../../texts";
-import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
-import { EditNotes, SaveButton, SaveState } from "../../ui/edit_state";
+import { EditDialog } from "../../ui/edit_state";
 import { useEditor } from "../../ui/editor";
 import { TextField } from "../../ui/field";
 import { Loaded } from "../../ui/states";
@@ -74,55 +73,36 @@ function SourceEditor(
     config: texts.tabs.settings,
     secrets: texts.secretsOf,
   };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void editor.save();
-  };
   return (
-    <Dialog
+    <EditDialog
       title={source.name}
+      editor={editor}
+      toValues={toValues}
+      labels={labels}
       onClose={onClose}
-      actions={
-        <>
-          <SaveState editor={editor} />
-          <span class="grow" />
-          <Button
-            onClick={() => {
-              editor.discard();
-              onClose();
-            }}
-          >
-            {t().common.cancel}
-          </Button>
-          <SaveButton editor={editor} />
-        </>
-      }
     >
-      <EditNotes editor={editor} toValues={toValues} labels={labels} />
-      <form class="stack" autocomplete="off" onSubmit={submit}>
-        <TextField
-          label={t().common.name}
-          value={values.name}
-          onInput={(name) => set({ name })}
-          maxLength={100}
-          error={errors.name}
-          required
-        />
-        <KindFields
-          kind={KINDS[source.type]}
-          config={values.config}
-          secrets={secrets}
-          hint={source.has_secrets ? texts.secretsStored : undefined}
-          errors={errors}
-          onConfig={(config) => set({ config })}
-          onSecrets={(next) => {
-            setSecrets(next);
-            set({ secrets: Object.keys(filled(next)) });
-          }}
-        />
-        <SyncFields values={values} errors={errors} onChange={set} />
-        <MapProblems errors={errors} />
-      </form>
-    </Dialog>
+      <TextField
+        label={t().common.name}
+        value={values.name}
+        onInput={(name) => set({ name })}
+        maxLength={100}
+        error={errors.name}
+        required
+      />
+      <KindFields
+        kind={KINDS[source.type]}
+        config={values.config}
+        secrets={secrets}
+        hint={source.has_secrets ? texts.secretsStored : undefined}
+        errors={errors}
+        onConfig={(config) => set({ config })}
+        onSecrets={(next) => {
+          setSecrets(next);
+          set({ secrets: Object.keys(filled(next)) });
+        }}
+      />
+      <SyncFields values={values} errors={errors} onChange={set} />
+      <MapProblems errors={errors} />
+    </EditDialog>
   );
 }

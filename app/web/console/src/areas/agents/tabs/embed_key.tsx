@@ -8,7 +8,7 @@ import type { Schemas } from "../../../api/types";
 import { t } from "../../../texts";
 import { Button } from "../../../ui/button";
 import { Confirm, Dialog } from "../../../ui/dialog";
-import { EditNotes, SaveButton, SaveState } from "../../../ui/edit_state";
+import { EditDialog } from "../../../ui/edit_state";
 import { useEditor } from "../../../ui/editor";
 import { NumberField, Switch, TextArea, TextField } from "../../../ui/field";
 import { Loaded, Problem } from "../../../ui/states";
@@ -136,36 +136,17 @@ function KeyEditor(
     max_tokens_per_day: texts.maxTokens,
     ...texts.rules,
   };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void editor.save();
-  };
   return (
-    <Dialog
+    <EditDialog
       title={stored.name}
+      editor={editor}
+      toValues={toValues}
+      labels={labels}
       onClose={onClose}
-      actions={
-        <>
-          <Button kind="danger" onClick={onRevoke}>{texts.revoke}</Button>
-          <span class="grow" />
-          <SaveState editor={editor} />
-          <Button
-            onClick={() => {
-              editor.discard();
-              onClose();
-            }}
-          >
-            {t().common.cancel}
-          </Button>
-          <SaveButton editor={editor} />
-        </>
-      }
+      extra={<Button kind="danger" onClick={onRevoke}>{texts.revoke}</Button>}
     >
-      <EditNotes editor={editor} toValues={toValues} labels={labels} />
-      <form id="embed-key" class="stack" onSubmit={submit}>
-        <KeyFields values={editor.values} errors={editor.errors} onChange={editor.set} />
-      </form>
-    </Dialog>
+      <KeyFields values={editor.values} errors={editor.errors} onChange={editor.set} />
+    </EditDialog>
   );
 }
 
