@@ -118,21 +118,15 @@ _SECURITY_SCHEMES: Final = {
     "embed_key_header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     "embed_key_query": {"type": "apiKey", "in": "query", "name": "api_key"},
 }
-# In the order in which they are listed.
-_METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
+_METHODS: Final = {"get", "head", "post", "put", "patch", "delete"}
 
 
 def document(app: Litestar) -> dict[str, Any]:
     schema: dict[str, Any] = app.openapi_schema.to_schema()
-    # The same in each process, so that its tag is.
-    schema["paths"] = {
-        path: dict(sorted(item.items(), key=_order_of))
-        for path, item in sorted(schema["paths"].items())
-    }
     handlers = {(path, method): handler for method, path, handler in list_handlers(app)}
     builder = SchemaBuilder()
     for path, item in schema["paths"].items():
-        for method in [name for name in item if name in _METHODS]:
+        for method in _METHODS & item.keys():
             handler = handlers[path, method.upper()]
             openapi_operations.complete(item[method], path, method, handler, builder)
     schema["info"]["description"] = _ABOUT + openapi_errors.list_codes()
@@ -152,11 +146,6 @@ def document(app: Litestar) -> dict[str, Any]:
         "securitySchemes": _SECURITY_SCHEMES,
     }
     return schema
-
-
-def _order_of(part: tuple[str, Any]) -> tuple[int, str]:
-    name, _ = part
-    return _METHODS.index(name) if name in _METHODS else -1, name
 
 
 def _name_operation(handler: HTTPRouteHandler, _method: object, _path: object) -> str:

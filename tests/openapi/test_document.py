@@ -344,10 +344,3 @@ def test_examples_of_errors_have_their_details(document: Document) -> None:
     assert set(details["403"]) == {"required", "your_role"}
     assert details["422"]
     assert set(details["429"]) == {"limit", "window", "retry_after"}
-
-
-def test_operations_are_in_the_same_order_in_each_process(document: Document) -> None:
-    paths = document["paths"]
-    assert list(paths) == sorted(paths)
-    operations = [name for name in paths["/api/v1/agents/{agent_id}"] if name != "parameters"]
-    assert operations == ["get", "put", "delete"]

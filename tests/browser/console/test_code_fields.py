@@ -39,6 +39,8 @@ async def test_code_has_an_editor_that_the_keyboard_can_leave(
     page, keyboard = console.page, console.page.keyboard
     tool_id = await open_tool(console, developer)
     schema = editor(page, SCHEMA)
+    # A field that has the focus stays a plain one.
+    await expect(schema).to_be_visible()
     await page.locator("label", has_text="Input schema").click()
     await expect(schema).to_be_focused()
     await keyboard.type('{"type": "object", ')
